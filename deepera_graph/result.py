@@ -35,7 +35,6 @@ _SHOWN_DROPPED = 5
 _SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
 _DIGITS, _MOST_DIGITS = 2, 7  # of a score
-READS_BY_RULES = ("local", "rules")  # backends whose reading of the question is not worth a line
 
 
 def result_html(result: "RerankResult") -> str:
@@ -43,7 +42,7 @@ def result_html(result: "RerankResult") -> str:
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = ""
-    if fields["topic"] and result.manifest.get("backend") not in READS_BY_RULES:
+    if fields["topic"] and not result.reads_by_rules:
         intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
     said = describe_directions(result.direction_counts)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
@@ -330,6 +329,11 @@ class RerankResult:
         if readable and all(one.score is None and one.unusable for one in readable):
             return readable[0].reason
         return None
+
+    @property
+    def reads_by_rules(self) -> bool:
+        """Whether hand-written rules read the question, which is not worth a line."""
+        return bool(self.manifest.get("reads_by_rules"))
 
     def to_documents(self) -> list[Document]:
         """Return the kept passages as new documents, best first, with their verdicts.

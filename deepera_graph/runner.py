@@ -178,7 +178,11 @@ class Run:
             answer=output["answer"],
             usage={stage: Usage.of(used) for stage, used in output["usage"].items()},
             seconds={**self._seconds, "total": perf_counter() - self._started},
-            manifest={**make_manifest(self._backend, self._settings), **self._calibration()},
+            manifest={
+                **make_manifest(self._backend, self._settings),
+                "reads_by_rules": self._backend.reads_by_rules,
+                **self._calibration(),
+            },
         )
 
     def _calibration(self) -> dict[str, Any]:

@@ -406,6 +406,17 @@ class Backend(RoleSet):
     needs_evidence: bool = False
     names_evidence: bool = False
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether a role may ask a chat model; taken for granted of one that does not say."""
+        roles = (self.intent, self.judge, self.summarizer, self.answerer)
+        return any(getattr(role, "asks_model", True) for role in roles if role is not None)
+
+    @property
+    def reads_by_rules(self) -> bool:
+        """Whether the question is read by hand-written rules."""
+        return bool(getattr(self.intent, "reads_by_rules", False))
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         """Let a model of pydantic's hold a backend as it is, without reading its annotations."""

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
@@ -171,3 +173,34 @@ def test_an_extra_that_is_named_exists():
 
 def test_the_version_is_one_of_semantic_versioning():
     assert re.fullmatch(r"\d+\.\d+\.\d+(?:[.-]?\w+)?", deepera_graph.__version__)
+
+
+def test_the_docs_say_what_every_package_that_comes_along_is_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.split(r"[<>=]", one)[0] for one in project["dependencies"]}
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    table = text.partition("| package | is for |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \| \S", table, re.MULTILINE)) == needed
+    assert len(needed) == 14
+    assert "Fourteen packages" in text
+
+
+def test_what_is_said_to_come_with_another_package_does():
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    said = re.findall(r"^\| `([\w-]+)` \|.*; (.*) brings? it, too \|$", text, re.MULTILINE)
+    assert len(said) == 6
+    for name, others in said:
+        for other in re.findall(r"`([\w-]+)`", others):
+            assert name in _brought_by(other), (name, other)
+
+
+def _brought_by(package, seen=None):
+    """Names of what a package needs, and what that needs, without extras."""
+    seen = set() if seen is None else seen
+    for line in requires(package) or ():
+        name = re.match(r"[\w.-]+", line)[0].lower().replace("_", "-")
+        if "extra ==" not in line and name not in seen:
+            seen.add(name)
+            with suppress(PackageNotFoundError):  # for another Python or system
+                _brought_by(name, seen)
+    return seen

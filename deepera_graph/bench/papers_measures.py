@@ -4,7 +4,7 @@ Relevance is binary, and every query counts alike: one that failed counts 0. Ids
 form of `deepera_graph.papers.paper.normalize_id`, e.g. those of arXiv without version.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -126,22 +126,6 @@ def by_intents(values: Sequence[float], intents: Sequence[str]) -> Values:
     """Return values weighted so that their mean is that of the means of the intents."""
     sizes = {one: intents.count(one) for one in dict.fromkeys(intents)}
     return Values.of(values, [1 / (sizes[one] * len(sizes)) for one in intents])
-
-
-def average_intents(means: Mapping[str, float], counts: Mapping[str, float]) -> tuple[float, float]:
-    """Return both averages over intents: each alike, and by how many queries (or what share) has.
-
-    Raises:
-        MetricError: They are not of the same intents, or nothing is counted.
-    """
-    total = sum(counts.values())
-    if means.keys() != counts.keys() or not total:
-        raise MetricError(
-            f"means and counts must be of the same intents, got {', '.join(means) or 'none'} and "
-            f"{', '.join(counts) or 'none'}"
-        )
-    weighted = sum(means[one] * counts[one] for one in means) / total
-    return sum(means.values()) / len(means), weighted
 
 
 def bucket_of(n: int, starts: Sequence[int] = BUCKETS) -> str:

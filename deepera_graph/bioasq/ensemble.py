@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import N_DOCUMENTS, RankedDocument, Ranking, Run, rank_scores
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings import check_at_least
 
 Doubles = NDArray[np.float64]
 How = Literal["rank", "reciprocal", "min-max"]
 FIRST, SECOND = 6, 4  # documents nominated by two runs
-RRF_K = 60  # Cormack, Clarke and Buettcher (2009), section 2
 GRID = tuple(range(11))
 _DECIMALS = 9  # of a sum: 7 * 0.1 is to tie with 1 * 0.7
 
@@ -116,14 +116,14 @@ def rank_scores_of(ranking: Ranking, *, n: int = N_DOCUMENTS) -> dict[str, float
     return {pmid: max(0, n - place) / n for place, pmid in enumerate(_pmids(ranking))}
 
 
-def reciprocal_scores_of(ranking: Ranking, *, k: int = RRF_K) -> dict[str, float]:
+def reciprocal_scores_of(ranking: Ranking, *, k: int = CORMACK_K) -> dict[str, float]:
     """Return 1 / (k + rank) of each document.
 
     Source:
         Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
         individual rank learning methods, section 2.
     """
-    return {pmid: 1 / (k + rank) for rank, pmid in enumerate(_pmids(ranking), start=1)}
+    return fuse([_pmids(ranking)], k=k)
 
 
 def min_max_scores_of(ranking: Ranking) -> dict[str, float]:

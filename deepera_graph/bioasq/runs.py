@@ -94,17 +94,6 @@ def rank_scores(scores: Mapping[str, float]) -> list[RankedDocument]:
     return [RankedDocument(pmid, scores[pmid]) for pmid in order]
 
 
-def run_of(questions: Iterable[Question]) -> dict[str, list[RankedDocument]]:
-    """Return the documents of a submission as a run; the score is the reciprocal of the rank."""
-    run = {}
-    for question in questions:
-        pmids = dict.fromkeys(map(name_document, question.documents))
-        run[question.id] = [
-            RankedDocument(pmid, 1 / rank) for rank, pmid in enumerate(pmids, start=1)
-        ]
-    return run
-
-
 def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
     """Return questions with the documents of a run, as a submission has them.
 

@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import InitVar, asdict, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from time import monotonic
 from typing import Any
 
@@ -34,10 +34,9 @@ class RetryPolicy:
         longest_wait: Longest single wait; a server that asks for more by ``Retry-After`` is not
             waited for, one that asks for less is waited for that long and a `first_wait` more.
         total_wait: Most waiting between the attempts in all.
-        hedge: No longer there since 0.6; False is ignored.
 
     Raises:
-        SettingsError: A bound is out of range, or hedging is asked for.
+        SettingsError: A bound is out of range.
     """
 
     attempts: int = 4
@@ -45,11 +44,8 @@ class RetryPolicy:
     first_wait: float = 0.5
     longest_wait: float = 20.0
     total_wait: float = 60.0
-    hedge: InitVar[bool] = False
 
-    def __post_init__(self, hedge: bool) -> None:
-        if hedge:
-            raise SettingsError("hedge was removed in version 0.6: slow calls get no second copy")
+    def __post_init__(self) -> None:
         if self.attempts < 1:
             raise SettingsError(f"attempts must be >= 1, got {self.attempts!r}")
         if self.timeout <= 0:

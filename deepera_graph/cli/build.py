@@ -114,6 +114,18 @@ class BuildOptions:
         metavar="URL",
         shown="a question is compared with all chunks, in a file",
     )
+    by_subject: int | None = _corpus(
+        "If DOCUMENTS is not there: first write N works of each subject to it, drawn at random "
+        "from OpenAlex by --seed. Its key, if any, is in OPENALEX_API_KEY.",
+        metavar="N",
+        least=1,
+    )
+    subjects: str | None = _corpus(
+        "Subjects of --by-subject: biology, chemistry, computer science, geography, geology, "
+        "materials science, mathematics, medicine, physics, psychology.",
+        metavar="NAME,...",
+        shown="all ten",
+    )
     limit: int | None = _corpus("Only the first N documents.", metavar="N", least=1, shown="all")
     dry_run: bool = opt("Only estimate what it would ask of the model.", default=False)
     overwrite: bool = opt("Replace data sets in FOLDER; kept answers are used.", default=False)
@@ -149,6 +161,7 @@ def build(
     names = split_names("--generator", chosen.generator)
     checked = BuildPlan(**given(plan)) if earlier is None else earlier.plan
     limits: Budget = Budget(**given(budget))
+    _fetch(documents, chosen, checked.seed)
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
@@ -169,6 +182,26 @@ def build(
         say(problem)
     if problems:
         raise typer.Exit(SOME_FAILED)
+
+
+def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:
+    """Write works of each subject where the documents are to be, unless they are there."""
+    if chosen.by_subject is None:
+        if chosen.subjects is not None:
+            raise SettingsError("--subjects goes with --by-subject")
+        return
+    from deepera_graph.bench.data.instance import write_rows
+    from deepera_graph.bench.data.subjects import find_by_subject, pick_subjects
+    from deepera_graph.packages import check_extra
+
+    names = split_names("--subjects", chosen.subjects) if chosen.subjects else ()
+    subjects = pick_subjects(names)
+    check_extra("httpx", extra="sources", what="--by-subject")
+    if documents.exists():
+        say(f"{documents} is there: nothing is fetched")
+        return
+    n = write_rows(documents, find_by_subject(chosen.by_subject, subjects=subjects, seed=seed))
+    say(f"{count(n, 'work')} on {count(len(subjects), 'subject')} written to {documents}")
 
 
 def _given_names(context: typer.Context) -> frozenset[str]:

@@ -176,12 +176,11 @@ def _show_score(console: Console, trials: Sequence[Trial], *, without_evidence: 
 def _show_trial(console: Console, trial: Trial, *, verbose: bool) -> None:
     """Show the best before and after, and what was kept; or what was nearest."""
     from deepera_graph.cli.evidence import describe_reading
-    from deepera_graph.result import READS_BY_RULES
 
     result = trial.result
     console.print(Rule(f"{trial.question.id} {trial.question.science}", style="dim"))
     console.print(Text(trial.question.question, style="bold"))
-    if verbose or result.manifest["backend"] not in READS_BY_RULES:
+    if verbose or not result.reads_by_rules:
         console.print(describe_reading(result))
     console.print(_before_and_after(trial, N_SHOWN_IN_FULL if verbose else N_SHOWN))
     for place, passage in enumerate(result.kept):

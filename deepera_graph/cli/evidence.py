@@ -19,7 +19,7 @@ from deepera_graph.export import (
     describe_outcome,
     is_evidence,
 )
-from deepera_graph.result import READS_BY_RULES, describe_calls, describe_failures
+from deepera_graph.result import describe_calls, describe_failures
 from deepera_graph.retrieval import explain_field
 from deepera_graph.schema import describe_directions, name_direction
 
@@ -83,8 +83,9 @@ def show_result(
         console.print(Text(f"note: {warning}", style="yellow"))
     if result.sources and not quiet:
         console.print(Text(f"searched {_describe_sources(result)}", style="dim"))
-    reads_by_rules = result.manifest.get("backend") in READS_BY_RULES
-    if result.all_passages and (verbose or not reads_by_rules):  # without any nobody reads it
+    if result.all_passages and (
+        verbose or not result.reads_by_rules
+    ):  # without any nobody reads it
         console.print(describe_reading(result))
     if result.fallback is not None:
         words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."

@@ -22,6 +22,7 @@ from deepera_graph.cli.console import (
 )
 from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.judges import NAMED
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -40,7 +41,6 @@ _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
 _FIRST_STAGE = 10  # passages a sub-question is answered from
 _K = 10
-_NO_CHAT = ("local", "rules")  # leaves out a configured model, and nobody judges
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
 
 
@@ -78,7 +78,7 @@ def check_options(
     needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
-    without_chat = not judge.model and judge.backend in _NO_CHAT
+    without_chat = not judge.model and judge.backend in NAMED  # leaves out a configured one
     named = [
         name
         for name in _OF_JUDGES

@@ -29,12 +29,13 @@ from deepera_graph.cli.console import (
     write_bytes,
 )
 from deepera_graph.cli.declaring import opt
-from deepera_graph.cli.rerank_report import FREE, describe_failures, describe_report, tell_estimate
+from deepera_graph.cli.rerank_report import describe_failures, describe_report, tell_estimate
 from deepera_graph.errors import BackendError, InputError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.jobs.files import ResumableOutput
     from deepera_graph.jobs.report import JobReport
+    from deepera_graph.schema import Backend
     from deepera_graph.settings import Settings
 
 DAILY = {
@@ -117,11 +118,9 @@ def _work(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening.judges import judge_kind
-
     if job.files.dry_run:
-        _estimate(job, judge, settings)
-        tell_estimate(job.report, judge_kind(judge), settings, as_json=output.as_json)
+        backend = _estimate(job, judge, settings)
+        tell_estimate(job.report, backend, settings, as_json=output.as_json)
     else:
         job.check_outputs()
         _run(job, judge, settings, cache=cache, engine=engine, output=output)
@@ -171,25 +170,30 @@ def _run(
         _close(job, output)
 
 
-def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> None:
-    from deepera_graph.cli.opening.judges import call_options, cascade_of, judge_kind
+def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Backend:
+    from deepera_graph.cli.opening.judges import open_unasked
     from deepera_graph.jobs.rerank import count_calls, count_lines
 
+    backend = open_unasked(judge)
     with job.watch("counting") as (questions, watch):
-        if judge_kind(judge) in FREE:
+        if not backend.asks_model:
             count_lines(questions, report=job.report, limit=job.files.limit, watch=watch)
-            return
+            return backend
         count_calls(
+            backend,
             # all there may be
-            replace(settings.without_early_stopping(), budget=None, threshold=0.0),
+            replace(
+                settings.without_early_stopping(),
+                budget=None,
+                threshold=0.0,
+                require_evidence=False,
+            ),
             questions,
             report=job.report,
-            domain=judge.domain,
-            calls=call_options(judge),
-            cascade=cascade_of(judge),
             limit=job.files.limit,
             watch=watch,
         )
+    return backend
 
 
 @dataclass(frozen=True)

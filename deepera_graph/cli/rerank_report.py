@@ -10,9 +10,8 @@ from deepera_graph.cli.console import count, json_bytes, write_bytes
 
 if TYPE_CHECKING:
     from deepera_graph.jobs.report import JobReport
+    from deepera_graph.schema import Backend
     from deepera_graph.settings import Settings
-
-FREE = ("local", "encoder")
 
 
 def describe_failures(report: JobReport) -> str:
@@ -64,18 +63,31 @@ def _show_money(cost: float) -> str:
     return f"{cost:.2f}" if cost >= 0.1 or not cost else f"{cost:.2g}"
 
 
-def tell_estimate(report: JobReport, kind: str, settings: Settings, *, as_json: bool) -> None:
-    """Write the estimate to stdout; the cost, too, if both prices are known."""
+def _describe_basis(backend: Backend, settings: Settings) -> str:
+    """Say what an estimate goes by."""
+    from deepera_graph.judges.base import tokens_known
     from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
 
-    basis = (
-        f"upper bound, assuming {CHARS_PER_TOKEN} characters per prompt token, {REPLY_TOKENS} "
-        "tokens per verdict or summary in a reply, and that every passage that may be kept is kept"
+    if not backend.asks_model:
+        return f"the {backend.name} backend makes no calls"
+    tokens = (
+        f"assuming {CHARS_PER_TOKEN} characters per prompt token, {REPLY_TOKENS} tokens per "
+        "verdict or summary in a reply,"
+        if tokens_known(backend)
+        else f"calls only: roles of the {backend.name} backend that do not say what they cost, nor "
+        "asks_model = False, count as a call each time they are asked; assuming"
     )
+    basis = f"upper bound, {tokens} and that every passage that may be kept is kept"
     if settings.stop_after is not None:
         basis += "; with --stop-after fewer passages may be asked about"
-    if kind in FREE:
-        basis = f"the {kind} backend makes no calls"
+    return basis
+
+
+def tell_estimate(
+    report: JobReport, backend: Backend, settings: Settings, *, as_json: bool
+) -> None:
+    """Write the estimate to stdout; the cost, too, if both prices are known."""
+    basis = _describe_basis(backend, settings)
     budget, total = settings.budget, report.total_usage
     cost = budget.cost(total) if budget is not None and budget.has_prices else None
     if as_json:
@@ -92,5 +104,5 @@ def tell_estimate(report: JobReport, kind: str, settings: Settings, *, as_json: 
     if cost is not None:
         typer.echo(f"{'cost':>10}: about {_show_money(cost)}, in the currency of the prices")
     typer.echo(f"This is an estimate: {basis}.")
-    if cost is None and kind not in FREE:
+    if cost is None and backend.asks_model:
         typer.echo("It has the cost, too, with --input-price and --output-price.")

@@ -27,12 +27,9 @@ from deepera_graph.jobs.lines import (
 )
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.judges.base import counting_backend
-from deepera_graph.judges.cascade import cascade_backend
-from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.roles import CountingModel
-from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.passages import read_passages
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
 
 DoneT = TypeVar("DoneT")
@@ -352,27 +349,21 @@ def hold_interrupts() -> Iterator[None]:
 
 
 def count_calls(
+    backend: Backend,
     settings: Settings,
     source: BinaryIO,
     *,
     report: JobReport,
-    domain: str | None = None,
-    calls: Mapping[str, Any] | None = None,
-    cascade: int | None = None,
     limit: int | None = None,
     watch: Watch = lambda line: None,
 ) -> None:
-    """Add up what a language model would be asked; `report.usage` has calls and tokens a stage.
+    """Add up what a backend would ask; `report.usage` has calls and tokens a stage.
 
-    As every passage is kept, the summaries are the most there can be. Second tries are not
-    counted; the rules of the field are. *calls* says what a call does: `mode` and `group_size` of
-    `llm_backend`. With *cascade* the model reads so many passages a question at most.
+    Nothing is asked. As every passage is kept, the summaries are the most there can be. Second
+    tries are not counted; the rules of the field are.
     """
     plain = {**settings.to_dict(), "max_concurrency": _AT_ONCE}
-    backend = llm_backend(CountingModel(), domain=domain, **(calls or {}))
-    if cascade is not None:
-        backend = counting_backend(cascade_backend(local_backend(), backend, cascade))
-    reranker = EvidenceReranker(backend, **plain)
+    reranker = EvidenceReranker(counting_backend(backend), **plain)
     rerank_lines(reranker, source, None, report=report, limit=limit, watch=watch)
 
 

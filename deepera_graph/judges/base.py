@@ -111,12 +111,15 @@ class Judge(ABC):
     Attributes:
         gives_summaries: Whether it can give a summary along with a score.
         group_size: Windows that it likes to be given together, >= 1; a round is a multiple of it.
+        asks_model: Whether it may ask a model that is paid by the call. A subclass that asks none
+            says False: estimates then count no call of it, and a server tries it when it starts.
         operating_point: The lowest score, in [0, 1], from which on what it judges counts as
             evidence, where the settings name no threshold.
     """
 
     gives_summaries: bool = False
     group_size: int = 1
+    asks_model: bool = True
     operating_point: float = OPERATING_POINT
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
@@ -176,6 +179,7 @@ class PassageJudge(Judge):
     def __init__(self, role: Runnable[PassageTask, Judgement]) -> None:
         self._role = role
         self.gives_summaries = bool(getattr(role, "gives_summaries", False))
+        self.asks_model = bool(getattr(role, "asks_model", True))
         self.operating_point = getattr(role, "operating_point", OPERATING_POINT)
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
@@ -291,14 +295,14 @@ class Countable(Protocol):
 
 
 class CountedRole(Runnable[Any, Any]):
-    """Stands in for a role that is not asked: one call a task, its tokens not known."""
+    """Stands in for a role that is not asked: a task costs what is said, its tokens not known."""
 
-    def __init__(self, answer: RoleAnswer) -> None:
-        self._answer = answer
+    def __init__(self, answer: RoleAnswer, a_task: Usage) -> None:
+        self._answer, self._a_task = answer, a_task
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> RoleAnswer:
         """Return the answer that makes the most calls follow."""
-        changes: dict[str, Any] = {"usage": Usage(calls=1)}
+        changes: dict[str, Any] = {"usage": self._a_task}
         if isinstance(self._answer, Intent):
             changes["entity_type"] = input["question"]  # one that names nothing is asked twice
         return self._answer.model_copy(update=changes)
@@ -338,8 +342,7 @@ def counting_backend(backend: Backend) -> Backend:
     A role of the caller's own is not called: its calls may cost money.
     """
     roles: dict[str, Any] = {
-        name: role.counting() if isinstance(role, Countable) else CountedRole(_ROLES[name])
-        for name, role in _roles_of(backend).items()
+        name: _counting_role(name, role) for name, role in _roles_of(backend).items()
     }
     judge = counting_judge(as_judge(backend.judge))
     return replace(
@@ -347,16 +350,28 @@ def counting_backend(backend: Backend) -> Backend:
     )
 
 
+def _counting_role(name: str, role: Any) -> Any:
+    if isinstance(role, Countable):
+        return role.counting()
+    return CountedRole(_ROLES[name], Usage(calls=int(_may_ask(role))))
+
+
 def counting_judge(judge: Judge) -> Judge:
     """Return the counting twin of a judge alone."""
-    twin: Judge = judge.counting() if isinstance(judge, Countable) else CountedJudge(judge)
-    return twin
+    if isinstance(judge, Countable):
+        twin: Judge = judge.counting()
+        return twin
+    return CountedJudge(judge, None if judge.asks_model else Usage())
 
 
 def tokens_known(backend: Backend) -> bool:
     """Whether the twin of every role knows the tokens, not just the calls."""
     every = [backend.judge, *_roles_of(backend).values()]
-    return all(isinstance(role, Countable) for role in every)
+    return all(isinstance(role, Countable) or not _may_ask(role) for role in every)
+
+
+def _may_ask(role: object) -> bool:
+    return bool(getattr(role, "asks_model", True))
 
 
 def _roles_of(backend: Backend) -> dict[str, Runnable[Any, Any]]:

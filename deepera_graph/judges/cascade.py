@@ -123,6 +123,7 @@ class _TwoJudges(Judge):
     def __init__(self, first: Judge, second: Judge) -> None:
         self._judges: dict[str, Judge] = {_FIRST: first, _SECOND: second}
         self.gives_summaries, self.group_size = second.gives_summaries, second.group_size
+        self.asks_model = first.asks_model or second.asks_model
         self.operating_point = second.operating_point
 
     def prepare(self, windows: Sequence[Window]) -> None:

@@ -47,13 +47,11 @@ from deepera_graph.papers.vectors import (
     vectors_path,
 )
 from deepera_graph.papers.words import MOST_WORDS, match_any, match_gated, search_words
+from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 
 if TYPE_CHECKING:
     from deepera_graph.papers.vector_server import VectorServer
 
-# Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and individual
-# Rank Learning Methods: the sum of 1 / (60 + rank) over the rankings.
-RRF_K = 60
 DEPTH = 100  # of each ranking that is joined
 LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
 MOST_CANDIDATES = 40_000  # papers that a search by words scores, if it can do with fewer than all
@@ -214,11 +212,11 @@ class LocalPapers:
         for number, by in ranks.items():
             first = {way: rank for way, rank in by.items() if rank <= DEPTH}
             if first:
-                score = sum(1 / (RRF_K + rank) for rank in first.values())
+                score = sum_reciprocals(first.values(), k=CORMACK_K)
                 joined.append((-score, ids[number], Ranked(score, number, first)))
             else:
                 rank, way = min((rank, way) for way, rank in by.items())
-                score = 1 / (RRF_K + rank)
+                score = sum_reciprocals([rank], k=CORMACK_K)
                 rest.append((rank, ids[number], Ranked(score, number, {way: rank})))
         return [one for _, _, one in (*sorted(joined), *sorted(rest))]
 

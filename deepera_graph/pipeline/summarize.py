@@ -18,6 +18,7 @@ from deepera_graph.schema import (
     with_repair_note,
 )
 from deepera_graph.text.changes import turned_changes
+from deepera_graph.text.opposites import turned_findings
 from deepera_graph.text.terms import missing_terms
 
 
@@ -29,7 +30,8 @@ def ask(task: SummaryTask) -> PassageTask:
 def record(task: SummaryTask, summary: Summary) -> Update:
     """Keep the summary; one that is not the passage's is replaced by words of the passage.
 
-    It may have no number or name of its own, and turn no change around: "rose" for "fell".
+    It may have no number or name of its own, and turn nothing around: "rose" for "fell", "is
+    effective" for "is not effective".
 
     An empty summary says that nothing in the passage answers the question.
     """
@@ -50,7 +52,7 @@ def _find_drift(summary: str, passage: str) -> str:
     missing = missing_terms(summary, passage)
     if missing:
         return f"not in the passage: {', '.join(missing)}"
-    turned = turned_changes(summary, passage)
+    turned = [*turned_changes(summary, passage), *turned_findings(summary, passage)]
     return f"turned around: {'; '.join(turned)}" if turned else ""
 
 

@@ -4,6 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 RRF_K = 10
+CORMACK_K = 60  # that of the paper, section 2
+
+
+def sum_reciprocals(ranks: Iterable[int], *, k: int) -> float:
+    """Return the sum of 1 / (k + rank); ranks count from 1."""
+    total = 0.0
+    for rank in ranks:  # not `sum`, whose last digit depends on the version of Python
+        total += 1 / (k + rank)
+    return total
 
 
 def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, float]:
@@ -20,8 +29,8 @@ def fuse(rankings: Iterable[Sequence[str]], *, k: int = RRF_K) -> dict[str, floa
         measurement, see docs/retrieval.md. Qdrant's own ``Rrf(k=...)`` counts ranks from 0: its
         ``k=11`` is this 10.
     """
-    scores: dict[str, float] = defaultdict(float)
+    ranks: dict[str, list[int]] = defaultdict(list)
     for ranking in rankings:
         for rank, name in enumerate(ranking, start=1):
-            scores[name] += 1 / (k + rank)
-    return dict(scores)
+            ranks[name].append(rank)
+    return {name: sum_reciprocals(found, k=k) for name, found in ranks.items()}

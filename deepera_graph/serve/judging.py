@@ -27,7 +27,6 @@ from deepera_graph.settings import suggest_value
 _logger = logging.getLogger("deepera_graph.serve")
 _MOST_RERANKERS = 64  # choices of settings that are kept
 _TRIAL = ("Is it ready?", ("It is ready.", "It was ready in all of 30 trials (p < 0.01)."))
-_IN_PROCESS = ("local", "rules", "encoder")
 
 
 class Judging:
@@ -54,7 +53,7 @@ class Judging:
         """Load the configured judge; one that is paid a call is not tried."""
         backend = self._first[self.default].backend
         try:
-            if self._is_in_process(backend):
+            if not backend.asks_model:
                 result = self.reranker(self.default).rerank(*_TRIAL)
                 self.problem = result.backend_failure or ""
         except DeepEraError as error:
@@ -91,7 +90,7 @@ class Judging:
                 {
                     "name": name,
                     "default": name == self.default,
-                    "in_process": self._is_in_process(backend),
+                    "in_process": not backend.asks_model,
                     "threshold": self._threshold(name),
                     "about": dict(backend.about),
                 }
@@ -205,8 +204,3 @@ class Judging:
         spec = dict(backend.spec or {})
         is_trained = spec.get("kind") == "local" and spec.get("judge") == "trained"
         return load_backend({**spec, **keep}) if keep and is_trained else None
-
-    @staticmethod
-    def _is_in_process(backend: Backend) -> bool:
-        spec: Mapping[str, Any] = backend.spec or {}
-        return spec.get("kind") in _IN_PROCESS

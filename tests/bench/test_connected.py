@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from deepera_graph.bench.build.search import find_connected
-from deepera_graph.errors import SettingsError
+from deepera_graph.bench.build.search import find_neighbours, group_connected
+from deepera_graph.retrieval.vectors import unit_rows
 
 N_DIMENSIONS = 24
 
@@ -12,6 +12,10 @@ def topic(axis, n, seed=0):
     rows = np.random.default_rng(seed + axis).normal(0, 0.02, (n, N_DIMENSIONS))
     rows[:, axis] += 1
     return rows.astype(np.float32)
+
+
+def find_connected(vectors, *, n_neighbours=10, **limits):
+    return group_connected(find_neighbours(unit_rows(vectors), n_neighbours=n_neighbours), **limits)
 
 
 def test_documents_without_neighbours_are_dropped():
@@ -46,27 +50,6 @@ def test_a_document_without_a_vector_is_alone():
     assert find_connected(vectors, min_similarity=0.5, min_size=2).tolist() == [True] * 6 + [False]
 
 
-@pytest.mark.parametrize(("n", "min_size", "kept"), [(0, 1, []), (1, 1, [True]), (1, 2, [False])])
-def test_hardly_any_documents(n, min_size, kept):
-    assert find_connected(topic(0, n), min_similarity=0.5, min_size=min_size).tolist() == kept
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"min_similarity": 1.5}, "min_similarity must be in .* got 1.5"),
-        ({"min_size": 0}, "must be >= 1, got 10 and 0"),
-        ({"n_neighbours": 0}, "must be >= 1, got 0 and 2"),
-    ],
-)
-def test_limits_out_of_range_are_refused(changes, message):
-    limits = {"n_neighbours": 10, "min_similarity": 0.5, "min_size": 2, **changes}
-    with pytest.raises(SettingsError, match=message):
-        find_connected(topic(0, 4), **limits)
-
-
-def test_vectors_must_be_finite_and_in_rows():
-    with pytest.raises(SettingsError, match="finite"):
-        find_connected(np.full((2, 2), np.nan, np.float32), min_similarity=0.5, min_size=1)
-    with pytest.raises(SettingsError, match="shape"):
-        find_connected(np.zeros(3, np.float32), min_similarity=0.5, min_size=1)
+@pytest.mark.parametrize(("min_size", "kept"), [(1, [True]), (2, [False])])
+def test_a_single_document(min_size, kept):
+    assert find_connected(topic(0, 1), min_similarity=0.5, min_size=min_size).tolist() == kept

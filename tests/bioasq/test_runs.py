@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.questions import Question
 from deepera_graph.bioasq.runs import (
     RankedDocument,
     rank_scores,
     read_run,
-    run_of,
     write_run,
     write_trec,
 )
@@ -105,13 +103,6 @@ def test_an_empty_file_is_an_empty_run(tmp_path):
 def test_scores_are_ranked_and_ties_stay_in_order():
     ranked = rank_scores({"a": 1.0, "b": 2.0, "c": 1.0})
     assert ranked == [("b", 2.0), ("a", 1.0), ("c", 1.0)]
-
-
-def test_the_documents_of_a_submission_are_a_run():
-    one = Question(
-        id="q", type="list", body="?", documents=("http://x/3", "https://x/3/", "http://x/1")
-    )
-    assert run_of([one]) == {"q": [("3", 1.0), ("1", 0.5)]}
 
 
 def test_ids_of_another_corpus_are_left_as_they_are(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from bench.build.lake_abstracts import lake_abstracts
 from bench.build.model_script import answer, step_of
 from bench.lakes import write_jsonl
+from support.literature import Literature
 from support.openai_server import ChatServer, Reply
 
 SMALL = ("--questions", 3, "--contexts", 8, "--generator", "lmqg")
@@ -47,6 +48,25 @@ def test_data_sets_are_built_and_can_be_measured(build, server, deepera, tmp_pat
 def test_json_is_the_manifest(build, server, tmp_path):
     done = build(*SMALL, "--json", url=server.base_url)
     assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "manifest.json").read_text())
+
+
+def test_documents_of_each_subject_are_fetched_once(build, tmp_path, monkeypatch):
+    with Literature() as world:
+        monkeypatch.setenv("DEEPERA_OPENALEX_URL", world.url("openalex"))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        args = ("--by-subject", 3, "--subjects", "biology,physics", "--dry-run", *SMALL)
+        first, again = (build(*args, documents=tmp_path / "works.jsonl") for _ in range(2))
+    assert "3 works on 2 subjects written to" in first.stderr
+    assert "is there: nothing is fetched" in again.stderr
+    assert first.stdout == again.stdout
+    assert len(world.of("openalex")) == 2
+    rows = [json.loads(one) for one in (tmp_path / "works.jsonl").read_text().splitlines()]
+    assert [one["subject"] for one in rows] == ["biology"] * 3
+
+
+def test_subjects_without_by_subject_are_refused(build):
+    done = build("--subjects", "biology", "--dry-run")
+    assert (done.exit_code, "--subjects goes with --by-subject" in done.stderr) == (2, True)
 
 
 def test_a_dry_run_needs_no_model_and_writes_nothing(build, tmp_path):

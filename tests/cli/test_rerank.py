@@ -132,6 +132,20 @@ def test_a_dry_run_tells_the_cost_and_writes_nothing(deepera, questions, tmp_pat
     assert not out.exists()
 
 
+@pytest.mark.parametrize("name", ["local", "rules", "support.own_judges:overlap_backend"])
+def test_a_dry_run_of_a_judge_that_asks_no_model_says_so(deepera, questions, name):
+    told = deepera("rerank", questions(line("q1")), "--backend", name, "--dry-run").stdout
+    assert "total: 0 calls, about 0 tokens in and 0 out" in told
+    assert "backend makes no calls" in told
+
+
+def test_a_dry_run_of_a_judge_that_does_not_say_counts_its_calls_and_says_so(deepera, questions):
+    judge = ("--backend", "support.own_judges:silent_backend")
+    told = deepera("rerank", questions(line("q1")), *judge, "--dry-run").stdout
+    assert "total: 1 call, about 0 tokens in" in told
+    assert "calls only: roles of the silent backend that do not say what they cost" in told
+
+
 def test_a_dry_run_speaks_json(deepera, questions):
     args = ("--model", "openai:any", "--dry-run", "--json")
     plain = json.loads(deepera("rerank", questions(line("q1")), *args).stdout)

@@ -7,14 +7,18 @@ import pytest
 from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import count_calls, count_lines, rerank_lines
-from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
+from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, CountingModel
 from deepera_graph.settings import Settings
 from support.scripted import ScriptedChat
 
 
+def count_asked(settings, source, *, domain=None, **how):
+    count_calls(llm_backend(CountingModel(), domain=domain), settings, source, **how)
+
+
 def counted(source, **settings):
     report = JobReport()
-    count_calls(Settings(**settings), source, report=report)
+    count_asked(Settings(**settings), source, report=report)
     return {stage: used.calls for stage, used in report.usage.items()}
 
 
@@ -42,7 +46,7 @@ def test_a_long_passage_takes_a_call_a_window(make_file, make_line):
 def test_as_many_calls_are_made_when_all_passages_pass(make_file, make_line):
     lines = [make_line(f"q{n}", "one fell", "two fell", "three fell") for n in range(3)]
     expected, real = JobReport(), JobReport()
-    count_calls(Settings(top_n=2), make_file(*lines), report=expected)
+    count_asked(Settings(top_n=2), make_file(*lines), report=expected)
     by = EvidenceReranker(llm_backend(ScriptedChat(scores={"fell": 0.9})), top_n=2)
     rerank_lines(by, make_file(*lines), io.BytesIO(), report=real)
     assert expected.total_usage.calls == real.total_usage.calls == 3 * (1 + 3 + 2)
@@ -52,13 +56,13 @@ def test_tokens_grow_with_the_prompt(make_file, make_line):
     reports = [JobReport(), JobReport()]
     for report, n_words in zip(reports, (100, 1100), strict=True):
         source = make_file(make_line("q1", "word " * n_words))
-        count_calls(Settings(content="passage"), source, report=report)
+        count_asked(Settings(content="passage"), source, report=report)
     short, long = (report.usage["score"].input_tokens for report in reports)
     assert long - short == pytest.approx(1000 * len("word ") / CHARS_PER_TOKEN, rel=0.02)
 
 
 def test_bad_lines_are_found(make_file, make_line):
-    for count in (lambda *a, **b: count_calls(Settings(), *a, **b), count_lines):
+    for count in (lambda *a, **b: count_asked(Settings(), *a, **b), count_lines):
         report = JobReport()
         count(make_file(b"{", make_line("q2", ""), make_line("q3", "fine")), report=report)
         assert (report.n_written, report.n_bad) == (1, 2)
@@ -68,6 +72,6 @@ def test_the_rules_of_a_field_are_counted(make_file, make_line):
     tokens = []
     for domain in (None, "law"):
         report = JobReport()
-        count_calls(Settings(), make_file(make_line("q1", "one")), report=report, domain=domain)
+        count_asked(Settings(), make_file(make_line("q1", "one")), report=report, domain=domain)
         tokens.append(report.total_usage.input_tokens)
     assert tokens[1] > tokens[0]

@@ -23,7 +23,6 @@ from deepera_graph.papers.agent import (
     SearchPlan,
     Selected,
 )
-from deepera_graph.papers.agent.selector import nearness_to_excluded
 from papers.planted import make_questions, make_world, plain
 from papers.world import write_lines
 
@@ -119,7 +118,7 @@ def test_limits_hold_and_answers_are_found_without_a_model(planted, world):
 def test_exclusions_tell_what_does_without_from_what_does_it_in_other_words(planted, world):
     asked = [one for one in make_questions(world) if "published" not in one["query"]]
     asked = [one for one in asked if " at " not in one["query"]]
-    search, scores, aucs = PaperSearch(planted, max_papers=1000), [], []
+    search, scores = PaperSearch(planted, max_papers=1000), []
     for one in asked:
         found = search.search(one["query"])
         pool = {each.id: each for each in (*found.papers, *found.left_out)}
@@ -127,16 +126,6 @@ def test_exclusions_tell_what_does_without_from_what_does_it_in_other_words(plan
         kept = set(found.ids) & known
         right = len(kept & one["gold"])
         scores.append(2 * right / (len(kept) + len(one["gold"] & known)))
-        near = {
-            id: nearness_to_excluded(pool[id].paper.to_dict(), found.limits.exclude) for id in known
-        }
-        pairs = [
-            (near[bad] > near[good]) + 0.5 * (near[bad] == near[good])
-            for good in one["gold"] & known
-            for bad in one["violating"] & known
-        ]
-        aucs.append(sum(pairs) / len(pairs))
-    assert sum(aucs) / len(aucs) >= 0.84
     assert sum(scores) / len(scores) >= 0.9
 
 

@@ -11,7 +11,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from qdrant_client import models
 
-from deepera_graph.retrieval.search import fuse
+from deepera_graph.bioasq.ensemble import reciprocal_scores_of
+from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.retrieval.fusion import CORMACK_K, fuse, sum_reciprocals
 from deepera_graph.retrieval.store import open_store
 
 WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]
@@ -146,3 +148,17 @@ def test_a_passage_second_on_both_sides_beats_the_first_of_each_even_at_k_one():
             "kelp", k=1, hybrid_fusion=both
         )
     assert shallow.page_content in (texts["9"], texts["1"])
+
+
+@pytest.mark.parametrize("k", [1, 10, CORMACK_K])
+def test_every_way_to_it_gives_the_same_to_the_last_digit(k):
+    rankings = [["a", "b", "c"], ["c", "a"], ["b", "d", "a"]]
+    fused = fuse(rankings, k=k)
+    for name, score in fused.items():
+        ranks = [ranking.index(name) + 1 for ranking in rankings if name in ranking]
+        by_hand = 0.0
+        for rank in ranks:
+            by_hand += 1 / (k + rank)
+        assert score == by_hand == sum_reciprocals(ranks, k=k)
+    ranking = [RankedDocument("x", 9.0), RankedDocument("y", 8.0)]
+    assert reciprocal_scores_of(ranking, k=k) == {"x": 1 / (k + 1), "y": 1 / (k + 2)}

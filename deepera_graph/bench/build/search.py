@@ -21,7 +21,6 @@ from deepera_graph.bench.build.corpus import STAGE, Chunk, Corpus
 from deepera_graph.bench.build.plan import BuildPlan, DropRecord
 from deepera_graph.bench.build.workers import Here, Workers
 from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.nearest import NOBODY, Meanings, Nearest, stack
 from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.vectors import unit_rows
@@ -160,7 +159,7 @@ def drop_unconnected(
     rows = average_by_document(vectors, corpus.owners(), folder=folder)
     nearest = find_neighbours(rows, folder=folder, workers=workers)
     least = find_fence(nearest.scores[:, 0]) if plan.min_similarity is None else plan.min_similarity
-    mask = _group_connected(nearest, min_similarity=least, min_size=plan.min_group)
+    mask = group_connected(nearest, min_similarity=least, min_size=plan.min_group)
     if not mask.any():
         raise DatasetError(
             f"all {n_documents} documents are weakly connected: no group of at least "
@@ -219,37 +218,12 @@ def _find_block(shared: tuple[Vectors, int], rows: NDArray[np.intp]) -> Nearest:
     return Meanings(vectors).nearest(rows, k, np.arange(len(vectors)))
 
 
-def find_connected(
-    vectors: Vectors,
-    *,
-    n_neighbours: int = _N_NEIGHBOURS,
-    min_similarity: float,
-    min_size: int,
-) -> NDArray[np.bool_]:
+def group_connected(nearest: Nearest, *, min_similarity: float, min_size: int) -> NDArray[np.bool_]:
     """Tell which documents belong to a group of enough similar ones; shape (n_documents,)."""
     # Joined are near neighbours of a high cosine; groups are components. Unlike density clustering
     # (HDBSCAN) this splits no large topic, and the order of documents does not matter.
     # Source: DeepEra, section 6.1, filters weakly connected documents by clustering and does not
     # say how.
-    if vectors.ndim != 2:
-        raise SettingsError(f"vectors must have shape (n, dimensions), got {vectors.shape}")
-    if not np.isfinite(vectors).all():
-        raise SettingsError("vectors must be finite numbers")
-    if n_neighbours < 1 or min_size < 1:
-        raise SettingsError(
-            f"n_neighbours and min_size must be >= 1, got {n_neighbours} and {min_size}"
-        )
-    if not -1 <= min_similarity <= 1:
-        raise SettingsError(f"min_similarity must be in [-1, 1], got {min_similarity}")
-    if len(vectors) < 2:
-        return np.full(len(vectors), min_size <= 1)
-    nearest = find_neighbours(unit_rows(vectors), n_neighbours=n_neighbours)
-    return _group_connected(nearest, min_similarity=min_similarity, min_size=min_size)
-
-
-def _group_connected(
-    nearest: Nearest, *, min_similarity: float, min_size: int
-) -> NDArray[np.bool_]:
     n = len(nearest.places)
     joined = (nearest.scores >= min_similarity - _ROUNDING) & (nearest.places != NOBODY)
     rows = np.repeat(np.arange(n, dtype=np.int32), joined.sum(axis=1))

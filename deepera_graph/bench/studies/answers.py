@@ -27,6 +27,8 @@ from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import FailedShareError
 
 OVERLAPS = ("F1", "P", "R")
+# A passage that has the words of the answer and does not answer raises recall, and lowers LFS.
+RECALL_ALONE = "R without LFS"
 LFS, LFS_STD = "LFS", "LFS std"
 NO_ANSWER, NOT_JUDGED, NO_SUMMARY = "answer failed", "answer not judged", "summary failed"
 Given = Iterable[tuple[Instance, Sequence[str]]]  # a question, and the texts it is answered from
@@ -74,12 +76,17 @@ class AnswerStudy:
         return self._config.n_answer_runs if differs else 1
 
     @property
+    def overlaps(self) -> tuple[str, ...]:
+        """Names of F1, precision and recall; that of recall says so if it stands without LFS."""
+        return OVERLAPS if self._config.answer_judge is not None else (*OVERLAPS[:2], RECALL_ALONE)
+
+    @property
     def columns(self) -> tuple[Column, ...]:
         """Columns of a row: overlaps, LFS with its range and its spread over answers, failures."""
         judge = self._config.answer_judge
         if not self.is_on:
             return ()
-        found = Column.several("percent", *OVERLAPS)
+        found = Column.several("percent", *self.overlaps)
         if judge is not None:
             found += (
                 Column(LFS, "number", range=(judge.low, judge.high)),
@@ -127,7 +134,9 @@ class AnswerStudy:
         pairs = [(one.produced.text, one.gold) for one in answers]
         overlaps = answer_overlaps(pairs, weights)
         failed = [float(bool(one.produced.problem)) for one in answers]
-        found = dict(zip(OVERLAPS, (overlaps.f1, overlaps.precision, overlaps.recall), strict=True))
+        found = dict(
+            zip(self.overlaps, (overlaps.f1, overlaps.precision, overlaps.recall), strict=True)
+        )
         judge = self._config.answer_judge
         if judge is not None:
             scores = [None if one.verdict is None else one.verdict.score for one in answers]

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from math import isinf
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from deepera_graph.bench.metrics.statistics import Values, mean_std, pool_runs
 from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.bench.studies.answers import LFS, OVERLAPS, AnswerStudy, Source
 from deepera_graph.bench.studies.base import RankedQuestion, RankerRun, StudyRunner, draw_curve
+from deepera_graph.bench.studies.grouping import find_groupings
 from deepera_graph.bench.studies.results import Cell, Column, Grid, Unit
 from deepera_graph.bench.table import MetricEstimate
 from deepera_graph.errors import InputError, SettingsError
@@ -214,7 +214,7 @@ def draw_answers(
         measured,
         f"{name}-answers",
         f"Answers from what {{}} hands on, by {x_label}",
-        partial(curves, OVERLAPS, "percent"),
+        partial(curves, answers.overlaps, "percent"),
         x_label=x_label,
     )
     scored = next((one for one in answers.columns if one.name == LFS), None)
@@ -246,7 +246,6 @@ def curve_of(
 
 FEWEST = 5  # questions on either side, and of a group that has a threshold of its own
 _CALIBRATED = 0.5  # probability from which on a fitted curve keeps
-_RANKS = ((1, "golden first in retrieval"), (5, "golden second to fifth"))
 
 
 # Source: OQ-2 and NC-2 of the follow-up study of DeepEra ask for thresholds by type, difficulty and
@@ -293,8 +292,10 @@ def tune_thresholds(
             f"Of the thresholds of the study the one with the best {criterion} on "
             f"{100 * runner.config.tune_share:g} % of the questions, drawn by the question's text, "
             "is applied to the others. By intent, subject or difficulty each group with at least "
-            f"{FEWEST} questions has its own; difficulty is the rank of the golden passage in "
-            "retrieval, which only labels tell, so that row shows what could be gained at most. "
+            f"{FEWEST} questions has its own. Difficulty is how far the best score is above the "
+            "middle one, in thirds of the questions that choose; for the oracle it is the rank of "
+            "the golden passage in retrieval, which only labels tell: it cannot be used, and shows "
+            "what there is to gain. "
             f"Calibrated keeps what a curve, fitted on the same questions, holds for evidence with "
             f"a probability of at least {_CALIBRATED:g}."
         ),
@@ -327,7 +328,7 @@ def _tuned_rows(
     plans: list[tuple[str, str, Mapping[str, Values]]] = [
         ("one threshold", f"{best.label[0]:g}", best.values)
     ]
-    for name, group_of in _groupings(run):
+    for name, group_of in find_groupings(run, tuned):
         chosen = _choose_by_group(answers, of, tuned, group_of, best)
         if len(chosen) > 1:
             told = ", ".join(f"{group} {one.label[0]:g}" for group, one in chosen.items())
@@ -362,27 +363,6 @@ def _criterion(answers: AnswerStudy, one: MeasuredVariant, places: Sequence[int]
     if np.isnan(precision) or not precision + golden:
         return 0.0
     return 2 * precision * golden / (precision + golden)
-
-
-def _groupings(run: RankerRun) -> Iterator[tuple[str, Callable[[int], str]]]:
-    """Yield ways to group questions that have more than one group."""
-    questions = run.questions
-    ways: tuple[tuple[str, Callable[[int], str]], ...] = (
-        ("by intent", lambda at: questions[at].intent),
-        ("by subject", lambda at: questions[at].labels.subject),
-        ("by difficulty", lambda at: _difficulty(questions[at])),
-    )
-    for name, group_of in ways:
-        if len({group_of(at) for at in range(len(questions))}) > 1:
-            yield name, group_of
-
-
-def _difficulty(question: RankedQuestion) -> str:
-    ranks = (place for place, id in enumerate(question.first, 1) if id in question.judged.golden)
-    rank = next(ranks, float("inf"))
-    if isinf(rank):
-        return "golden not retrieved"
-    return next((name for most, name in _RANKS if rank <= most), "golden sixth or later")
 
 
 def _choose_by_group(

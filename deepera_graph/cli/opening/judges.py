@@ -21,7 +21,7 @@ _NAMES = (*NAMED, "llm", "encoder:MODEL")
 
 
 def judge_kind(judge: options.JudgeOptions) -> str:
-    """Return ``local``, ``llm``, ``encoder`` or ``factory``."""
+    """Return ``llm``, ``encoder``, ``factory`` or a name that stands alone."""
     for_llm = [name for name in given(judge) if name not in options.FOR_ALL_JUDGES]
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
@@ -45,7 +45,7 @@ def parse_kind(name: str) -> str:
         ) from error
     if kind == "llm":  # chat models are named by --model, so this is a module without a dot
         return "factory"
-    return "local" if kind == "rules" else kind
+    return kind
 
 
 def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:
@@ -53,13 +53,8 @@ def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = Non
     local = {"kind": "local", **(keep or {})}
     kind, name = judge_kind(judge), judge.backend or "local"
     if kind == "llm":
-        n_best = cascade_of(judge)
         backend = chat_backend(judge, domain=judge.domain, **call_options(judge))
-        if n_best is None:
-            return backend
-        from deepera_graph.judges.cascade import cascade_backend
-
-        return cascade_backend(load_backend(local), backend, n_best)
+        return _behind_cascade(backend, judge, local)
     if name == "local":
         return load_backend(local)
     if kind != "factory":
@@ -67,6 +62,28 @@ def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = Non
     return load_foreign(
         f"--backend {name}", lambda: load_backend({"kind": "factory", "path": name})
     )
+
+
+def open_unasked(judge: options.JudgeOptions) -> Backend:
+    """Build the backend to estimate with: a chat model is a stand-in, which needs no key."""
+    if judge_kind(judge) != "llm":
+        return open_judge(judge)
+    from deepera_graph.judges.llm.backend import llm_backend
+    from deepera_graph.judges.llm.roles import CountingModel
+
+    backend = llm_backend(CountingModel(), domain=judge.domain, **call_options(judge))
+    return _behind_cascade(backend, judge, NAMED["local"])
+
+
+def _behind_cascade(
+    backend: Backend, judge: options.JudgeOptions, local: Mapping[str, Any]
+) -> Backend:
+    n_best = cascade_of(judge)
+    if n_best is None:
+        return backend
+    from deepera_graph.judges.cascade import cascade_backend
+
+    return cascade_backend(load_backend(local), backend, n_best)
 
 
 def call_options(judge: options.JudgeOptions) -> dict[str, Any]:

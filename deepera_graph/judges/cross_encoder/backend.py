@@ -85,6 +85,7 @@ class EncoderJudge(Judge):
     ) -> None:
         self._model, self._scoring, self._batch_size = model, scoring, batch_size
         self._quote, self._spec = quote, spec
+        self.asks_model = bool(scoring.usage.calls)
         self._lock = Lock()
         _ALIVE.add(self)
 

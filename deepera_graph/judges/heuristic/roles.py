@@ -222,6 +222,8 @@ AnswerT = TypeVar("AnswerT")
 class LocalRole(Runnable[TaskT, AnswerT]):
     """A role that makes no calls."""
 
+    asks_model = False
+
     @abstractmethod
     def _work(self, task: TaskT) -> AnswerT:
         """Answer at once, in the running loop."""
@@ -245,6 +247,8 @@ class LocalRole(Runnable[TaskT, AnswerT]):
 
 class RulesIntent(LocalRole[IntentTask, Intent]):
     """Reads a question with word lists."""
+
+    reads_by_rules = True
 
     def _work(self, task: IntentTask) -> Intent:
         return recognize_intent(task)
@@ -283,6 +287,8 @@ def find_question_problem(question: str, windows: Sequence[Window]) -> str:
 
 class HeuristicJudge(Judge):
     """Scores passages by rules, each by itself."""
+
+    asks_model = False
 
     def question_problem(self, question: str, windows: Sequence[Window]) -> str:
         """Say whether rules for English can read the question, and find its words."""

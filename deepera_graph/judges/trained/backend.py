@@ -198,6 +198,8 @@ _SHARED = _Shared()
 class TrainedJudge(Judge):
     """Scores passages on this machine: how probable it is that each is evidence."""
 
+    asks_model = False
+
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
 

@@ -115,15 +115,6 @@ def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> str:
     return ""
 
 
-def nearness_to_excluded(paper: PaperSeen, exclude: Sequence[str]) -> float:
-    """Return the cosine of the sentence nearest to an excluded phrase, among those that count."""
-    sentences = [one for one in _sentences(paper) if _counts(one)]
-    if not sentences or not exclude:
-        return 0.0
-    vectors = _embed([*exclude, *sentences])
-    return float((vectors[len(exclude) :] @ vectors[: len(exclude)].T).max())
-
-
 def _against(
     paper: PaperSeen, sentences: Sequence[str], nearness: Floats, limits: Limits
 ) -> PaperVerdict | None:

@@ -25,7 +25,7 @@ from deepera_graph.papers.agent.state import (
 )
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.search import RRF_K
+from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 from deepera_graph.usage import Usage
 
 Update = dict[str, Any]
@@ -284,7 +284,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
 
 def _add(before: PooledPaper, action: ActionRecord, one: Mapping[str, Any]) -> PooledPaper:
     ranks = (one["by"] or {"": one["rank"]}).values()
-    share = action["weight"] * sum(1 / (RRF_K + rank) for rank in ranks)
+    share = action["weight"] * sum_reciprocals(ranks, k=CORMACK_K)
     found = [*before["found_by"], {"call": action["id"], "rank": one["rank"], "share": share}]
     return {**before, "found_by": found, "fused": before["fused"] + share}  # type: ignore[typeddict-item]
 

@@ -16,13 +16,12 @@ from deepera_graph.papers.paper import Paper, PaperRecord, title_key
 from deepera_graph.papers.results import Hit, SequenceAnswer
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.search import RRF_K
 from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, SourceAnswer
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import SECONDS
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
-from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings import check_at_least
 
 _GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has
@@ -241,7 +240,7 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
     rankings = {
         name: [*dict.fromkeys(map(merged.number_of, numbers))] for name, numbers in added.items()
     }
-    scores = fuse([[str(n) for n in ranking] for ranking in rankings.values()], k=RRF_K)
+    scores = fuse([[str(n) for n in ranking] for ranking in rankings.values()], k=CORMACK_K)
     by = {
         n: {name: ranking.index(n) + 1 for name, ranking in rankings.items() if n in ranking}
         for n in sorted({n for ranking in rankings.values() for n in ranking})

@@ -4,7 +4,8 @@ A search costs credits of the day: without a key there are few, and 429 means th
 until midnight, which `X-RateLimit-Reset` and `Retry-After` say.
 
 Source:
-    https://developers.openalex.org/api-reference/works and .../authentication
+    https://developers.openalex.org/api-reference/works and .../authentication; samples:
+    https://docs.openalex.org/how-to-use-the-api/get-lists-of-entities/sample-entity-lists
 """
 
 import re
@@ -12,10 +13,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from deepera_graph.chat import io_loop
+from deepera_graph.errors import SettingsError
 from deepera_graph.papers.importing.openalex import to_record
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, normalize_id
 from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.base import SourceAnswer
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import (
@@ -36,6 +40,8 @@ _WAYS: Mapping[CitationWay, tuple[Mapping[str, str], str]] = {
     "citations": ({"sort": "publication_date:desc"}, "cites"),
 }
 _OWN = re.compile(r"[Ww]\d+")
+_CONCEPT = re.compile(r"C\d+")
+MOST_SAMPLED = 10_000  # works of a sample, as OpenAlex says
 
 
 class OpenAlex(CitationService):
@@ -47,6 +53,38 @@ class OpenAlex(CitationService):
     interval: ClassVar[float] = 0.1
     page_size = 100
     has_markup = True
+
+    def sample(
+        self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
+    ) -> SourceAnswer:
+        """Return *k* works under a concept, drawn at random among those with an abstract.
+
+        Args:
+            concept: Its id, e.g. ``C86803240``, biology.
+            k: Most works, from 1 to 10 000.
+            scope: Years and dates that they must be of.
+            seed: The same one draws the same works, as long as OpenAlex has the same.
+
+        Raises:
+            SettingsError: *concept* is no id of a concept, or *k* is out of range.
+        """
+        return io_loop.run(self.asample(concept, k, scope, seed=seed))
+
+    async def asample(
+        self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
+    ) -> SourceAnswer:
+        """Return what `sample` returns, in the running loop."""
+        if not _CONCEPT.fullmatch(concept):
+            raise SettingsError(f"a concept must be an id such as C86803240, got {concept!r:.40}")
+        if k > MOST_SAMPLED:
+            raise SettingsError(f"OpenAlex draws at most {MOST_SAMPLED} works, got {k}")
+        limits = scope or Scope()
+        n = k + len(limits.hide)
+        how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
+        kept = (f"concepts.id:{concept}", "has_abstract:true")
+        return await io_loop.arun(
+            self._collect(lambda web: self._list(web, how, n, limits, *kept), k, limits)
+        )
 
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         async for page in self._list(web, {"search": query.join()}, k, scope):

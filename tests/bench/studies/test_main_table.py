@@ -95,6 +95,12 @@ def test_answers_add_columns_and_lfs_a_change_of_its_own():
     assert rows["F1"] != rows["F1"]
 
 
+def test_recall_of_answers_without_a_judge_says_that_it_stands_alone():
+    data = [lakes(2, setting="base"), lakes(2)]
+    main, *_ = main_table.study_main_table(lab([FirstStage()], data, generator=Extractive())).grids
+    assert [one.name for one in main.columns[4:8]] == ["F1", "P", "R without LFS", "answer failed"]
+
+
 def test_data_sets_of_one_setting_stand_side_by_side_as_in_the_paper():
     data = [lakes(2, name="lmqg"), lakes(2, name="ours", golden=(1,))]
     rankers = [FirstStage(), Judge(fixed(0.1, 0.2, 0.3, 0.4, 0.5))]

@@ -5,6 +5,7 @@ import pytest
 from bench.study_lakes import Judge, Writer, answered, column, fixed, lab, lakes
 from deepera_graph.bench.data.instance import Dataset
 from deepera_graph.bench.studies.filtering import study_threshold
+from deepera_graph.bench.studies.grouping import find_groupings
 from deepera_graph.thresholds import Calibrated, Curve, PerIntent
 
 SETUP = {"thresholds": (0.55, 0.7, 0.9), "rules": {}}
@@ -73,7 +74,7 @@ def test_questions_are_grouped_by_intent_and_by_difficulty():
     assert "by subject" not in rules  # there is one
     told = dict(zip(rules, column(grid, "thresholds"), strict=True))
     assert told["by intent"] == "definition 0.55, mechanism 0.9"
-    assert "by difficulty" not in rules  # the golden passage is second everywhere
+    assert "by difficulty, oracle" not in rules  # the golden passage is second everywhere
     data = Dataset(
         "two", lambda: [*lakes(30), *(
             one.model_copy(update={"id": f"x{one.id}", "question": f"And {one.question}"})
@@ -82,8 +83,35 @@ def test_questions_are_grouped_by_intent_and_by_difficulty():
     high = Judge(lambda question, place: 0.95 if place in (2, 7) else 0.2)
     grid = tuned(high, [data])
     told = dict(zip(column(grid, "rule"), column(grid, "thresholds"), strict=True))
-    assert set(told["by difficulty"].split(" 0.")[0:1]) == {"golden second to fifth"}
-    assert "golden sixth or later" in told["by difficulty"]
+    assert set(told["by difficulty, oracle"].split(" 0.")[0:1]) == {"golden second to fifth"}
+    assert "golden sixth or later" in told["by difficulty, oracle"]
+
+
+def by_ease(question, place):
+    """Golden, the second, is far ahead of the others of an easy question, and little of a hard."""
+    if int(question.split()[-1].rstrip("?")) % 2 == 0:
+        return 0.95 if place == 2 else 0.68
+    return {2: 0.65, 4: 0.2, 5: 0.2}.get(place, 0.6)
+
+
+def test_a_threshold_by_difficulty_needs_no_label_and_can_be_better_than_one_for_all():
+    grid = tuned(Judge(by_ease), [lakes(60)], thresholds=(0.62, 0.7, 0.9))
+    rules = column(grid, "rule")
+    precision = dict(zip(rules, column(grid, "precision of the kept"), strict=True))
+    kept = dict(zip(rules, column(grid, "golden kept"), strict=True))
+    assert precision["by difficulty"] == kept["by difficulty"] == 1
+    assert precision["one threshold"] < 1 or kept["one threshold"] < 1
+    told = dict(zip(rules, column(grid, "thresholds"), strict=True))
+    assert told["by difficulty"] == "middle lead 0.7, small lead 0.62"
+
+
+def test_the_questions_that_measure_do_not_say_where_a_difficulty_ends():
+    (run,) = lab([Judge(by_ease)], [lakes(12)], **SETUP).runs()
+    groups = dict(find_groupings(run, [0, 1, 2, 3]))["by difficulty"]
+    before = [groups(at) for at in range(4)]
+    (longer,) = lab([Judge(by_ease)], [lakes(40)], **SETUP).runs()
+    groups = dict(find_groupings(longer, [0, 1, 2, 3]))["by difficulty"]
+    assert [groups(at) for at in range(4)] == before
 
 
 def test_a_curve_is_fitted_on_the_questions_that_choose():

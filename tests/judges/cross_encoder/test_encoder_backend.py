@@ -257,6 +257,10 @@ def test_a_live_object_cannot_be_written_down():
         pickle.dumps(backend)
 
 
+def test_a_named_model_runs_here_and_asks_no_chat_model(folder, twin):
+    assert not load_backend(f"encoder:{folder}").asks_model
+
+
 def test_judgements_of_a_named_model_can_be_cached(folder, twin):
     cache = JudgementCache()
     reranker = EvidenceReranker(f"encoder:{folder}", cache=cache, content="passage")

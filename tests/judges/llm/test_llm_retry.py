@@ -3,12 +3,11 @@
 import asyncio
 import json
 import time
-from dataclasses import asdict
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from deepera_graph import llm_backend, load_backend
+from deepera_graph import llm_backend
 from deepera_graph.budget import Meter, Tab, with_tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
@@ -118,25 +117,12 @@ async def test_a_call_that_is_cancelled_is_charged() -> None:
         assert (server.calls, meter.spent) == (1, Usage(failed_calls=1))
 
 
-def test_hedging_is_refused_and_its_absence_is_not() -> None:
-    with pytest.raises(SettingsError, match=r"hedge was removed in version 0\.6"):
-        RetryPolicy(hedge=True)
-    assert RetryPolicy(hedge=False) == RetryPolicy()
-    assert "hedge" not in asdict(RetryPolicy())
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("attempts", 0), ("timeout", 0), ("first_wait", -1), ("total_wait", -1)]
 )
 def test_a_bound_out_of_range_is_named(name: str, value: float) -> None:
     with pytest.raises(SettingsError, match=f"{name} must be .* got {value}"):
         RetryPolicy(**{name: value})
-
-
-def test_a_policy_of_version_0_5_is_read() -> None:
-    retry = {"attempts": 2, "hedge": False}
-    spec = {"kind": "llm", "model": "openai:m", "base_url": "http://127.0.0.1:9/v1"}
-    assert load_backend({**spec, "retry": retry}).spec["retry"]["attempts"] == 2
 
 
 def test_an_unknown_bound_is_named() -> None:

@@ -1,0 +1,123 @@
+"""Findings that a summary turns around: negations, opposites, comparisons, exchanged arguments."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepera_graph.text.opposites import turned_findings
+
+TURNED = [
+    # a negation lost, or added
+    ("Barley wax is effective against rust.", "Barley wax is not effective against rust."),
+    ("Barley wax is not effective against rust.", "Barley wax is effective against rust."),
+    ("Barley wax isn't effective against rust.", "Barley wax is effective against rust."),
+    ("Wax was associated with rust.", "Wax was not significantly associated with rust."),
+    ("Wax is associated with rust in barley.", "Wax is unassociated with rust in barley."),
+    ("Wax had an effect on the rust.", "Wax had no effect on the rust."),
+    ("Wax had no effect on the rust.", "Wax had a clear effect on the rust."),
+    ("Mulch improves the yield of leeks.", "There is no evidence that mulch improves leek yield."),
+    ("Mulch improves leek yield.", "The trial failed to show that mulch improves leek yield."),
+    ("The pump was safe in goats.", "The pump was unsafe in goats."),
+    ("The sensor detected fog at sea.", "The sensor never detected fog at sea."),
+    ("Ibis eggs tolerate salt.", "Ibis eggs cannot tolerate salt, but heron eggs tolerate it."),
+    # an opposite
+    ("Mulch improved the soil of both fields.", "Mulch worsened the soil of both fields."),
+    ("Soil quality deteriorated under mulch.", "Soil quality improved under mulch."),
+    ("Iodine is harmful to snails.", "Iodine is beneficial to snails."),
+    ("Rain was positively correlated with moss.", "Rain was negatively correlated with moss."),
+    ("Zinc inhibits the growth of moss.", "Zinc promotes the growth of moss."),
+    # a comparison turned, or its sides exchanged
+    (
+        "Yield was higher with mulch than with gravel.",
+        "Yield was lower with mulch than with gravel.",
+    ),
+    (
+        "Yield was lower with gravel than with mulch.",
+        "Yield was lower with mulch than with gravel.",
+    ),
+    ("Yield was higher with mulch.", "Yield was lower with mulch than with gravel."),
+    ("Yield was lower with gravel.", "Yield was lower with mulch than with gravel."),
+    (
+        "Gravel gave better drainage than mulch.",
+        "Mulch gave better drainage compared with gravel.",
+    ),
+    (
+        "Snails lived longer on moss than on bark.",
+        "Snails lived shorter on moss than on bark.",
+    ),
+    # who does it to whom
+    ("Rust causes wilting of barley.", "Wilting of barley causes rust."),
+    ("Moss inhibits lichen.", "Moss is inhibited by lichen."),
+    ("Ferry noise predicts whale song.", "Whale song predicts ferry noise."),
+]
+FAITHFUL = [
+    ("Wax is effective against rust.", "Barley wax is effective against rust in all trials."),
+    ("Wax did not work against rust.", "Wax was not effective against rust."),
+    ("Wax was ineffective against rust.", "Wax was not effective against rust."),
+    ("Wax is not only effective but cheap.", "Wax is effective and cheap."),
+    ("Wax is effective in barley.", "Wax is effective in barley but not in rye."),
+    ("Wax is not effective in rye.", "Wax is effective in barley, but it is not in rye."),
+    ("Wax is effective in barley.", "Wax is effective in barley. Wax is not effective in rye."),
+    ("Groups were similar in yield.", "There was no difference in yield between groups."),
+    ("No goat recovered.", "None of the goats recovered."),
+    ("The goats did not recover.", "No goat recovered."),
+    ("Yield did not differ.", "There was no significant difference in yield."),
+    ("Mulch does not improve leek yield.", "There is no evidence that mulch improves leek yield."),
+    ("Without mulch the yield fell.", "Plots lacking mulch had a yield that fell."),
+    ("Mice lacking zinc grew less.", "Mice without zinc grew less than others."),
+    ("Loss of zinc impairs growth.", "Zinc promotes growth."),
+    ("Soil improved under mulch.", "Soil under mulch ameliorated."),
+    ("Soil worsened without mulch.", "Soil improved with mulch."),
+    (
+        "Yield was higher with gravel than with mulch.",
+        "Yield was lower with mulch than with gravel.",
+    ),
+    ("Yield was higher with gravel.", "Yield was lower with mulch than with gravel."),
+    ("Yield was lower with mulch.", "Yield was lower with mulch than with gravel."),
+    ("Yield was not higher with mulch.", "Yield was lower with mulch than with gravel."),
+    (
+        "Drainage was worse with mulch than gravel.",
+        "Gravel gave better drainage compared with mulch.",
+    ),
+    ("Mortality was lower with the drug.", "Mortality was higher with placebo."),
+    ("Rust causes wilting.", "Wilting is caused by rust."),
+    ("Moss is inhibited by lichen.", "Lichen inhibits moss on stone."),
+    ("Rust causes wilting of barley.", "Rust of barley causes wilting."),
+    ("Boats are not red.", "Wax is effective against rust."),
+    ("", "Wax is effective."),
+    ("Wax is effective.", ""),
+]
+
+
+@pytest.mark.parametrize(("summary", "passage"), TURNED)
+def test_what_is_turned_around_is_found(summary, passage):
+    assert turned_findings(summary, passage)
+
+
+@pytest.mark.parametrize(("summary", "passage"), TURNED)
+def test_it_is_found_among_other_sentences(summary, passage):
+    around = "Herons nest in June. Boats were counted twice by the wardens."
+    assert turned_findings(f"Boats were counted. {summary}", f"{around} {passage} It rained.")
+
+
+@pytest.mark.parametrize(("summary", "passage"), FAITHFUL)
+def test_a_faithful_paraphrase_is_left_alone(summary, passage):
+    assert turned_findings(summary, passage) == []
+
+
+@given(
+    st.lists(st.sampled_from([each for pair in TURNED for each in pair]), min_size=1, max_size=4)
+)
+def test_a_text_turns_nothing_of_itself_around(sentences):
+    text = " ".join(sentences)
+    assert turned_findings(text, text) == []
+    assert turned_findings(sentences[0], text) == []
+
+
+def test_it_is_said_what_stands_where():
+    assert turned_findings("Wax is effective in rye.", "Wax is not effective in rye.") == [
+        "effective, where the passage has not effective"
+    ]
+    assert turned_findings("Wax harms rye and worsened soil.", "Wax improved soil.") == [
+        "worsened, where the passage has improved"
+    ]
