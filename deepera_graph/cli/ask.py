@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     progress_bar,
     say,
     text_console,
-    write_bytes,
+    write_text,
 )
 from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -144,7 +144,7 @@ def ask(
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
         written = export_result(result, form, whole=output.verbose)
-        write_bytes(written.encode("utf-8", "backslashreplace"))
+        write_text(written)
     raise typer.Exit(failed or (OK if read is None else read.exit_code))
 
 
