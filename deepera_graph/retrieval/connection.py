@@ -3,18 +3,19 @@
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
+from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 
 Journal = Literal["WAL", "DELETE"]
@@ -100,13 +101,23 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
         if _read_host(url) in _LOOPBACK:
             warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
         try:
-            return QdrantClient(
+            client = QdrantClient(
                 url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
             )
         except ValueError as error:
             raise SettingsError(
                 f"{_remove_login(url)!r} is no address of a Qdrant server"
             ) from error
+    secrets = keep_secrets([api_key or "", *passwords_in(url)])
+
+    def send_filtered(request: Any, send: Callable[[Any], Any]) -> Any:
+        """Have what the server repeats of a key reach no message."""
+        response = send(request)
+        body = hide_secrets(response.content, secrets)
+        return response if body == response.content else replace_body(response, body)
+
+    client.http.client.add_middleware(send_filtered)
+    return client
 
 
 def _remove_login(url: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from traceback import format_exception
 
 import pytest
 from qdrant_client import QdrantClient
@@ -130,6 +131,15 @@ def test_a_wrong_key_is_an_error_without_the_key(status):
     with answering(status) as url, pytest.raises(StoreError) as error:
         open_store("c", url=url, api_key="s3cret")
     assert str(error.value) == f"the Qdrant server at {url} refuses the API key (HTTP {status})"
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_a_key_that_a_server_repeats_is_not_shown(status):
+    key = "-".join(["s3cret", "key"])  # as the traceback shows lines of this file, too
+    body = b'{"status": {"error": "api-key: %s"}}' % key.encode()
+    with answering(status, body) as url, pytest.raises(StoreError) as error:
+        open_store("c", url=url, api_key=key)
+    assert key not in "".join(format_exception(error.value))
 
 
 def test_a_server_error_keeps_its_reason():
