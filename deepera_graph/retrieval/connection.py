@@ -1,6 +1,5 @@
 """The client of a store: in memory, in a folder or on a server."""
 
-import re
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,13 +16,13 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+from deepera_graph.web.serving import hide_login
 
 Journal = Literal["WAL", "DELETE"]
 IN_MEMORY = ":memory:"
 TIMEOUT = 30
 _SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
 _UNREACHABLE = ("ConnectError", "ConnectTimeout")  # of httpx, which Qdrant's client uses
 
@@ -32,10 +31,10 @@ def describe_place(path: str | Path | None, url: str | None) -> str:
     """Return how messages name where a store is; not both in a folder and on a server."""
     if url is not None and path is not None:
         raise SettingsError(
-            f"a store is in a folder or on a server, got {str(path)!r} and {_remove_login(url)}"
+            f"a store is in a folder or on a server, got {str(path)!r} and {hide_login(url)}"
         )
     if url is not None:
-        return f"the Qdrant server at {_remove_login(url)}"
+        return f"the Qdrant server at {hide_login(url)}"
     return "memory" if path in (None, IN_MEMORY) else f"the folder {str(path)!r}"
 
 
@@ -105,9 +104,7 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
                 url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
             )
         except ValueError as error:
-            raise SettingsError(
-                f"{_remove_login(url)!r} is no address of a Qdrant server"
-            ) from error
+            raise SettingsError(f"{hide_login(url)!r} is no address of a Qdrant server") from error
     secrets = keep_secrets([api_key or "", *passwords_in(url)])
 
     def send_filtered(request: Any, send: Callable[[Any], Any]) -> Any:
@@ -118,10 +115,6 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
 
     client.http.client.add_middleware(send_filtered)
     return client
-
-
-def _remove_login(url: str) -> str:
-    return _LOGIN.sub("", url)
 
 
 def _read_host(url: str) -> str | None:
