@@ -231,13 +231,17 @@ class ChatModel:
             limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
             return reply
 
-        return await self._retrier.send(
-            send,
-            lambda: limiter.slot(n_estimated, tab),
-            tab,
-            attempts_at_500=self.output_modes.attempts_at_500(mode),
-            n_broken=n_broken,
-        )
+        try:
+            return await self._retrier.send(
+                send,
+                lambda: limiter.slot(n_estimated, tab),
+                tab,
+                attempts_at_500=self.output_modes.attempts_at_500(mode),
+                n_broken=n_broken,
+            )
+        except CallError as error:
+            self._breaker.note_given_up(error)
+            raise
 
     async def _charge(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
         """Wait for an answer as long as one call may take; charge it, however it ends.

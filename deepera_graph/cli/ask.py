@@ -157,7 +157,7 @@ def _tell_failures(result: RerankResult) -> int:
     if failures := describe_failures(result):
         say(failures)
     nothing_judged = len(result.failed) == len(result.all_passages) > 0
-    return SOME_FAILED if nothing_judged or result.outcome == "degraded" else OK
+    return SOME_FAILED if nothing_judged or result.outcome in ("degraded", "budget_stop") else OK
 
 
 def _tell_if_none(found: Sequence[Document], conditions: Mapping[str, Any]) -> None:

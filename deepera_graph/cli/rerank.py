@@ -105,7 +105,7 @@ def rerank(
     except InputError as error:
         say(f"{source!r}: {error}")
         raise typer.Exit(SOME_FAILED) from error
-    raise typer.Exit(SOME_FAILED if job.report.n_bad or _all_degraded(job.report) else OK)
+    raise typer.Exit(SOME_FAILED if _lacks_some(job.report) else OK)
 
 
 def _work(
@@ -128,8 +128,10 @@ def _work(
         job.write_trec()
 
 
-def _all_degraded(report: JobReport) -> bool:
-    return 0 < report.n_written == report.outcomes["degraded"]
+def _lacks_some(report: JobReport) -> bool:
+    """Tell whether a line was bad, a budget left something, or every question is degraded."""
+    all_degraded = 0 < report.n_written == report.outcomes["degraded"]
+    return bool(report.n_bad or report.outcomes["budget_stop"] or all_degraded)
 
 
 def _run(
