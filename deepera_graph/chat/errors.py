@@ -59,7 +59,7 @@ def reveals_secret(error: BaseException | None, secrets: Collection[str]) -> boo
     return False
 
 
-def shorten(error: BaseException, secrets: Collection[str] = ()) -> str:
+def shorten(error: BaseException | str, secrets: Collection[str] = ()) -> str:
     """Return the message of an error in one line, without *secrets* or what looks like a key."""
     text = str(error)
     for secret in sorted(secrets, key=len, reverse=True):
@@ -84,8 +84,16 @@ def _message(
         shown = shorten(error, secrets).partition("got ")[2]
         return f"the server's answer is no reply of a chat model, is its address right? ({shown})"
     if status is not None:
-        return f"HTTP {status}: {shorten(error, secrets)}"
+        return f"HTTP {status}: {_redirection(error, status, secrets) or shorten(error, secrets)}"
     return f"{type(error).__name__}: {shorten(_root_cause(error), secrets)}"
+
+
+def _redirection(error: Exception, status: int, secrets: Collection[str]) -> str:
+    """Return where a server wants to be asked instead; nothing of another failure."""
+    if not 300 <= status < 400:
+        return ""
+    target = getattr(getattr(error, "response", None), "headers", {}).get("location", "")
+    return f"the server redirects to {shorten(target, secrets)}, where no prompt is sent"
 
 
 def _names_of_causes(error: BaseException | None) -> set[str]:

@@ -64,6 +64,16 @@ async def test_a_status_that_lasts_is_not_tried_again(status: int) -> None:
         assert server.calls == 1
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_no_prompt_goes_where_a_server_redirects_to(status: int) -> None:
+    with ChatServer(lambda request: GOOD) as other:
+        moved = Reply(status=status, headers={"Location": f"{other.base_url}/chat/completions"})
+        with ChatServer(lambda request: moved) as server:
+            with pytest.raises(CallError, match=f"HTTP {status}: .* redirects to {other.base_url}"):
+                await ask(chat(server))
+            assert (server.calls, other.calls) == (1, 0)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("fault", TRANSPORT, ids=lambda reply: reply.fault)
 async def test_a_connection_that_breaks_is_tried_again(fault: Reply) -> None:
