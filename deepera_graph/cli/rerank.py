@@ -316,19 +316,21 @@ class _Job:
     def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
         """Open the rankings; *ran* is what `describe_run` says of this run."""
         from deepera_graph.jobs.files import ResumableOutput
+        from deepera_graph.jobs.journal import naming_full_file
 
         out, files = Path(self.files.out), self.files
-        if self.to_stdout:
-            sys.stdout.flush()
-            yield sys.stdout.buffer
-        elif self.manifest_path is None:
-            with out.open("wb") as device:
-                yield device
-        else:
-            with ResumableOutput(
-                out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
-            ) as progress:
-                yield progress
+        with naming_full_file("stdout" if self.to_stdout else out):
+            if self.to_stdout:
+                sys.stdout.flush()
+                yield sys.stdout.buffer
+            elif self.manifest_path is None:
+                with out.open("wb") as device:
+                    yield device
+            else:
+                with ResumableOutput(
+                    out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
+                ) as progress:
+                    yield progress
 
     def write_trec(self) -> None:
         """Write the rankings as a TREC run, if that was asked for."""

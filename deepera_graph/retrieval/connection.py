@@ -1,11 +1,15 @@
 """The client of a store: in memory, in a folder or on a server."""
 
+import errno
 import sqlite3
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
+from shutil import copyfile, rmtree
+from tempfile import mkdtemp
 from time import monotonic, sleep
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -24,6 +28,7 @@ TIMEOUT = 30
 _SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REFUSED = (401, 403)
+_UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _UNREACHABLE = ("ConnectError", "ConnectTimeout")  # of httpx, which Qdrant's client uses
 
 
@@ -130,14 +135,33 @@ def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
             f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
         )
     try:
-        _refuse_if_locked(folder)
-        return QdrantClient(path=str(folder))
+        try:
+            _refuse_if_locked(folder)
+            return QdrantClient(path=str(folder))
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or not must_exist:
+                raise
+            return _open_beside(folder)
     except RuntimeError as error:  # locked between the check and the opening
         raise _in_use_error(folder) from error
     except (OSError, ValueError, KeyError, TypeError, sqlite3.Error) as error:
         raise StoreError(
             f"the folder {str(folder)!r} cannot be opened as a passage store: {error}"
         ) from error
+
+
+def _open_beside(folder: Path) -> QdrantClient:
+    """Open a folder in which nothing may be written: Qdrant has its lock in one that goes again."""
+    beside = Path(mkdtemp(prefix="deepera-"))
+    try:
+        copyfile(folder / "meta.json", beside / "meta.json")
+        (beside / "collection").symlink_to((folder / "collection").absolute())
+        client = QdrantClient(path=str(beside))
+    except BaseException:
+        rmtree(beside, ignore_errors=True)
+        raise
+    weakref.finalize(client, rmtree, beside, ignore_errors=True)
+    return client
 
 
 def _refuse_if_locked(folder: Path) -> None:
