@@ -260,8 +260,8 @@ def _open_console(**how: Any) -> Console:
     from rich.segment import Segment
 
     class SafeConsole(Console):
-        def render(self, *given: Any) -> Iterator[Segment]:
-            for one in super().render(*given):
+        def render(self, *given: Any, **how: Any) -> Iterator[Segment]:
+            for one in super().render(*given, **how):
                 text, style, control = one
                 yield one if control else Segment(replace_controls(text), style)
 
