@@ -2,17 +2,18 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from html import escape
 from typing import Any, Literal, get_args
-from unicodedata import normalize
+from urllib.parse import quote
 
-from deepera_graph.citation import Citation, invert_name
+from deepera_graph.citation import Citation, write_bibtex, write_ris
 from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
 from deepera_graph.schema import describe_directions, name_direction
 from deepera_graph.settings import suggest_value
+from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
 from deepera_graph.text.sheets import write_sheet
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
@@ -21,7 +22,6 @@ EVIDENCE, BELOW = "evidence", "below the threshold"
 _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
-_LONG_WORD = re.compile(r"[a-z]{4,}")
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
     "section", "page", "quote", "summary", "reason", "id",
@@ -51,7 +51,7 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         raise SettingsError(f"format must be one of {list(known)}, got {format!r}{hint}")
     if format == "json":
         plain = describe_result(result, whole=True)
-        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+        return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
     if format == "html":
         return _to_html(result)
     if format == "bibtex":
@@ -74,7 +74,7 @@ def describe_evidence(result: RerankResult) -> str:
     if result.failed and result.dropped + result.kept:
         lines.append(
             f"{len(result.failed)} of {all_passages} could not be judged "
-            f"({_one_line(result.failed[0].reason)}), so evidence may have been missed."
+            f"({in_one_line(result.failed[0].reason)}), so evidence may have been missed."
         )
     if result.not_needed:
         lines.append(
@@ -102,18 +102,14 @@ def _outcome_line(result: RerankResult) -> str:
 
 
 def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
-    text = _one_line(one.summary or one.text)
+    text = in_one_line(one.summary or one.text)
     said = f", {name_direction(one.direction)}" if one.direction else ""
-    source, shown = _one_line(str(one.citation)), result.show_score(one.score)
+    source, shown = in_one_line(str(one.citation)), result.show_score(one.score)
     return f"[{number}] ({source}; score {shown}{said}) {text}"
 
 
 def _count_passages(n: int) -> str:
     return "1 passage" if n == 1 else f"{n} passages"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
@@ -263,7 +259,8 @@ def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
     notes = (f"Note: {_cell(one)}" for one in result.warnings)
-    said = (_describe_answer(result), describe_outcome(result))
+    answer = "\n".join(map(_cell, _describe_answer(result).splitlines()))
+    said = (answer, _cell(describe_outcome(result)))
     parts = [f"# {_cell(result.question)}", *notes, *said]
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
@@ -307,12 +304,24 @@ def _describe_others(result: RerankResult) -> str:
 
 def _cite_markdown(passage: RankedPassage) -> str:
     source = passage.citation
-    text = _cell(str(source)).replace("[", r"\[").replace("]", r"\]")
-    return f"[{text}]({source.link.replace(')', '%29')})" if source.link else text
+    text = _cell(str(source))
+    if not source.link:
+        return text
+    link = _OF_NO_LINK.sub(lambda found: quote(found.group(), errors="replace"), source.link)
+    return f"[{text}]({link})"
+
+
+_OF_NO_LINK = re.compile(r"[^\w!#$%&'*+,./:;=?@~-]")  # what RFC 3986 allows, without brackets
+_MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*[]|"}, "<": "&lt;"})
+_ESCAPED_CITATION = re.compile(r"\\\[([\d, ]+)\\\](?![(\[:])")  # alone it is no link
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|").replace("<", "&lt;")
+    """Return a text in one line that Markdown shows as it is: no link, image, HTML or cell of it.
+
+    Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.
+    """
+    return _ESCAPED_CITATION.sub(r"[\1]", in_one_line(text).translate(_MARKDOWN))
 
 
 def _show(result: RerankResult, passage: RankedPassage) -> str:
@@ -323,9 +332,9 @@ def _to_html(result: RerankResult) -> str:
     answer = _describe_answer(result)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f"<title>{escape(result.question)}</title></head>\n"
+        f"<title>{escape(in_one_line(result.question))}</title></head>\n"
         "<body style='font-family:sans-serif;max-width:75em;margin:2em auto'>\n"
-        f"{f'<p>{escape(answer)}</p>' if answer else ''}"
+        f"{f'<p>{escape(replace_controls(answer))}</p>' if answer else ''}"
         f"{result_html(result)}\n</body></html>\n"
     )
 
@@ -349,108 +358,9 @@ def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citat
     return _merge([one.citation for one in parts]), "; ".join(notes)
 
 
-def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
-    """Return an entry a source, each with a note of its own; keys are in no two entries."""
-    taken: set[str] = set()
-    return "\n".join(_bibtex_of(source, note, taken) for source, note in sources)
-
-
-def write_ris(records: Iterable[tuple[Citation, str, str]]) -> str:
-    """Return a record of the RIS format a source, each with a note and an abstract, or empty ones.
-
-    Source: the tags as reference managers export and read them, `JOUR` for what has a journal.
-    """
-    return "".join(_ris_of(*one) for one in records)
-
-
-def _ris_of(source: Citation, note: str, abstract: str) -> str:
-    rows = [
-        ("TY", "JOUR" if source.venue else "GEN"),
-        ("TI", source.title or str(source)),
-        *(("AU", invert_name(author)) for author in source.authors),
-        ("PY", source.year),
-        ("JO", source.venue),
-        ("DO", source.doi),
-        ("UR", source.link),
-        ("AB", abstract),
-        ("N1", note),
-        ("ID", source.id),
-    ]
-    lines = [f"{name}  - {' '.join(text.split())}" for name, text in rows if text]
-    return "\n".join([*lines, "ER  - "]) + "\n\n"
-
-
-def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
-    fields = {
-        "title": source.title,
-        "journal": source.venue,
-        "year": source.year,
-        "doi": source.doi,
-        "pmid": source.pmid,
-        "url": source.url,
-        "howpublished": "" if source.link else source.source,
-        "annote": note,
-    }
-    plain = ("doi", "pmid", "url")
-    authors = " and ".join(map(_bibtex_name, source.authors))
-    lines = [f"  author = {{{authors}}},"] if authors else []
-    lines += [
-        f"  {name} = {{{value if name in plain else _escape_tex(value)}}},"
-        for name, value in fields.items()
-        if value
-    ]
-    kind = "article" if source.venue else "misc"
-    return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
-
-
-def _bibtex_name(author: str) -> str:
-    """Return a name as BibTeX reads it: family name first, a group in braces as one word."""
-    name = _escape_tex(invert_name(author))
-    return f"{{{name}}}" if " " in name and "," not in name else name
-
-
 def _merge(sources: Sequence[Citation]) -> Citation:
     """Return what all know of one article: a PDF and an export of the library differ in that."""
     merged: dict[str, Any] = {}
     for one in sources:
         merged |= {name: value for name, value in asdict(one).items() if not merged.get(name)}
     return Citation(**merged)
-
-
-def _bibtex_key(source: Citation, taken: set[str]) -> str:
-    """Return a key of family name, year and a long word of the title, that no other entry has."""
-    words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
-    name = words[-1] if words else ""
-    word = _LONG_WORD.search(_to_ascii(source.title))
-    stem = _to_ascii(name) + source.year + (word.group() if word else "")
-    stem = stem or _to_ascii(source.id) or "passage"
-    key = next(one for one in _number(stem) if one not in taken)
-    taken.add(key)
-    return key
-
-
-def _number(stem: str) -> Iterator[str]:
-    yield stem
-    n = 2
-    while True:
-        yield f"{stem}-{n}"
-        n += 1
-
-
-def _to_ascii(text: str) -> str:
-    plain = normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9 ]", "", plain.lower()).strip()
-
-
-_TEX = str.maketrans(
-    {
-        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
-
-
-def _escape_tex(text: str) -> str:
-    return " ".join(text.split()).translate(_TEX)

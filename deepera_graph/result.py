@@ -28,6 +28,7 @@ from deepera_graph.schema import (
     describe_directions,
     name_direction,
 )
+from deepera_graph.text.controls import replace_controls
 from deepera_graph.usage import Usage
 
 _STYLE = "text-align:left;vertical-align:top"
@@ -70,7 +71,7 @@ def result_html(result: "RerankResult") -> str:
         for title in ("rank", "score", "was", "source", "passage", "why")
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return f"<div>{head}<table>{body}</table></div>"
+    return replace_controls(f"<div>{head}<table>{body}</table></div>")
 
 
 def describe_failures(result: "RerankResult") -> str:

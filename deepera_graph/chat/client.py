@@ -231,13 +231,17 @@ class ChatModel:
             limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
             return reply
 
-        return await self._retrier.send(
-            send,
-            lambda: limiter.slot(n_estimated, tab),
-            tab,
-            attempts_at_500=self.output_modes.attempts_at_500(mode),
-            n_broken=n_broken,
-        )
+        try:
+            return await self._retrier.send(
+                send,
+                lambda: limiter.slot(n_estimated, tab),
+                tab,
+                attempts_at_500=self.output_modes.attempts_at_500(mode),
+                n_broken=n_broken,
+            )
+        except CallError as error:
+            self._breaker.note_given_up(error)
+            raise
 
     async def _charge(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
         """Wait for an answer as long as one call may take; charge it, however it ends.
@@ -333,7 +337,8 @@ def _with_own_client(model: BaseChatModel) -> BaseChatModel:
     """Copy a model of OpenAI's kind onto connections that no other loop uses.
 
     langchain-openai shares one HTTP client among all models of a process, and a connection fails
-    in any loop but the one that opened it. The client library's own retries are switched off.
+    in any loop but the one that opened it. The client library's own retries are switched off, and
+    redirections, too: with HTTP 307 and 308 the prompt would go wherever they lead.
     """
     client = getattr(model, "root_async_client", None)
     if client is None:
@@ -341,10 +346,11 @@ def _with_own_client(model: BaseChatModel) -> BaseChatModel:
     if _has_only_sync_client(model):
         own = model.root_client.copy(max_retries=0)  # type: ignore[attr-defined]
         return model.model_copy(update={"root_client": own, "client": own.chat.completions})
-    if getattr(model, "http_async_client", None) or getattr(model, "openai_proxy", None):
+    if getattr(model, "http_async_client", None):
         own = client.copy(max_retries=0)
     else:
-        http_client = import_module("openai").DefaultAsyncHttpxClient()
+        how = {"follow_redirects": False, "proxy": getattr(model, "openai_proxy", None) or None}
+        http_client = import_module("openai").DefaultAsyncHttpxClient(**how)
         filter_responses(http_client, secrets_of(model))
         own = client.copy(max_retries=0, http_client=http_client)
         weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from json import JSONDecodeError
@@ -59,7 +59,7 @@ def reveals_secret(error: BaseException | None, secrets: Collection[str]) -> boo
     return False
 
 
-def shorten(error: BaseException, secrets: Collection[str] = ()) -> str:
+def shorten(error: BaseException | str, secrets: Collection[str] = ()) -> str:
     """Return the message of an error in one line, without *secrets* or what looks like a key."""
     text = str(error)
     for secret in sorted(secrets, key=len, reverse=True):
@@ -84,8 +84,16 @@ def _message(
         shown = shorten(error, secrets).partition("got ")[2]
         return f"the server's answer is no reply of a chat model, is its address right? ({shown})"
     if status is not None:
-        return f"HTTP {status}: {shorten(error, secrets)}"
+        return f"HTTP {status}: {_redirection(error, status, secrets) or shorten(error, secrets)}"
     return f"{type(error).__name__}: {shorten(_root_cause(error), secrets)}"
+
+
+def _redirection(error: Exception, status: int, secrets: Collection[str]) -> str:
+    """Return where a server wants to be asked instead; nothing of another failure."""
+    if not 300 <= status < 400:
+        return ""
+    target = getattr(getattr(error, "response", None), "headers", {}).get("location", "")
+    return f"the server redirects to {shorten(target, secrets)}, where no prompt is sent"
 
 
 def _names_of_causes(error: BaseException | None) -> set[str]:
@@ -120,7 +128,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
-_SHORTEST = 6  # a shorter one is a placeholder, and would blank out words
+_SHORTEST = 6  # a shorter one is a placeholder
 _KEY = re.compile(r"key|token|secret|password|sig", re.IGNORECASE)
 
 
@@ -131,16 +139,22 @@ def secrets_of(model: BaseChatModel) -> frozenset[str]:
         held = getattr(model, name, None)
         found += map(str, held.values() if isinstance(held, Mapping) else ())
     for name in ("openai_api_base", "base_url", "openai_proxy"):
-        found += _passwords_in(getattr(model, name, None))
+        found += passwords_in(getattr(model, name, None))
+    return keep_secrets(found)
+
+
+def keep_secrets(found: Iterable[str]) -> frozenset[str]:
+    """Return the keys and passwords among what may be one: a short one would blank out words."""
     return frozenset(one.strip() for one in found if len(one.strip()) >= _SHORTEST)
 
 
 def has_password(url: str) -> bool:
     """Whether a URL carries a password before its host, or a key after its question mark."""
-    return bool(_passwords_in(url))
+    return bool(passwords_in(url))
 
 
-def _passwords_in(url: object) -> list[str]:
+def passwords_in(url: object) -> list[str]:
+    """Return the password before the host of a URL, and keys after its question mark."""
     if not isinstance(url, str):
         return []
     try:
@@ -162,24 +176,31 @@ def filter_responses(client: Any, secrets: Collection[str]) -> None:
     they are. Streams are left alone.
     """
     send = client.send
-    hidden = sorted((one.encode() for one in secrets if one), key=len, reverse=True)
 
     async def send_filtered(request: Any, **options: Any) -> Any:
         response = await send(request, **options)
         if "event-stream" in response.headers.get("content-type", ""):
             return response
-        found = body = await response.aread()
-        for secret in hidden:
-            body = body.replace(secret, b"***")
-        body = _mark_arguments(body)
-        if body == found:
-            return response
-        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ABOUT_THE_BODY]
-        return type(response)(
-            response.status_code, headers=headers, content=body, request=response.request
-        )
+        found = await response.aread()
+        body = _mark_arguments(hide_secrets(found, secrets))
+        return response if body == found else replace_body(response, body)
 
     client.send = send_filtered
+
+
+def hide_secrets(body: bytes, secrets: Collection[str]) -> bytes:
+    """Return a body with stars in place of each secret."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        body = body.replace(secret.encode(), b"***")
+    return body
+
+
+def replace_body(response: Any, body: bytes) -> Any:
+    """Return a response of an HTTP client that was read, with another body."""
+    headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ABOUT_THE_BODY]
+    return type(response)(
+        response.status_code, headers=headers, content=body, request=response.request
+    )
 
 
 def _mark_arguments(body: bytes) -> bytes:

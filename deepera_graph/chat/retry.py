@@ -17,6 +17,7 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _NEVER_RETRIED = frozenset({501, 505})
 _ATTEMPTS_TO_CONNECT = 2  # nobody listens: that seldom passes in seconds
 _MOST_IN_A_ROW = {401: 8, 403: 8, 404: 8, 500: 16}  # by a server that never answered
+_MOST_GIVEN_UP = 8
 _SECONDS_OPEN = 5.0
 
 
@@ -66,37 +67,56 @@ class RawReply:
 
 
 class CircuitBreaker:
-    """Opens after eight refusals in a row (401, 403, 404), or 16 failures (500), of a server.
+    """Opens where a server answers nobody; while it is open, calls fail at once, unsent.
 
-    While it is open, calls fail at once with what the server said, unsent; every 5 seconds some are
-    sent again, as a key may be activated late. One answer closes it for good: what a server refuses
-    after that concerns one passage. *clock* gives seconds that only grow.
+    It opens after eight refusals in a row (401, 403, 404), or 16 failures (500), of a server that
+    has never answered: what it refuses after an answer concerns one passage. And it opens, whatever
+    was before, after eight calls in a row that were given up at their last attempt because the
+    server was overloaded (429, 502, 503, ...) or silent. Every 5 seconds some are sent again, as a
+    key may be activated late and an overload pass; one answer closes it. *clock* gives seconds that
+    only grow.
+
+    Source:
+        M. Nygard, Release It!, 2nd edition (2018), 5.2; https://martinfowler.com/bliki/CircuitBreaker.html
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._n_failed, self._open_until = 0, 0.0
+        self._n_failed, self._n_given_up, self._open_until = 0, 0, 0.0
         self._has_answered = False
 
     def check(self) -> None:
-        """Let a call pass, or raise the server's own refusal."""
+        """Let a call pass, or raise what the server said last."""
         if self._clock() < self._open_until:
             raise CallError(self._message, status=self._status, unusable=self._status != 500)
 
     def note_answer(self) -> None:
         """Note that a call was answered, well or badly."""
         self._has_answered = True
+        self._n_given_up, self._open_until = 0, 0.0
 
     def note_failure(self, error: CallError) -> None:
-        """Note that a call failed."""
+        """Note that an attempt failed."""
         most = _MOST_IN_A_ROW.get(error.status or 0)
         if most is None or self._has_answered:
             self._n_failed = 0
             return
         self._n_failed += 1
         if self._n_failed >= most:
-            self._open_until = self._clock() + _SECONDS_OPEN
-            self._message, self._status = str(error), error.status
+            self._open(error, str(error))
+
+    def note_given_up(self, error: CallError) -> None:
+        """Note that a call has failed for good."""
+        if error.status == 500:
+            return
+        self._n_given_up = self._n_given_up + 1 if is_retryable(error) else 0
+        if self._n_given_up >= _MOST_GIVEN_UP:
+            n = f"{self._n_given_up} calls in a row were given up"
+            self._open(error, f"{error}; {n}, so that this one was not sent")
+
+    def _open(self, error: CallError, message: str) -> None:
+        self._open_until = self._clock() + _SECONDS_OPEN
+        self._message, self._status = message, error.status
 
 
 Send = Callable[[], Coroutine[Any, Any, RawReply]]

@@ -23,7 +23,7 @@ from deepera_graph.cli.console import (
     progress_bar,
     say,
     text_console,
-    write_bytes,
+    write_text,
 )
 from deepera_graph.cli.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -144,7 +144,7 @@ def ask(
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
         written = export_result(result, form, whole=output.verbose)
-        write_bytes(written.encode("utf-8", "backslashreplace"))
+        write_text(written)
     raise typer.Exit(failed or (OK if read is None else read.exit_code))
 
 
@@ -157,7 +157,7 @@ def _tell_failures(result: RerankResult) -> int:
     if failures := describe_failures(result):
         say(failures)
     nothing_judged = len(result.failed) == len(result.all_passages) > 0
-    return SOME_FAILED if nothing_judged or result.outcome == "degraded" else OK
+    return SOME_FAILED if nothing_judged or result.outcome in ("degraded", "budget_stop") else OK
 
 
 def _tell_if_none(found: Sequence[Document], conditions: Mapping[str, Any]) -> None:

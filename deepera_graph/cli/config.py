@@ -38,6 +38,7 @@ _FLAGS = {
     **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
 }
 _PATHS = frozenset({"cache", "curve", "path"})
+_ADDRESSES = frozenset({"base_url", "qdrant_url", "ray_address"})
 _OF_A_CHAT_MODEL = frozenset(
     one.name for one in fields(options.JudgeOptions) if one.name not in options.FOR_ALL_JUDGES
 )
@@ -85,11 +86,15 @@ class ShowOptions:
 def show(*, output: ShowOptions) -> None:
     """Show what every option is configured to be, and where; and what cannot be so."""
     from deepera_graph.cli.console import OK, USAGE, say, write_json
+    from deepera_graph.web.serving import hide_login
 
     file, found = find_file(), read_config()
     problems = {name: said for name, one in found.items() if (said := find_problem(name, one))}
     if "api_key_env" in problems:
         found["api_key_env"] = found["api_key_env"]._replace(value=_NOT_SHOWN)  # may be a key
+    for name, one in found.items():
+        if name in _ADDRESSES:
+            found[name] = one._replace(value=hide_login(str(one.value)))
     rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
     if output.as_json:
         plain: dict[str, dict[str, Any]] = {

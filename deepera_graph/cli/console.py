@@ -21,6 +21,7 @@ from unicodedata import normalize
 import typer
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +46,7 @@ ItemT = TypeVar("ItemT")
 
 def say(message: str) -> None:
     """Write one line to stderr."""
-    typer.echo(f"deepera: {' '.join(message.split())}", err=True)
+    typer.echo(f"deepera: {in_one_line(message)}", err=True)
 
 
 @contextmanager
@@ -230,21 +231,18 @@ def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Call
 
 
 def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = _open_console(stderr=True)
     disabled = hidden or not console.is_terminal
     return Progress(*columns, console=console, transient=True, disable=disabled)
 
 
 def output_console() -> Console:
     """Return the console for tables on stdout; into a file or pipe it is wide enough for them."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = _open_console()
     if not console.is_terminal:
-        return Console(highlight=False, width=max(WIDTH_WITHOUT_TERMINAL, console.width))
+        return _open_console(width=max(WIDTH_WITHOUT_TERMINAL, console.width))
     return console
 
 
@@ -253,9 +251,21 @@ def text_console() -> Console:
 
     Into a file or pipe it has the 80 columns of `COLUMNS`, if that is not set otherwise.
     """
-    from rich.console import Console
+    return _open_console(width=min(WIDTH_OF_TEXT, _open_console().width))
 
-    return Console(highlight=False, width=min(WIDTH_OF_TEXT, Console().width))
+
+def _open_console(**how: Any) -> Console:
+    """Return a console that writes control sequences of its own, and none of what it shows."""
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        def render(self, *given: Any, **how: Any) -> Iterator[Segment]:
+            for one in super().render(*given, **how):
+                text, style, control = one
+                yield one if control else Segment(replace_controls(text), style)
+
+    return SafeConsole(highlight=False, **how)
 
 
 _IN_ASCII = {"…": "...", "–": "-", "—": "-", "·": "-", "“": '"', "”": '"', "’": "'", "‘": "'"}
@@ -292,12 +302,17 @@ def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
     if output.as_json:
         write_json(plain)
     elif not getattr(output, "quiet", False):
-        typer.echo(words())
+        typer.echo(replace_controls(words()))
 
 
 def write_json(value: Any) -> None:
     """Write one JSON value to stdout, in UTF-8 whatever the terminal says."""
     write_bytes(json_bytes(value))
+
+
+def write_text(text: str) -> None:
+    """Write a text to stdout, in UTF-8 whatever the terminal says."""
+    write_bytes(replace_controls(text).encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(data: bytes) -> None:
@@ -309,7 +324,7 @@ def write_bytes(data: bytes) -> None:
 
 def json_bytes(value: Any) -> bytes:
     """Return a JSON value in UTF-8, indented, with its line feed."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = escape_controls(json.dumps(value, ensure_ascii=False, indent=2))
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 

@@ -89,7 +89,7 @@ COMMANDS = {  # and the module that each is a function of
 }
 _INSTALL = re.compile(r"pip install 'deepera-graph\\\[([\w,-]+)]'")  # as help.txt has it
 _CODES = (
-    "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, or all questions are degraded, "
+    "[bold]Exit codes:[/bold] 0 done, 1 a line or file failed, all is degraded or a budget spent, "
     "2 usage or settings, 3 backend or store unreachable, 130 interrupted."
 )
 

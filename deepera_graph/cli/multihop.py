@@ -17,8 +17,8 @@ from deepera_graph.cli.console import (
     from_thread,
     progress_bar,
     say,
-    write_bytes,
     write_json,
+    write_text,
 )
 from deepera_graph.cli.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
@@ -206,7 +206,7 @@ def _write(found: Any, *, as_json: bool) -> None:
     if as_json:
         write_json(found)
     else:
-        write_bytes(f"{found}\n".encode("utf-8", "backslashreplace"))
+        write_text(f"{found}\n")
 
 
 def _tell_what_lacks(

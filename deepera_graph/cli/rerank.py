@@ -106,7 +106,7 @@ def rerank(
     except InputError as error:
         say(f"{source!r}: {error}")
         raise typer.Exit(SOME_FAILED) from error
-    raise typer.Exit(SOME_FAILED if job.report.n_bad or _all_degraded(job.report) else OK)
+    raise typer.Exit(SOME_FAILED if _lacks_some(job.report) else OK)
 
 
 def _work(
@@ -127,8 +127,10 @@ def _work(
         job.write_trec()
 
 
-def _all_degraded(report: JobReport) -> bool:
-    return 0 < report.n_written == report.outcomes["degraded"]
+def _lacks_some(report: JobReport) -> bool:
+    """Tell whether a line was bad, a budget left something, or every question is degraded."""
+    all_degraded = 0 < report.n_written == report.outcomes["degraded"]
+    return bool(report.n_bad or report.outcomes["budget_stop"] or all_degraded)
 
 
 def _run(
@@ -318,19 +320,21 @@ class _Job:
     def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
         """Open the rankings; *ran* is what `describe_run` says of this run."""
         from deepera_graph.jobs.files import ResumableOutput
+        from deepera_graph.jobs.journal import naming_full_file
 
         out, files = Path(self.files.out), self.files
-        if self.to_stdout:
-            sys.stdout.flush()
-            yield sys.stdout.buffer
-        elif self.manifest_path is None:
-            with out.open("wb") as device:
-                yield device
-        else:
-            with ResumableOutput(
-                out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
-            ) as progress:
-                yield progress
+        with naming_full_file("stdout" if self.to_stdout else out):
+            if self.to_stdout:
+                sys.stdout.flush()
+                yield sys.stdout.buffer
+            elif self.manifest_path is None:
+                with out.open("wb") as device:
+                    yield device
+            else:
+                with ResumableOutput(
+                    out, self.manifest_path, ran, resume=files.resume, overwrite=files.overwrite
+                ) as progress:
+                    yield progress
 
     def write_trec(self) -> None:
         """Write the rankings as a TREC run, if that was asked for."""

@@ -158,7 +158,9 @@ def _get(url: str, key: str, *, seconds: float) -> tuple[Any, bytes]:
     headers = {"Authorization": f"Bearer {key}"}
     deadline = time.monotonic() + seconds
     with (
-        DefaultHttpxClient(timeout=seconds) as client,  # proxies and certificates as in calls
+        DefaultHttpxClient(
+            timeout=seconds, follow_redirects=False
+        ) as client,  # proxies and certificates as in calls
         client.stream("GET", url, headers=headers) as answer,
     ):
         body = b""

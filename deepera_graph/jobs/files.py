@@ -16,18 +16,20 @@ from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionSt
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.runner import versions
+from deepera_graph.text.controls import escape_controls
 from deepera_graph.text.jsonl import RawLine, parse_object
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
     """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
 
-    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape.
+    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape, and so is what a
+    terminal obeys.
     """
     fields = {"id": line.id, **describe_result(result)}
     if line.metadata:
         fields["metadata"] = line.metadata
-    text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
+    text = escape_controls(json.dumps(fields, ensure_ascii=False, allow_nan=False))
     return text.encode("utf-8", "backslashreplace") + b"\n"
 
 

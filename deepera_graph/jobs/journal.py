@@ -1,5 +1,6 @@
 """What is done of a file of questions, so that a run that was cut short can go on."""
 
+import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,18 @@ from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 FORMAT = 1
 Entry = dict[str, Any]
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@contextmanager
+def naming_full_file(path: object) -> Iterator[None]:
+    """Have an error of a full disk within the block say which file it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 class Journal:
@@ -101,5 +114,6 @@ class Journal:
             return
         assert self._file is not None
         text = json.dumps(fields, ensure_ascii=False, allow_nan=False)
-        self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
-        self._file.flush()
+        with naming_full_file(self.path):
+            self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+            self._file.flush()

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from deepera_graph.citation import Citation
-from deepera_graph.export import write_bibtex, write_ris
+from deepera_graph.citation import Citation, write_bibtex, write_ris
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
 from deepera_graph.text.sheets import write_sheet

@@ -18,10 +18,12 @@ from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.calls import CALLS, LIMITS, Answer, answer_call, describe_error
 from deepera_graph.papers.results import to_json
+from deepera_graph.web.guard import Guard
 from deepera_graph.web.pages import describe_paths
 from deepera_graph.web.serving import JSON, add_errors, describe_address, listen, read_body
 
 HOST, PORT = "127.0.0.1", 8080
+_LARGEST = 1 << 20  # bytes of a body
 _PAPERS = re.compile(r"/(?:v1/papers|paper)/(.*?)(?:/(references|citations))?", re.DOTALL)
 _PATHS = {
     "/v1/search": "search",
@@ -40,12 +42,13 @@ _OTHER_NAMES = {"q": "query", "top_k": "k"}
 _BEFORE = re.compile(r"""id\s*<=\s*["']?(\d{2})(0[1-9]|1[0-2])(?:\.\d*)?["']?""")
 
 
-def create_app(base: PaperBase, *, with_docs: bool = True) -> Any:
+def create_app(base: PaperBase, *, alone: bool = True) -> Any:
     """Return the FastAPI application that answers for a base.
 
     Args:
         base: Who answers.
-        with_docs: Whether ``/docs`` is a page that describes it.
+        alone: Whether it is a server of its own: it has ``/docs``, a page that describes it, and
+            refuses bodies over a mebibyte and pages of other hosts. What it is part of does so.
 
     Raises:
         SettingsError: The extra ``serve`` is not installed.
@@ -56,8 +59,9 @@ def create_app(base: PaperBase, *, with_docs: bool = True) -> Any:
         _add_path(app, base, path, name)
     for path in ("/v1/health", "/health"):
         _add_health(app, base, path)
-    if with_docs:
+    if alone:
         _add_docs(app)
+        app.add_middleware(Guard, body_bytes=_LARGEST)
     add_errors(app)
     return app
 
@@ -118,7 +122,7 @@ def serve(
     port: int = PORT,
     on_start: Callable[[str], object] | None = None,
 ) -> None:
-    """Answer for a base until the process is interrupted.
+    """Answer for a base until the process is interrupted; pages of other hosts are refused.
 
     Args:
         base: Who answers.

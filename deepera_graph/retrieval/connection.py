@@ -1,29 +1,34 @@
 """The client of a store: in memory, in a folder or on a server."""
 
-import re
+import errno
 import sqlite3
 import warnings
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
+from shutil import copyfile, rmtree
+from tempfile import mkdtemp
 from time import monotonic, sleep
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from qdrant_client import QdrantClient
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
+from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+from deepera_graph.web.serving import hide_login
 
 Journal = Literal["WAL", "DELETE"]
 IN_MEMORY = ":memory:"
 TIMEOUT = 30
 _SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_LOGIN = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _REFUSED = (401, 403)
+_UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _UNREACHABLE = ("ConnectError", "ConnectTimeout")  # of httpx, which Qdrant's client uses
 
 
@@ -31,10 +36,10 @@ def describe_place(path: str | Path | None, url: str | None) -> str:
     """Return how messages name where a store is; not both in a folder and on a server."""
     if url is not None and path is not None:
         raise SettingsError(
-            f"a store is in a folder or on a server, got {str(path)!r} and {_remove_login(url)}"
+            f"a store is in a folder or on a server, got {str(path)!r} and {hide_login(url)}"
         )
     if url is not None:
-        return f"the Qdrant server at {_remove_login(url)}"
+        return f"the Qdrant server at {hide_login(url)}"
     return "memory" if path in (None, IN_MEMORY) else f"the folder {str(path)!r}"
 
 
@@ -100,17 +105,21 @@ def _connect_to_server(url: str, api_key: str | None) -> QdrantClient:
         if _read_host(url) in _LOOPBACK:
             warnings.filterwarnings("ignore", message="Api key is used with an insecure connection")
         try:
-            return QdrantClient(
+            client = QdrantClient(
                 url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
             )
         except ValueError as error:
-            raise SettingsError(
-                f"{_remove_login(url)!r} is no address of a Qdrant server"
-            ) from error
+            raise SettingsError(f"{hide_login(url)!r} is no address of a Qdrant server") from error
+    secrets = keep_secrets([api_key or "", *passwords_in(url)])
 
+    def send_filtered(request: Any, send: Callable[[Any], Any]) -> Any:
+        """Have what the server repeats of a key reach no message."""
+        response = send(request)
+        body = hide_secrets(response.content, secrets)
+        return response if body == response.content else replace_body(response, body)
 
-def _remove_login(url: str) -> str:
-    return _LOGIN.sub("", url)
+    client.http.client.add_middleware(send_filtered)
+    return client
 
 
 def _read_host(url: str) -> str | None:
@@ -126,14 +135,33 @@ def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
             f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
         )
     try:
-        _refuse_if_locked(folder)
-        return QdrantClient(path=str(folder))
+        try:
+            _refuse_if_locked(folder)
+            return QdrantClient(path=str(folder))
+        except OSError as error:
+            if error.errno not in _UNWRITABLE or not must_exist:
+                raise
+            return _open_beside(folder)
     except RuntimeError as error:  # locked between the check and the opening
         raise _in_use_error(folder) from error
     except (OSError, ValueError, KeyError, TypeError, sqlite3.Error) as error:
         raise StoreError(
             f"the folder {str(folder)!r} cannot be opened as a passage store: {error}"
         ) from error
+
+
+def _open_beside(folder: Path) -> QdrantClient:
+    """Open a folder in which nothing may be written: Qdrant has its lock in one that goes again."""
+    beside = Path(mkdtemp(prefix="deepera-"))
+    try:
+        copyfile(folder / "meta.json", beside / "meta.json")
+        (beside / "collection").symlink_to((folder / "collection").absolute())
+        client = QdrantClient(path=str(beside))
+    except BaseException:
+        rmtree(beside, ignore_errors=True)
+        raise
+    weakref.finalize(client, rmtree, beside, ignore_errors=True)
+    return client
 
 
 def _refuse_if_locked(folder: Path) -> None:

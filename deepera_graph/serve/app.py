@@ -167,7 +167,7 @@ def _mount_papers(app: FastAPI, papers: "PaperBase | None") -> Mapping[str, Fast
         return {}
     from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
 
-    below = create_papers(papers, with_docs=False)
+    below = create_papers(papers, alone=False)
     app.mount(_PAPERS, below)
     return {_PAPERS: below}
 

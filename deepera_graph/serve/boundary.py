@@ -18,7 +18,7 @@ from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.config import ServeConfig, is_key
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
-from deepera_graph.web.serving import is_own_page, is_this_machine, names_this_machine
+from deepera_graph.web.guard import find_stranger, gather_body, replay_body
 
 REQUEST_ID = "x-request-id"
 GONE = 499  # the client went away; nginx's number for it
@@ -26,7 +26,6 @@ OPEN = frozenset({"/", "/health", "/docs", "/openapi.json", "/favicon.ico"})  # 
 OPEN_FOLDERS = ("/page/",)  # files of the page
 FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
 _GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
-_MOST_READ = 4  # times the limit of a body that is read, so that its sender hears why it is refused
 _logger = logging.getLogger("deepera_graph.serve")
 
 
@@ -87,9 +86,13 @@ class Boundary:
         if self._config.keys:
             self._check_key(scope, headers)
         else:
-            check_origin(scope, headers)
+            self._check_page(scope, headers)
         body = await self._read_body(headers, receive, note_of(scope))
-        await self._app(scope, _replaying(body, receive), send)
+        await self._app(scope, replay_body(body, receive), send)
+
+    def _check_page(self, scope: Scope, headers: Headers) -> None:
+        if stranger := find_stranger(scope, headers):
+            raise RefusedError(403, "forbidden", stranger)
 
     def _check_key(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
@@ -111,7 +114,9 @@ class Boundary:
             raise too_large
         try:
             async with asyncio.timeout_at(note.ends):
-                body = await _gather(receive, limits.body_bytes)
+                body = await gather_body(receive, limits.body_bytes)
+        except ConnectionAbortedError as error:
+            raise RefusedError(GONE, "gone", str(error)) from error
         except TimeoutError:
             message = f"the body took longer than {note.seconds:g} seconds"
             raise RefusedError(408, "timeout", message) from None
@@ -147,39 +152,6 @@ class Boundary:
         _logger.info("%s", line)
 
 
-def check_origin(scope: Scope, headers: Headers) -> None:
-    """Refuse what a page of another host has a browser send to this one, where no key does.
-
-    A browser says which page asks (`Origin`). A page whose name was made to mean this machine
-    is told by that name (`Host`), as it is none of a server that listens to this machine alone.
-    Every browser sends it; probes of HTTP/1.0 may not.
-
-    Source:
-        https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
-        (2007), Protecting browsers from DNS rebinding attacks, section 5.1.
-    """
-    host, origin = headers.get("host", ""), headers.get("origin")
-    if not is_own_page(origin, host):
-        raise RefusedError(403, "forbidden", f"pages of {origin!r:.80} may not ask")
-    listens_at = (scope.get("server") or ("", 0))[0]
-    if host and is_this_machine(listens_at) and not names_this_machine(host):
-        raise RefusedError(403, "forbidden", f"this server is not named {host!r:.80}")
-
-
-async def _gather(receive: Receive, most: int) -> bytes | None:
-    """Return a body, or None if it has more than *most* bytes; what is more is not held."""
-    parts, n_read, is_more = [], 0, True
-    while is_more and n_read <= _MOST_READ * most:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RefusedError(GONE, "gone", "the client went away")
-        part: bytes = message.get("body", b"")
-        n_read, is_more = n_read + len(part), message.get("more_body", False)
-        if n_read <= most:
-            parts.append(part)
-    return b"".join(parts) if n_read <= most else None
-
-
 def _find_id(headers: Headers) -> str:
     given = headers.get(REQUEST_ID, "")
     return given if _GIVEN_ID.fullmatch(given) else uuid4().hex
@@ -193,20 +165,6 @@ def _telling(send: Send, note: Note) -> Send:
         await send(message)
 
     return tell
-
-
-def _replaying(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a body that was read, and then what is still to come."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _log_crash(note: Note, error: Exception, *, with_message: bool) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Any
 
+from deepera_graph.text.controls import replace_controls
+
 _FORMULAS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
@@ -24,7 +26,9 @@ def defuse(cell: Any) -> Any:
     """Return a cell that no spreadsheet takes for a formula."""
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r\n", "\n").replace("\r", "\n")  # which `csv` would leave unquoted
+    text = replace_controls(
+        cell.replace("\r\n", "\n").replace("\r", "\n")
+    )  # which `csv` would leave unquoted
     return f"'{text}" if text.startswith(_FORMULAS) and not _is_number(text) else text
 
 

@@ -13,6 +13,8 @@ JSON = "application/json"
 _LAST_PORT = 65_535
 _WAITING = 2048  # connections that are not accepted yet
 _PORT = re.compile(r":\d*$")
+_LOGIN = re.compile(r"(?<=//)[^/\s]*@|^[^/\s]*@")
+_KEY = re.compile(r"(?i)([?&][^=&\s]*(?:key|token|secret|password|sig)[^=&\s]*=)[^&\s]*")
 
 
 def read_body(body: bytes) -> dict[str, Any]:
@@ -67,6 +69,11 @@ def describe_address(listening: socket.socket) -> str:
     """Return where is listened, as an address of HTTP has it."""
     host, port = listening.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def hide_login(url: str) -> str:
+    """Return an address with stars in place of a login before its host, and of keys behind it."""
+    return _KEY.sub(r"\1***", _LOGIN.sub("***@", url))
 
 
 def is_this_machine(host: str) -> bool:

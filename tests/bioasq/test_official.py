@@ -126,6 +126,15 @@ def test_documents_are_counted_as_they_are_written(official, golden, given, expe
     )
 
 
+@pytest.mark.parametrize("given", [(10, 20), (0, 0)], ids=["at-its-end", "at-its-beginning"])
+def test_snippets_that_touch_share_one_character(official, given):
+    golden = question("q", documents=docs("1"), snippets=[piece("1", 0, 10)])
+    found = official([golden], [question("q", snippets=[piece("1", *given)])], "a")
+    size = given[1] - given[0] + 1
+    assert measured(found, "snippets")["recall"] == pytest.approx(1 / 11)
+    assert measured(found, "snippets")["precision"] == pytest.approx(1 / size)
+
+
 TWO = [["EGF", "epidermal growth factor"], ["TGF"]]
 
 

@@ -10,11 +10,19 @@ from langchain_core.runnables import Runnable, RunnableLambda
 
 from deepera_graph.budget import Limiter
 from deepera_graph.cache import role as role_module
-from deepera_graph.cache.role import CachedRole
+from deepera_graph.cache.role import CachedBatches, CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
 from deepera_graph.pipeline.call import CheckedRole
-from deepera_graph.schema import Answer, Intent, Judgement, Summary
+from deepera_graph.schema import (
+    Answer,
+    Candidate,
+    Intent,
+    Judgement,
+    Summary,
+    Unjudged,
+    Verdicts,
+)
 from deepera_graph.usage import Usage
 
 TASK = {
@@ -344,3 +352,49 @@ def test_the_task_is_not_changed(cache):
     task = pickle.loads(pickle.dumps(TASK))
     cached(Counting(), cache).invoke(task)
     assert task == TASK
+
+
+def window(text):
+    return {"text": text, "title": "", "section": "", "start": 0, "end": len(text)}
+
+
+def joint_batch(*texts):
+    return {
+        "question": TASK["question"],
+        "intent": TASK["intent"],
+        "windows": [window(one) for one in texts],
+        "numbers": list(range(len(texts))),
+        "part": "",
+        "is_joint": True,
+    }
+
+
+class Listing(Runnable[Any, Any]):
+    """A judge of batches, which notes what it is given."""
+
+    def __init__(self, *plays):
+        self.plays, self.asked = list(plays), []
+
+    def invoke(self, input, config=None, **kwargs):
+        self.asked.append([one["text"] for one in input["windows"]])
+        return Verdicts.of(self.plays.pop(0))
+
+
+def test_a_batch_that_belongs_together_is_taken_from_the_cache_as_a_whole_or_not_at_all(cache):
+    good, failed = Judgement(score=0.4, reason="r"), Unjudged(cause="busy")
+    judge = Listing([good, failed], [good, good])
+    cached_judge = CachedBatches(judge, cache=cache, fingerprint=FINGERPRINT)
+    batch = joint_batch("moss", "fern")
+    for _ in range(3):
+        verdicts = cached_judge.invoke(batch).verdicts
+    assert judge.asked == [["moss", "fern"]] * 2
+    assert [one.score for one in verdicts] == [0.4, 0.4]
+
+
+def test_a_first_score_comes_back_from_the_cache_as_what_it_was(cache):
+    judge = Listing([Candidate(first_score=0.25, by="a part")])
+    cached_judge = CachedBatches(judge, cache=cache, fingerprint=FINGERPRINT)
+    cached_judge.invoke(joint_batch("moss"))
+    (again,) = cached_judge.invoke(joint_batch("moss")).verdicts
+    assert isinstance(again, Candidate)
+    assert (again.first_score, again.by, len(judge.asked)) == (0.25, "a part", 1)

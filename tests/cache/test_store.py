@@ -207,6 +207,14 @@ def test_prune_by_size_removes_the_least_recently_used_first(cache, path):
     assert kept == list(range(n_removed, 1000))
 
 
+def test_what_is_just_as_large_as_allowed_stays(cache, path, value):
+    for name in "abc":
+        cache.put(name, "judge", value)
+    ((size,),) = run_sql(path, "SELECT sum(size) FROM judgement")
+    assert cache.prune(max_bytes=size) == 0
+    assert cache.prune(max_bytes=size - 1) == 1
+
+
 def test_prune_to_nothing_removes_everything(cache, value):
     cache.put("k", "judge", value)
     assert cache.prune(max_bytes=0) == 1

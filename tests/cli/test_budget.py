@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cli.conftest import CALLS, PASSAGES, TEA, line
+from cli.conftest import CALLS, PASSAGES, QUESTION, TEA, line
 from support.faults import EVERY
 from support.faulty_model import FaultyModel, Plan, question
 from support.openai_server import ChatServer
@@ -32,8 +32,10 @@ def rerank(deepera, questions, read, server, tmp_path):
             "rerank", source, "-o", tmp_path / name, "--model", "any",
             "--base-url", server.base_url, *args,
         )  # fmt: skip
-        assert result.exit_code == 0, result.output
-        return result, read(tmp_path / name)
+        lines = read(tmp_path / name)
+        is_whole = all(one["outcome"] == "ok" for one in lines)
+        assert result.exit_code == (0 if is_whole else 1), result.output
+        return result, lines
 
     return run
 
@@ -62,6 +64,17 @@ def test_all_lines_are_written_with_every_passage(rerank, tmp_path):
     report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
     assert report["end"] == "complete"
     assert report["passages"]["failures_by_cause"] == {f"budget reached: {CALLS} calls": 15}
+
+
+@pytest.mark.parametrize(("max_calls", "code"), [(CALLS - 2, 1), (CALLS, 0)])
+def test_a_question_that_a_budget_stopped_ends_as_a_file_does(
+    deepera, questions, server, max_calls, code
+):
+    args = ("--model", "any", "--base-url", server.base_url, "--max-concurrency", "1")
+    source = questions(*PASSAGES)
+    result = deepera("ask", QUESTION, source, *args, "--max-calls", max_calls, "--json")
+    assert result.exit_code == code, result.output
+    assert json.loads(result.stdout)["outcome"] == ("budget_stop" if code else "ok")
 
 
 def test_what_is_missing_is_paid_for_in_the_next_run(rerank, server):
@@ -152,7 +165,7 @@ def test_repeated_questions_and_retries_stop_at_the_limit_too(
             "rerank", source, "-o", tmp_path / "out.jsonl", "--model", "any",
             "--base-url", server.base_url, "--max-concurrency", "2", *args,
         )  # fmt: skip
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     lines = read(tmp_path / "out.jsonl")
     report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf-8"))
     used = report["usage"]

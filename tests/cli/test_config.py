@@ -274,6 +274,29 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_shown(
     assert key not in asked.output
 
 
+@pytest.mark.parametrize(
+    ("option", "url", "shown"),
+    [
+        ("base_url", "https://me:s3cret@a.example/v1", "https://***@a.example/v1"),
+        (
+            "base_url",
+            "https://a.example/v1?api-key=s3cret&v=1",
+            "https://a.example/v1?api-key=***&v=1",
+        ),
+        ("base_url", "ftp://me:s3cret@a.example", "ftp://***@a.example"),
+        ("qdrant_url", "http://s3cret@127.0.0.1:6333", "http://***@127.0.0.1:6333"),
+        ("qdrant_url", "me:s3cret@127.0.0.1:6333", "***@127.0.0.1:6333"),
+        ("ray_address", "ray://me:s3cret@127.0.0.1:10001", "ray://***@127.0.0.1:10001"),
+    ],
+)
+@pytest.mark.parametrize("args", [(), ("--json",)])
+def test_no_password_of_an_address_is_shown(deepera, monkeypatch, option, url, shown, args):
+    monkeypatch.setenv(f"DEEPERA_{option.upper()}", url)
+    told = deepera("config", "show", *args)
+    assert "s3cret" not in told.output
+    assert shown in told.stdout.replace("\n", "")
+
+
 def test_a_variable_that_is_set_may_have_any_name(deepera, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("my_key", "sk-secret")

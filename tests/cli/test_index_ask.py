@@ -99,6 +99,26 @@ def test_ask_indexes_a_source_in_memory(ask, source):
     assert result["ranking"][0]["metadata"]["source"] == str(source)
 
 
+@pytest.mark.parametrize("args", [(), ("--verbose",), ("--threshold", "0.99"), ("--json",)])
+def test_nothing_that_is_shown_moves_the_cursor_or_turns_the_writing(ask, questions, args):
+    hidden = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eppa\r"
+    about = {"title": f"A trial{hidden}", "authors": [f"Lee{hidden}"], "journal": hidden}
+    text = f"Green tea lowered fasting glucose{hidden} in 60 adults."
+    source = questions({"id": f"a{hidden}", "text": text, "metadata": about})
+    result = ask(source, *args)
+    shown = result.stdout + result.stderr
+    assert "owned" in result.stdout
+    assert [one for one in shown if one != "\n" and not one.isprintable()] == []
+
+
+def test_a_terminal_has_colours_of_ours_and_no_others(ask, questions, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = "Green tea lowered fasting glucose \x1b[5m by 4%."
+    shown = ask(questions({"id": "a", "text": text})).stdout
+    assert "\x1b[1" in shown
+    assert "\x1b[5m" not in shown
+
+
 def test_ask_takes_conditions(ask, indexed):
     args = ("--collection", "papers", "--path", indexed, "--json")
     after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import pytest
 
@@ -251,3 +252,10 @@ def test_a_run_that_is_there_is_not_replaced(rerank, run_files, tmp_path):
     result = rerank(*run_files, "-o", tmp_path / "out.jsonl", "--trec", tmp_path / "out.trec")
     assert result.exit_code == 2
     assert (tmp_path / "out.trec").read_text() == "precious"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_is_told_with_the_file(deepera, questions):
+    result = deepera("rerank", questions(line()), "-o", "/dev/full", "--backend", TEA)
+    assert result.exit_code == 1
+    assert "deepera: /dev/full: No space left on device" in result.stderr

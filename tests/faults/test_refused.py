@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import re
 
 import pytest
 
@@ -92,6 +93,58 @@ def test_failures_that_pass_never_open_the_breaker() -> None:
     breaker = CircuitBreaker()
     for _ in range(20):
         breaker.note_failure(CallError("busy", status=503))
+        breaker.check()
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("status", [429, 503])
+def test_an_overloaded_server_is_not_asked_for_every_passage(status: int, is_async: bool) -> None:
+    attempts = 3
+    with ChatServer(lambda request: Reply(status=status)) as server:
+        retry = {"first_wait": 0.001, "attempts": attempts}
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=retry)
+        one = EvidenceReranker(backend, max_concurrency=4)
+        job = (question(0), [f"moss {n} grew." for n in range(200)])
+        result = asyncio.run(one.arerank(*job)) if is_async else one.rerank(*job)
+        assert server.calls <= attempts * (8 + 4)  # given up in a row, and in flight meanwhile
+        assert result.total_usage.sent_calls == server.calls
+    assert {passage.status for passage in result.passages} == {"failed"}
+    assert result.outcome == "degraded"
+    unsent = f"HTTP {status}: .*; \\d+ calls in a row were given up, so that this one was not sent"
+    assert sum(bool(re.match(unsent, one.reason)) for one in result.passages) >= 188
+
+
+def test_a_file_of_questions_ends_where_the_server_stays_overloaded() -> None:
+    lines = [{"question": text, "passages": passages} for text, passages in jobs()]
+    source = io.BytesIO("\n".join(map(json.dumps, lines)).encode())
+    with ChatServer(lambda request: Reply(status=503)) as server:
+        retry = {"first_wait": 0.001, "attempts": 2}
+        backend = llm_backend("openai:m", base_url=server.base_url, retry=retry)
+        with pytest.raises(BackendError, match=r"line \d+: HTTP 503: .* calls in a row were given"):
+            rerank_lines(EvidenceReranker(backend), source, io.BytesIO(), report=JobReport())
+        assert server.calls <= 2 * (8 + 16)
+
+
+def test_a_breaker_that_opened_on_an_overload_closes_at_the_first_answer() -> None:
+    now = [0.0]
+    breaker = CircuitBreaker(lambda: now[0])
+    busy, bad = CallError("busy", status=503), CallError("too long", status=400)
+    breaker.note_answer()  # a server that worked before is no exception
+    for error in (*[busy] * 7, bad, *[busy] * 7):
+        breaker.note_given_up(error)
+        breaker.check()
+    breaker.note_given_up(busy)
+    with pytest.raises(CallError, match="busy; 8 calls in a row were given up") as told:
+        breaker.check()
+    assert (told.value.status, told.value.unusable) == (503, True)
+    now[0] = 5.0
+    breaker.check()
+    breaker.note_given_up(busy)
+    with pytest.raises(CallError, match="9 calls in a row"):
+        breaker.check()
+    breaker.note_answer()  # of a call that was in flight
+    for _ in range(7):
+        breaker.note_given_up(busy)
         breaker.check()
 
 

@@ -4,16 +4,18 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
+from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
 from deepera_graph.chat.parsing import SummaryReply
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
+from deepera_graph.chat.retry import RateLimits, RawReply, Retrier, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError
 from support.openai_server import ChatServer, Reply, Request
@@ -62,6 +64,16 @@ async def test_a_status_that_lasts_is_not_tried_again(status: int) -> None:
         with pytest.raises(CallError, match=str(status)):
             await ask(chat(server))
         assert server.calls == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_no_prompt_goes_where_a_server_redirects_to(status: int) -> None:
+    with ChatServer(lambda request: GOOD) as other:
+        moved = Reply(status=status, headers={"Location": f"{other.base_url}/chat/completions"})
+        with ChatServer(lambda request: moved) as server:
+            with pytest.raises(CallError, match=f"HTTP {status}: .* redirects to {other.base_url}"):
+                await ask(chat(server))
+            assert (server.calls, other.calls) == (1, 0)
 
 
 @pytest.mark.full
@@ -134,6 +146,31 @@ async def test_a_wait_longer_than_allowed_ends_the_attempts(asked: Callable[[], 
             await ask(chat(server))
         assert server.calls == 1
         assert time.monotonic() - started < 2.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "waited"), [(0.0, 0.0), (2.0, 2.0), (4.0, 4.0), (4.01, None), (7.9, None)]
+)
+async def test_no_wait_is_longer_than_the_longest(
+    monkeypatch: pytest.MonkeyPatch, asked: float, waited: float | None
+) -> None:
+    waits = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def send() -> RawReply:
+        raise CallError("busy", status=429, retry_after=asked)
+
+    monkeypatch.setattr("deepera_graph.chat.retry.asyncio.sleep", sleep)
+    policy = RetryPolicy(attempts=2, first_wait=1.0, longest_wait=4.0)
+    with pytest.raises(CallError, match="busy"):
+        await Retrier(policy).send(send, nullcontext, Tab(Meter(None)))
+    if waited is None:
+        assert waits == []
+    else:
+        (wait,) = waits
+        assert waited <= wait <= min(waited + 1.0, 4.0)
 
 
 async def test_a_date_is_waited_for() -> None:

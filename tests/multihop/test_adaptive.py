@@ -146,6 +146,12 @@ def test_a_better_source_raises_a_neighbour_which_keeps_its_place():
     assert raised.passages[-1].via == "b"
 
 
+def test_of_equal_sources_the_first_is_named():
+    near = {"a": ("x",), "b": ("x",), "x": ()}
+    found = run(["a", "b"], {"a": 0.4, "b": 0.4, "x": 0.1}, near, budget=3, batch_size=2)
+    assert found.passages[-1].via == "a"
+
+
 def test_it_says_whose_neighbour_a_passage_is_and_in_which_turn_it_was_scored():
     found = {one.id: one for one in run(budget=6, batch_size=2).passages}
     assert (found["d1"].iteration, found["d1"].via) == (0, None)

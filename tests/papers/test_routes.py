@@ -213,6 +213,37 @@ def test_a_bad_body_is_a_bad_request(base, body):
     assert found.json()["error"]["kind"] == "settings"
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://127.0.0.1"}, 200),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:8080"}, 200),
+        ({"Host": "elsewhere.example"}, 403),
+        ({"Host": "elsewhere.example", "Origin": "http://elsewhere.example"}, 403),
+    ],
+)
+def test_pages_of_other_hosts_may_not_ask_a_base(base, headers, status):
+    with TestClient(create_app(base), base_url="http://127.0.0.1") as client:
+        found = [client.get("/v1/health", headers=headers)]
+        found.append(client.post("/v1/search", json={"query": "tide"}, headers=headers))
+    assert [one.status_code for one in found] == [status] * 2
+    if status == 403:
+        assert found[0].json()["error"]["kind"] == "forbidden"
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_base_reads_no_body_over_a_mebibyte(base, in_parts):
+    body = b'{"query": "' + b"tide " * 300_000 + b'"}'
+    parts = (body[at : at + 65_536] for at in range(0, len(body), 65_536))
+    with TestClient(create_app(base), base_url="http://127.0.0.1") as client:
+        found = client.post("/v1/search", content=parts if in_parts else body)
+    assert found.status_code == 413
+    assert found.json()["error"]["message"] == "a body may have 1048576 bytes"
+
+
 def test_the_page_of_paths_loads_nothing(base):
     with TestClient(create_app(base)) as client:
         page = client.get("/docs").text

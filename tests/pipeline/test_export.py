@@ -5,10 +5,11 @@ import json
 from io import StringIO
 
 import pytest
+from markdown_it import MarkdownIt
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
-from deepera_graph.citation import Citation
-from deepera_graph.export import answer_with_numbers, describe_result, write_bibtex
+from deepera_graph.citation import Citation, write_bibtex
+from deepera_graph.export import answer_with_numbers, describe_result
 from deepera_graph.retrieval.sources import read_passages
 from support.roles import judged, scripted_backend
 
@@ -83,6 +84,54 @@ def test_markdown_links_the_source_and_cannot_be_broken_by_a_title(rerank):
     assert all(line.replace(r"\|", "").count("|") == 7 for line in table)
     assert "(https://doi.org/10.1000/wax_1)" in table[0]
     assert "0.93" in table[0]
+
+
+HIDDEN = "\x1b]0;owned\x07 \x1b[2J \x9b31m \u202eppa\u202c"
+
+
+@pytest.mark.parametrize("format", ["markdown", "html", "csv", "json", "bibtex", "ris"])
+def test_no_export_carries_what_a_terminal_obeys(format):
+    about = {"title": f"Wax{HIDDEN}", "authors": [f"Lee{HIDDEN}"], "year": 2019}
+    about |= {"doi": "10.1000/a\x1b[2Jb", "journal": f"Fruit{HIDDEN}"}
+    passage = {"id": f"a{HIDDEN}", "text": f"Wax kept{HIDDEN} apples firm.", "metadata": about}
+    backend = scripted_backend(lambda task: judged(0.9, quote=task["text"]))
+    result = EvidenceReranker(backend).rerank(f"Wax{HIDDEN}?", [passage])
+    text = export_result(result, format)
+    assert "owned" in text
+    assert [one for one in text if one != "\n" and not one.isprintable()] == []
+    if format == "json":
+        assert RerankResult.from_json(text) == result
+
+
+@pytest.mark.parametrize("field", ["doi", "url"])
+def test_an_address_adds_no_entry_and_no_field_to_bibtex(field):
+    broken = "10.1000/a},note={x}}@misc{planted,title={\n\\"
+    given = {"doi": broken} if field == "doi" else {"url": f"https://example.org/{broken}"}
+    text = write_bibtex([(Citation(id="1", title="Wax", **given), "")])
+    assert (text.count("{"), text.count("}")) == (3, 3)
+    assert [line.split("=")[0].strip() for line in text.splitlines()[1:-1]] == ["title", field]
+
+
+def test_an_address_that_bibtex_can_hold_stays_as_it_is():
+    doi = "10.1002/(SICI)1097-0258(1998)17:15<1661::AID-SIM968>3.0.CO;2-2"
+    assert f"doi = {{{doi}}}," in write_bibtex([(Citation(id="1", doi=doi), "")])
+
+
+LIVE = r"\![a](https://example.org/p.png) [b](https://example.org) `|` <img src=x> \| c\\"
+
+
+def test_nothing_in_markdown_is_an_image_a_link_or_a_cell_but_what_we_write(rerank):
+    url = "https://example.org/a|b)<script>alert(1)</script>![x](https://example.org/p.png)"
+    passage = {"id": "p", "text": LIVE, "metadata": {"title": LIVE, "url": url}}
+    backend = scripted_backend(lambda task: judged(0.9, quote=task["text"]))
+    result = EvidenceReranker(backend, answer=True).rerank(LIVE, [passage])
+    answer = {**result.answer, "text": f"{LIVE}\n\n{LIVE}"}
+    result = RerankResult.from_dict({**result.to_dict(), "answer": answer})
+    rendered = MarkdownIt("commonmark").enable("table").render(export_result(result, "markdown"))
+    assert rendered.count("<td") == 6
+    assert (rendered.count("<img"), rendered.count("<script"), rendered.count("<code")) == (0, 0, 0)
+    assert rendered.count("<a ") == 1
+    assert rendered.count("![a](https://example.org/p.png) [b]") == 6
 
 
 def test_bibtex_has_authors_as_bibtex_reads_them_however_they_were_given():

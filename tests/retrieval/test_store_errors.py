@@ -1,13 +1,18 @@
 """Stores that are missing, in use, broken, out of reach, or that refuse."""
 
+import os
 import socket
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from traceback import format_exception
 
 import pytest
+from langchain_core.documents import Document
 from qdrant_client import QdrantClient
 
 from deepera_graph.errors import SettingsError, StoreError
@@ -132,6 +137,15 @@ def test_a_wrong_key_is_an_error_without_the_key(status):
     assert str(error.value) == f"the Qdrant server at {url} refuses the API key (HTTP {status})"
 
 
+@pytest.mark.parametrize("status", [200, 404, 500])
+def test_a_key_that_a_server_repeats_is_not_shown(status):
+    key = "-".join(["s3cret", "key"])  # as the traceback shows lines of this file, too
+    body = b'{"status": {"error": "api-key: %s"}}' % key.encode()
+    with answering(status, body) as url, pytest.raises(StoreError) as error:
+        open_store("c", url=url, api_key=key)
+    assert key not in "".join(format_exception(error.value))
+
+
 def test_a_server_error_keeps_its_reason():
     body = b'{"status": {"error": "disk full"}}'
     with answering(500, body) as url, pytest.raises(StoreError, match=r"HTTP 500: .*disk full"):
@@ -164,3 +178,33 @@ def test_a_folder_and_a_server_together_are_an_error(tmp_path):
 def test_a_name_that_is_none_is_an_error(tmp_path, name):
     with pytest.raises(SettingsError, match="no collection can be named"):
         open_store(name, path=tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs POSIX users")
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_a_collection_in_a_read_only_folder_can_be_asked_and_not_written(has_lock):
+    with TemporaryDirectory() as folder:
+        wax = [Document(id="a", page_content="Wax kept apples firm.")]
+        with open_store("wax", path=folder) as store:
+            store.add(wax)
+        if not has_lock:
+            Path(folder, ".lock").unlink()
+        for one in (Path(folder), *Path(folder).rglob("*")):
+            one.chmod(0o555 if one.is_dir() else 0o444)
+        user = os.geteuid()
+        os.seteuid(user or 65534)  # the superuser may write anywhere
+        try:
+            with (
+                open_store("wax", path=folder, must_exist=True) as store,
+                open_store("wax", path=folder, must_exist=True) as another,
+            ):
+                assert [one.id for one in store.search("apples", k=3)] == ["a"]
+                assert [one.id for one in another.search("apples", k=3)] == ["a"]
+                with pytest.raises(StoreError, match="readonly database"):
+                    store.add(wax)
+        finally:
+            os.seteuid(user)
+        assert sorted(one.name for one in Path(folder).iterdir() if one.name != ".lock") == [
+            "collection",
+            "meta.json",
+        ]

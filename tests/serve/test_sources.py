@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from fastapi.testclient import TestClient
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
@@ -13,6 +14,7 @@ from deepera_graph.cli.options import LiteratureOptions
 from deepera_graph.errors import StoreError
 from deepera_graph.papers import PaperBase
 from deepera_graph.retrieval.store import open_store
+from deepera_graph.serve.app import create_app
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.stores import Collections, StoredCollections
 from papers.world import invent_papers, write_lines
@@ -66,6 +68,15 @@ def literature(world):
 
 def ask(client, **given):
     return client.post("/v1/evidence", json={"question": QUESTION, **given})
+
+
+@pytest.mark.parametrize("path", ["/papers/v1/health", "/papers/v1/search?query=wax", "/papers/"])
+def test_with_keys_the_base_of_papers_needs_one(folder, path):
+    key = "a-long-key-1"
+    config = ServeConfig(backend="rules", papers=str(folder / "world.papers"), keys=(key,))
+    client = TestClient(create_app(config))
+    assert client.get(path).status_code == 401
+    assert client.get(path, headers={"Authorization": f"Bearer {key}"}).status_code != 401
 
 
 def test_the_collections_are_listed(library):

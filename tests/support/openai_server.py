@@ -30,6 +30,7 @@ from support.openai_wire import (
 __all__ = ["ChatServer", "Reply", "Request"]
 
 _MODELS = {"object": "list", "data": [{"id": "scripted", "object": "model", "owned_by": "tests"}]}
+_PATIENCE = 20.0
 _used_ports: set[int] = set()
 
 
@@ -146,6 +147,7 @@ class ChatServer:
         latency = self._latency if reply.latency is None else reply.latency
         there = False
         try:
+            await self._hold(reply.after)
             patience = None if reply.fault == "hang" else latency
             there = await _outlasts(reader, patience) and not writer.is_closing()
         finally:  # before a byte leaves, or the client's next request could overlap this one
@@ -160,6 +162,16 @@ class ChatServer:
             n_sent = (len(pieces) + 1) // 2 if reply.fault == "half" else len(pieces)
             writer.write(b"".join(pieces[:n_sent]))
         return there and reply.fault is None
+
+    async def _hold(self, n_requests: int) -> None:
+        """Wait until so many requests have arrived."""
+        ends = time.monotonic() + _PATIENCE
+        while len(self._requests) < n_requests:
+            if time.monotonic() > ends:
+                came = f"{len(self._requests)} of {n_requests} requests came together"
+                self._errors.append(AssertionError(came))
+                return
+            await asyncio.sleep(0.001)
 
     def _follow(self, request: Request) -> tuple[Reply, list[bytes]]:
         """The scripted reply and its bytes, or what tells the client that the script failed."""

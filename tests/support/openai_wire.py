@@ -58,6 +58,7 @@ class Reply:
 
     From status 400 up, *content* and *code* are the error's. *usage* is (prompt, completion)
     tokens, by default words counted. *latency* is in seconds. *raw* is sent in place of the body.
+    *after* holds it until so many requests have arrived, or fails the block after 20 seconds.
     Faults: ``reset`` drops the connection unanswered, ``half`` sends half of the promised body,
     ``hang`` never answers.
     """
@@ -70,6 +71,7 @@ class Reply:
     refusal: str | None = None
     usage: tuple[int, int] | None = None
     latency: float | None = None
+    after: int = 0
     raw: bytes | None = None
     fault: Literal["reset", "half", "hang"] | None = None
     code: str | None = None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from deepera_graph.cli import options
 from deepera_graph.cli.opening.foreign import load_foreign
 from deepera_graph.errors import SettingsError
+from deepera_graph.web.serving import hide_login
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend
@@ -60,7 +61,8 @@ def check_server(chat: options.ServerOptions) -> None:
 def check_url(url: str) -> None:
     """Raise `SettingsError` unless the address of a chat model's server can be one."""
     if not re.match(r"https?://[^/]", url):
-        raise SettingsError(f"--base-url must start with http:// or https://, got {url!r}")
+        shown = hide_login(url)
+        raise SettingsError(f"--base-url must start with http:// or https://, got {shown!r}")
 
 
 def check_variable(name: str) -> None:

@@ -21,7 +21,7 @@ from deepera_graph.cli.console import (
     go_on_command,
     progress_bar,
     say,
-    write_bytes,
+    write_text,
 )
 from deepera_graph.cli.declaring import given, opt
 from deepera_graph.cli.papers.base import (
@@ -117,7 +117,7 @@ def ask(
         raise BackendError(result.problems[-1])
     form = "json" if output.as_json else found.format
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
-    write_bytes(f"{text.rstrip()}\n".encode("utf-8", "backslashreplace"))
+    write_text(f"{text.rstrip()}\n")
     if found.picture is not None:
         drawn = result.draw_png() if _is_png(found.picture) else result.draw().encode()
         found.picture.write_bytes(drawn)

@@ -20,8 +20,8 @@ from deepera_graph.cli.console import (
     progress_bar,
     say,
     tell,
-    write_bytes,
     write_json,
+    write_text,
 )
 from deepera_graph.cli.declaring import opt, split_names
 from deepera_graph.cli.papers.wording import (
@@ -336,7 +336,7 @@ def _write(
         from deepera_graph.papers.listing import Listed, write_list
 
         text = write_list([Listed(*one) for one in listed], form.format)
-        write_bytes(text.encode("utf-8", "backslashreplace"))
+        write_text(text)
 
 
 @contextmanager

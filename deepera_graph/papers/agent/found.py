@@ -16,6 +16,7 @@ from deepera_graph.papers.listing import Listed, cite_paper, write_list
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
 from deepera_graph.settings import suggest_value
+from deepera_graph.text.controls import escape_controls
 from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
@@ -208,7 +209,7 @@ class Found:
 
     def _to_json(self, k: int | None) -> str:
         plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
-        return json.dumps(plain, ensure_ascii=False, indent=2) + "\n"
+        return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
 
     def to_text(self, *, k: int = _SHOWN, closing: bool = True) -> str:
         """Return the first *k* papers for a reader, with reasons, and what was left out."""
