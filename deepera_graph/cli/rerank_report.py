@@ -66,7 +66,8 @@ def _show_money(cost: float) -> str:
 
 def tell_estimate(report: JobReport, kind: str, settings: Settings, *, as_json: bool) -> None:
     """Write the estimate to stdout; the cost, too, if both prices are known."""
-    from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
+    from deepera_graph.judges.llm.roles import REPLY_TOKENS
+    from deepera_graph.usage import CHARS_PER_TOKEN
 
     basis = (
         f"upper bound, assuming {CHARS_PER_TOKEN} characters per prompt token, {REPLY_TOKENS} "
