@@ -49,7 +49,7 @@ _GROUP = re.compile(
     r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
     r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
 )
-_BETWEEN_AUTHORS = re.compile(r"\s*;\s*|\s+and\s+|\n")
+_BETWEEN_AUTHORS = re.compile(r"[;\n]|(?<=\s)and(?=\s)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

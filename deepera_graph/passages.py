@@ -15,6 +15,7 @@ from deepera_graph.schema import Window
 
 PassageLike = str | Mapping[str, Any] | Document
 WINDOW_OVERLAP = 0.1
+MOST_QUESTION = 10_000  # characters; a long abstract has 3,000
 # Names that a field may have in a passage or a record of a file, in any case; the best first.
 TEXT_FIELDS = (
     "text", "page_content", "contents", "content", "abstract", "abstract_note", "passage",
@@ -52,11 +53,19 @@ class Passage:
         return Document(id=self.id, page_content=self.text, metadata={**self.metadata, **retrieval})
 
 
+def check_length(question: str) -> None:
+    """Raise `InputError` for a question of more than `MOST_QUESTION` characters."""
+    if len(question) > MOST_QUESTION:
+        raise InputError(
+            f"question must have at most {MOST_QUESTION} characters, got {len(question)}"
+        )
+
+
 def check_question(question: object, passages: object) -> None:
-    """Raise `InputError` unless the question is a text, and not blank."""
+    """Raise `InputError` unless the question is a text, not blank, and not too long."""
     if isinstance(question, str):
         if question.strip():
-            return
+            return check_length(question)
         raise InputError(f"question must not be empty, got {question!r}")
     swapped = isinstance(passages, str) and isinstance(question, Iterable)
     hint = ": are question and passages swapped?" if swapped else ""

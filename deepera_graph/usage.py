@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from typing_extensions import TypedDict
 
+CHARS_PER_TOKEN = 4  # about what English costs
+
 
 class UsageRecord(TypedDict):
     """The plain form of `Usage`, as it travels in the graph's state."""
@@ -27,8 +29,9 @@ class Usage:
 
     Attributes:
         calls: Calls whose replies were read, usable or not, >= 0. The local backend makes none.
-        input_tokens: Prompt tokens of these calls as the server counts them, >= 0.
-        output_tokens: Completion tokens of these calls as the server counts them, >= 0.
+        input_tokens: Prompt tokens of these calls as the server counts them, >= 0; where it does
+            not, a token is taken for `CHARS_PER_TOKEN` characters.
+        output_tokens: Completion tokens of these calls, counted in the same way, >= 0.
         reasked_calls: Those of `calls` that asked again because a reply was unusable.
         failed_calls: Calls beside `calls` that brought no reply: refused, timed out, cut off.
         cached_calls: Those of `calls` that were not sent, as the cache had the answer.

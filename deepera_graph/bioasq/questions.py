@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from deepera_graph.errors import InputError
+from deepera_graph.passages import check_length
 
 QuestionType = Literal["yesno", "factoid", "list", "summary"]
 TYPES: tuple[QuestionType, ...] = get_args(QuestionType)
@@ -124,6 +125,7 @@ def as_question(given: object) -> Question:
         raise InputError(f"question must be a Question or a text, got {type(given).__name__}")
     if not given.body.strip():
         raise InputError(f"question must not be empty, got {given.body!r}")
+    check_length(given.body)
     return given
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import re
 import weakref
 from collections.abc import Awaitable, Mapping, Sequence
@@ -34,11 +35,13 @@ from deepera_graph.chat.retry import (
     shared_limiter,
 )
 from deepera_graph.errors import CallError, SettingsError
-from deepera_graph.usage import Usage
+from deepera_graph.usage import CHARS_PER_TOKEN, Usage
 
 OutputMode = Literal["json_schema", "tools", "json_object", "text"]
 OPENAI_MODES: tuple[OutputMode, ...] = ("json_schema", "tools", "json_object", "text")
 UNSUPPORTED = frozenset({400, 404, 422, 500, 501})  # how servers refuse a mode
+_logger = logging.getLogger("deepera_graph.chat")
+_uncounted: set[str] = set()  # models whose servers were said not to count tokens
 _FILTERED = frozenset({"content_filter", "refusal", "safety"})  # OpenAI, Anthropic, Google
 _CUT_OFF = frozenset({"length", "max_tokens"})
 _IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It must follow this JSON schema:\n"
@@ -155,21 +158,36 @@ def _read_text(message: AIMessage, mode: OutputMode, kind: type[ReplyModel]) -> 
     return "\n".join([*called, *broken]) or text
 
 
-def _read_reply(message: AIMessage, mode: OutputMode, kind: type[ReplyModel]) -> RawReply:
+def _read_reply(
+    message: AIMessage, usage: Usage, mode: OutputMode, kind: type[ReplyModel]
+) -> RawReply:
     about = message.response_metadata
     ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
     refusal = str(message.additional_kwargs.get("refusal") or "")
     return RawReply(
         _read_text(message, mode, kind),
-        _read_usage(message),
+        usage,
         "stopped by the provider's content filter" if ending in _FILTERED else refusal,
         cut_off=ending in _CUT_OFF,
     )
 
 
-def _read_usage(message: AIMessage) -> Usage:
+def _read_usage(message: AIMessage, n_characters: int) -> tuple[Usage, bool]:
+    """Return the tokens of a call, and whether the server counted them; else they are estimated.
+
+    Every prompt has a token, and so has every reply that says something.
+    """
     counted: Mapping[str, Any] = message.usage_metadata or {}
-    return Usage(1, int(counted.get("input_tokens", 0)), int(counted.get("output_tokens", 0)))
+    said = f"{message.text}{''.join(json.dumps(one['args']) for one in message.tool_calls)}"
+    sent, got = (counted.get(name) for name in ("input_tokens", "output_tokens"))
+    is_sent = isinstance(sent, int) and sent > 0
+    is_got = isinstance(got, int) and got >= (1 if said else 0)
+    usage = Usage(
+        1,
+        sent if is_sent else -(-n_characters // CHARS_PER_TOKEN),
+        got if is_got else -(-len(said) // CHARS_PER_TOKEN),
+    )
+    return usage, is_sent and is_got
 
 
 class ChatModel:
@@ -225,9 +243,9 @@ class ChatModel:
         n_estimated = limiter.estimate_tokens(n_characters)
 
         async def send() -> RawReply:
-            message = await self._charge(tab, self._invoke(mode, shown, kind, config))
-            reply = _read_reply(message, mode, kind)
-            used = reply.usage
+            asked = self._invoke(mode, shown, kind, config)
+            message, used = await self._charge(tab, asked, n_characters)
+            reply = _read_reply(message, used, mode, kind)
             limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
             return reply
 
@@ -243,7 +261,9 @@ class ChatModel:
             self._breaker.note_given_up(error)
             raise
 
-    async def _charge(self, tab: Tab, asked: Awaitable[AIMessage]) -> AIMessage:
+    async def _charge(
+        self, tab: Tab, asked: Awaitable[AIMessage], n_characters: int
+    ) -> tuple[AIMessage, Usage]:
         """Wait for an answer as long as one call may take; charge it, however it ends.
 
         When the time of the run is up before that, the call is abandoned.
@@ -252,9 +272,9 @@ class ChatModel:
         try:
             async with asyncio.timeout(self._timeout if left is None else min(left, self._timeout)):
                 message = await asked
-            usage = _read_usage(message)
+            usage = self._count(message, n_characters)
             self._breaker.note_answer()
-            return message
+            return message, usage
         except TimeoutError as error:
             if left is not None and left <= self._timeout:
                 raise tab.abandoned(usage) from error
@@ -268,6 +288,19 @@ class ChatModel:
             raise failed from error
         finally:
             tab.end(usage)
+
+    def _count(self, message: AIMessage, n_characters: int) -> Usage:
+        """Return what a call took; say once of a server that it does not count tokens."""
+        usage, is_counted = _read_usage(message, n_characters)
+        if not is_counted and self._identity not in _uncounted:
+            _uncounted.add(self._identity)
+            _logger.warning(
+                "the server of %s does not count tokens: they, and limits and costs by them, are "
+                "estimated at %d characters a token",
+                self.name,
+                CHARS_PER_TOKEN,
+            )
+        return usage
 
     async def _invoke(
         self,

@@ -74,12 +74,14 @@ def ask(
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import Source, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+    from deepera_graph.passages import check_length
     from deepera_graph.settings import Settings
 
     check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
     settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
     if not question.strip():
         raise InputError("the question is empty")
+    check_length(question)
     conditions = read_conditions(search.where or [])
     if search.explore is not None and not search.adaptive:
         raise SettingsError("--explore goes with --adaptive")

@@ -2,6 +2,7 @@
 
 The nearest `deepera.toml`, or `pyproject.toml` with a table ``[tool.deepera]``, upward from the
 working directory; above it variables such as ``DEEPERA_MODEL``; above these the options given.
+What can do harm counts only in a file that was trusted: `deepera_graph.cli.trust`.
 """
 
 import os
@@ -16,6 +17,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 import typer
 
 from deepera_graph.cli import options
+from deepera_graph.cli import trust as trusting
 from deepera_graph.cli.declaring import opt
 from deepera_graph.errors import SettingsError
 
@@ -48,6 +50,10 @@ _PROVIDERS = frozenset(
     | {"perplexity", "together", "xai"}
 )
 _NOT_SHOWN = "(not shown)"
+_NOT_TRUSTED = (
+    "may run code or send data, and the file is not trusted as it is: look at it, then run "
+    "`deepera config trust`"
+)
 _ENVIRONMENT, _GIVEN = 1, 2  # levels; a file is 0
 # An option of a file or the environment is left out where one of these was given nearer by.
 _YIELDS_TO: Mapping[str, Collection[str]] = {
@@ -74,6 +80,7 @@ class Value(NamedTuple):
     value: str | bool
     origin: str  # as told: a file, or a variable
     level: int
+    is_allowed: bool = True  # False for what can do harm in a file that was not trusted
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,13 @@ class ShowOptions:
     """What is shown."""
 
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
+
+
+@dataclass(frozen=True)
+class TrustOptions:
+    """What becomes of the trust."""
+
+    remove: bool = opt("Trust the file no more.", default=False)
 
 
 def show(*, output: ShowOptions) -> None:
@@ -95,6 +109,9 @@ def show(*, output: ShowOptions) -> None:
     for name, one in found.items():
         if name in _ADDRESSES:
             found[name] = one._replace(value=hide_login(str(one.value)))
+    held_back = [name for name, one in found.items() if not one.is_allowed]
+    problems |= {name: f"{name} {_NOT_TRUSTED}" for name in held_back if name not in problems}
+    is_trusted = _is_trusted(file) if file else None
     rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
     if output.as_json:
         plain: dict[str, dict[str, Any]] = {
@@ -103,16 +120,20 @@ def show(*, output: ShowOptions) -> None:
         }
         for name, problem in problems.items():
             plain[name]["problem"] = problem
-        write_json({"file": file and str(file), "values": plain})
+        write_json({"file": file and str(file), "trusted": is_trusted, "values": plain})
     else:
-        _show_table(rows, file, problems)
+        _show_table(rows, file, problems, is_trusted=is_trusted)
     for name, problem in problems.items():
         say(f"{found[name].origin}: {problem}")
     raise typer.Exit(USAGE if problems else OK)
 
 
 def _show_table(
-    rows: Sequence[tuple[str, Value | None, Any]], file: Path | None, problems: Collection[str]
+    rows: Sequence[tuple[str, Value | None, Any]],
+    file: Path | None,
+    problems: Collection[str],
+    *,
+    is_trusted: bool | None,
 ) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -135,10 +156,33 @@ def _show_table(
         )
     console = output_console()
     console.print(table)
+    told = f"File: {file}, which is {'' if is_trusted else 'not '}trusted"
     console.print(
-        f"File: {file}" if file else f"No {FILE} and no {TABLE} of a {PROJECT} here or above.",
+        told if file else f"No {FILE} and no {TABLE} of a {PROJECT} here or above.",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def trust(*, what: TrustOptions) -> None:
+    """Trust the file found from here, as it is now, with all that it sets; or no more."""
+    from deepera_graph.cli.console import say
+
+    file = find_file()
+    if file is None:
+        raise SettingsError(f"there is no {FILE}, and no {TABLE} of a {PROJECT}, here or above")
+    if what.remove:
+        was = trusting.forget(file)
+        say(f"{file} is trusted no more" if was else f"{file} was not trusted")
+        return
+    table = _table_of(file)
+    found = _read_values(file, table)
+    trusting.remember(file, table)
+    sets = ", ".join(
+        f"{name} = {_NOT_SHOWN if find_problem(name, one) else repr(table[name])}"
+        for name, one in found.items()
+        if not _is_harmless(name, one)
+    )
+    say(f"{file} is trusted until a value in it changes; it sets {sets or 'nothing that needs it'}")
 
 
 def read_config() -> dict[str, Value]:
@@ -224,14 +268,34 @@ def _table_of(file: Path) -> dict[str, Any]:
 
 
 def _read_file(file: Path) -> dict[str, Value]:
+    table = _table_of(file)
+    found = _read_values(file, table)
+    if all(_is_harmless(name, one) for name, one in found.items()) or _is_trusted(file, table):
+        return found
+    return {name: one._replace(is_allowed=_is_harmless(name, one)) for name, one in found.items()}
+
+
+def _read_values(file: Path, table: Mapping[str, Any]) -> dict[str, Value]:
     found = {}
-    for key, value in _table_of(file).items():
+    for key, value in table.items():
         if key not in OPTIONS:
             raise SettingsError(f"{file}: {_describe_unknown(key)}")
         if not isinstance(value, str | int | float):
             raise SettingsError(f"{file}: {key} must be a text, a number or true/false")
         found[key] = Value(_as_given(key, value, file.parent), str(file), 0)
     return found
+
+
+def _is_trusted(file: Path, table: Mapping[str, Any] | None = None) -> bool:
+    """Tell whether a file may set what can do harm: the user named it, or trusted it as it is."""
+    named = bool(os.environ.get(PLACE))
+    return named or trusting.is_trusted(file, _table_of(file) if table is None else table)
+
+
+def _is_harmless(name: str, one: Value) -> bool:
+    kinds = get_args(_TYPES[name]) or (_TYPES[name],)
+    is_text = str in kinds or Path in kinds
+    return trusting.is_harmless(name, one.value, is_text=is_text)
 
 
 def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
@@ -296,6 +360,17 @@ def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
         if any(_overrules(name, other, as_given[other]) for other in nearer):
             values[name] = OPTIONS[name].default
             options.taken.remove(name)
+    _refuse_untrusted({name: found[name] for name in options.taken})
+
+
+def _refuse_untrusted(found: Mapping[str, Value]) -> None:
+    """Raise `SettingsError` if a file that was not trusted sets what can do harm."""
+    names = [name for name, one in found.items() if not one.is_allowed]
+    if names:
+        raise SettingsError(
+            f"{found[names[0]].origin} sets {', '.join(sorted(names))}, which {_NOT_TRUSTED}; "
+            f"{PLACE}={OFF} reads no file"
+        )
 
 
 def _overrules(name: str, other: str, value: Any) -> bool:

@@ -47,6 +47,7 @@ COMMANDS = {  # and the module that each is a function of
     "calibrate": "calibrate",
     "doctor": "doctor",
     "config show": "config",
+    "config trust": "config",
     "bench table": "bench",
     "bench multihop": "bench_multihop",
     "bench bioasq": "bioasq.study",

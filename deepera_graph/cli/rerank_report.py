@@ -66,7 +66,8 @@ def _show_money(cost: float) -> str:
 def _describe_basis(backend: Backend, settings: Settings) -> str:
     """Say what an estimate goes by."""
     from deepera_graph.judges.base import tokens_known
-    from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN, REPLY_TOKENS
+    from deepera_graph.judges.llm.roles import REPLY_TOKENS
+    from deepera_graph.usage import CHARS_PER_TOKEN
 
     if not backend.asks_model:
         return f"the {backend.name} backend makes no calls"

@@ -9,7 +9,14 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, PassageLike, has_value, take_field
+from deepera_graph.passages import (
+    ID_FIELDS,
+    TEXT_FIELDS,
+    PassageLike,
+    check_length,
+    has_value,
+    take_field,
+)
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
 from deepera_graph.text.records import (
@@ -198,6 +205,7 @@ def _take_question(fields: dict[str, Any]) -> str:
         raise InputError(f"has no {' or '.join(QUESTION_FIELDS)}, found {found:.120}")
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"question must be a text, not blank, got {question!r:.80}")
+    check_length(question)
     return question
 
 

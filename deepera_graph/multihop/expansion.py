@@ -20,6 +20,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
+from deepera_graph.passages import check_length
 from deepera_graph.retrieval.word_index import join_title, name_passage
 from deepera_graph.settings import check_at_least
 from deepera_graph.text.names import (
@@ -209,6 +210,7 @@ class _Expansion:
     def __init__(self, question: str, *, budget: int, k: int, width: int) -> None:
         if not question.strip():
             raise InputError("the question is empty")
+        check_length(question)
         check_at_least("budget", budget, 1)
         check_at_least("k", k, 1)
         check_at_least("width", width, 0)

@@ -28,6 +28,7 @@ from deepera_graph.multihop.adaptive import (
 from deepera_graph.multihop.first_stage import FirstStageSearch, NeighbourFetcher
 from deepera_graph.multihop.graph import NeighbourGraph
 from deepera_graph.multihop.scorers import ScoreOrError, Scorer, as_scorer
+from deepera_graph.passages import check_length
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.settings import check_at_least, suggest_name
 
@@ -197,6 +198,7 @@ class AdaptiveRetriever(BaseRetriever):
     def _begin(self, question: str, k: int | None, config: RunnableConfig | None) -> "_Searched":
         if not question.strip():
             raise InputError("the question is empty")
+        check_length(question)
         most = self.k if k is None else k
         check_at_least("k", most, 1)
         return _Searched(self, question, most, config, self._scorer())

@@ -24,6 +24,7 @@ from deepera_graph.papers.store import read_about
 from deepera_graph.papers.vector_server import check_url
 from deepera_graph.papers.vectors import LOCAL, LocalEmbeddings, VectorsInfo, find_embeddings
 from deepera_graph.papers.writing import Merge, Writer
+from deepera_graph.passages import check_length
 from deepera_graph.settings import suggest_value
 
 K, K_NEIGHBOURS = 20, 100
@@ -221,6 +222,7 @@ class PaperBase:
             hint = suggest_value(str(mode), known)
             raise SettingsError(f"mode must be one of {', '.join(known)}, got {mode!r}{hint}")
         _check_text("query", query)
+        check_length(query)
         k, offset = _check_page(k, offset)
         return self._papers.search(query, mode=mode, k=k, scope=scope or _ALL, offset=offset)
 

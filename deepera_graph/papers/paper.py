@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 _ARXIV_NEW = re.compile(r"(\d{4}\.\d{4,5})(?:v\d+)?", re.IGNORECASE)
@@ -86,6 +87,8 @@ def venue_key(venue: str) -> str:
 def read_year(value: Any) -> int | None:
     """Return the year of a number or a date as sources write it: 2021, ``"2021-03"``, 20250204."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, float) and not isfinite(value):
         return None
     found = _DATE.fullmatch(str(int(value) if isinstance(value, float) else value).strip())
     year = int(found[1]) if found else 0

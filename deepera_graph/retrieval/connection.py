@@ -1,13 +1,15 @@
 """The client of a store: in memory, in a folder or on a server."""
 
 import errno
+import json
 import sqlite3
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
+from pickle import UnpicklingError
 from shutil import copyfile, rmtree
 from tempfile import mkdtemp
 from time import monotonic, sleep
@@ -29,6 +31,10 @@ _SECONDS_A_TRY = 0.02  # between two looks at a lock
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REFUSED = (401, 403)
 _UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_UNREADABLE = (  # what a folder of other things makes Qdrant's client raise; it unpickles passages
+    OSError, ValueError, LookupError, TypeError, AttributeError, ImportError, EOFError,
+    UnpicklingError, sqlite3.Error,
+)  # fmt: skip
 _UNREACHABLE = ("ConnectError", "ConnectTimeout")  # of httpx, which Qdrant's client uses
 
 
@@ -137,6 +143,7 @@ def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
     try:
         try:
             _refuse_if_locked(folder)
+            _refuse_if_emptied(folder)
             return QdrantClient(path=str(folder))
         except OSError as error:
             if error.errno not in _UNWRITABLE or not must_exist:
@@ -144,7 +151,7 @@ def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
             return _open_beside(folder)
     except RuntimeError as error:  # locked between the check and the opening
         raise _in_use_error(folder) from error
-    except (OSError, ValueError, KeyError, TypeError, sqlite3.Error) as error:
+    except _UNREADABLE as error:
         raise StoreError(
             f"the folder {str(folder)!r} cannot be opened as a passage store: {error}"
         ) from error
@@ -162,6 +169,25 @@ def _open_beside(folder: Path) -> QdrantClient:
         raise
     weakref.finalize(client, rmtree, beside, ignore_errors=True)
     return client
+
+
+def _refuse_if_emptied(folder: Path) -> None:
+    """Look at the file of each collection: Qdrant takes one without its table for a new one."""
+    meta = folder / "meta.json"
+    if not meta.is_file():
+        return
+    for name in json.loads(meta.read_text(encoding="utf-8"))["collections"]:
+        file = folder / "collection" / name / "storage.sqlite"
+        if not (file.is_file() and file.stat().st_size and _has_points(file)):
+            raise StoreError(
+                f"{str(file)!r} is missing, emptied or of another program: it holds no passages; "
+                f"put it back, or remove the folder {str(file.parent)!r} and index anew"
+            )
+
+
+def _has_points(file: Path) -> bool:
+    with closing(sqlite3.connect(file)) as db:
+        return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'points'").fetchall())
 
 
 def _refuse_if_locked(folder: Path) -> None:

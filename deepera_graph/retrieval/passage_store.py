@@ -15,6 +15,7 @@ from langchain_qdrant import QdrantVectorStore
 from qdrant_client import models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.passages import check_length
 from deepera_graph.retrieval.collection import DENSE_NAME, Mode, name_embeddings
 from deepera_graph.retrieval.connection import Journal, hide_hints, set_journal, wrap_errors
 from deepera_graph.retrieval.search import (
@@ -239,12 +240,13 @@ class PassageStore:
                 place counts (see `fuse_scores`).
 
         Raises:
-            InputError: The question is blank.
+            InputError: The question is blank or too long.
             SettingsError: *k*, *where* or *fusion* is out of range.
             StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
+        check_length(question)
         check_at_least("k", k, 1)
         if fusion not in FUSIONS:
             raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")

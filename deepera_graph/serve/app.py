@@ -30,6 +30,7 @@ from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, crashed, note_of
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.describe import ABOUT, EXAMPLES
+from deepera_graph.serve.ending import RequestThreads
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.metrics import Metrics
@@ -69,6 +70,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
 
     @asynccontextmanager
     async def live(_: FastAPI) -> AsyncIterator[None]:
+        asyncio.get_running_loop().set_default_executor(RequestThreads())
         loading = asyncio.create_task(asyncio.to_thread(judging.warm_up))
         try:
             yield

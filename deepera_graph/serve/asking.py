@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from deepera_graph.errors import InputError
+from deepera_graph.passages import check_length
 from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
 from deepera_graph.serve.ending import end_task
@@ -65,6 +66,7 @@ def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:
     """Raise `RefusedError`, HTTP 422, if there is too much to read, or no question."""
     if not question.strip():
         raise RefusedError(422, "input", "the question is empty")
+    check_length(question)
     if len(texts) > limits.documents:
         message = f"a request may have {limits.documents} passages, got {len(texts)}"
         raise RefusedError(422, "too_many", message)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.config import ServeConfig, is_key
+from deepera_graph.serve.ending import begin_request
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
 from deepera_graph.web.guard import find_stranger, gather_body, replay_body
@@ -67,6 +68,7 @@ class Boundary:
         ends = asyncio.get_running_loop().time() + seconds
         note = Note(_find_id(headers), seconds, ends)
         scope.setdefault("state", {})["note"] = note
+        begin_request()
         tell = _telling(send, note)
         try:
             await self._answer(scope, headers, receive, tell)

@@ -45,7 +45,7 @@ class Judging:
         self._first: dict[str, EvidenceReranker] = {first.name: self._build(first)}
         self.names = (first.name, *(name for name in NAMED if name != first.name))
         self._model = str(first.about.get("model") or "")
-        self.gate = Gate(config.limits.at_once, config.limits.queue)
+        self.gate = Gate(config.limits.at_once, config.limits.queue, metrics.note_queue)
         self.problem = ""
         self.is_ready = False
 
@@ -168,15 +168,8 @@ class Judging:
 
     @asynccontextmanager
     async def _turn(self, note: Note) -> AsyncIterator[None]:
-        try:
-            async with in_time(note), self.gate:
-                self._note_queue()
-                yield
-        finally:
-            self._note_queue()
-
-    def _note_queue(self) -> None:
-        self._metrics.note_queue(self.gate.waiting, self.gate.working)
+        async with in_time(note), self.gate:
+            yield
 
     def _base(self, judge: str) -> EvidenceReranker:
         with self._lock:

@@ -2,9 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
+from deepera_graph.errors import InputError
 from deepera_graph.text.lines import RawRecord, decode_lines, find_bad_byte
 from deepera_graph.text.references import find_year, to_reference
 
@@ -12,6 +13,7 @@ _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
 _KEY = re.compile(r"\s*([^\s,{}]*)\s*,")
 _FIELD = re.compile(r"\s*,?\s*([^\s,=(){}\"#%']+)\s*=\s*")
 _NEXT_FIELD = re.compile(r",\s*(?=[a-zA-Z][\w+:-]*\s*=\s*[\"{\d])")
+_MOST_TIMES, _LEAST_EXPANDED = 10, 1_000_000  # characters in place of names, by the file's length
 _NO_PAPERS = ("comment", "preamble", "string")
 _ACCENT = re.compile(
     r"\{?\\([`'^\"~=.]|[cvuHk](?![a-zA-Z]))\s*\{?(?:\\(?=[ij](?![a-zA-Z])))?([a-zA-Z])\}?\}?"
@@ -90,26 +92,61 @@ def read_entries(text: str) -> Iterator[Entry]:
 
     What ``@string`` defines is put in its place; comments and preambles are none.
     """
-    strings: dict[str, str] = {}
+    strings = _Strings(len(text))
     line, counted, at = 1, 0, 0
     while found := _ENTRY.search(text, at):
         line, counted = line + text.count("\n", counted, found.start()), found.start()
         end, kind = _find_end(text, found.end(), found[2] and ")"), found[1].lower()
         at = found.end() if end is None else end
         if kind in _NO_PAPERS:
-            body = text[found.end() : at - 1]
-            strings |= _read_fields(body, strings) if kind == "string" and end else {}
+            if kind == "string" and end:
+                fields, error = _try_fields(text[found.end() : at - 1], strings)
+                strings.known |= fields
+                if error:
+                    yield Entry(line, kind, "", {}, error)
         elif end is None:
             yield Entry(line, kind, "", {}, "the entry is not closed")
         else:
             yield _read_entry(line, kind, text[found.end() : end - 1], strings)
 
 
-def _read_entry(line: int, kind: str, body: str, strings: Mapping[str, str]) -> Entry:
+class _Strings:
+    """What ``@string`` defined; what is put in its place is at most some times the file's length.
+
+    A name may be defined by another one twice over, and that by a third one: a few lines would
+    stand for gigabytes.
+    """
+
+    def __init__(self, length: int) -> None:
+        self.known: dict[str, str] = {}
+        self._left = _LEAST_EXPANDED + _MOST_TIMES * length
+
+    def expand(self, name: str) -> str:
+        """Return what a name stands for; itself if it was not defined."""
+        text = self.known.get(name.lower(), name)
+        self._left -= len(text)
+        if self._left < 0:
+            raise InputError(
+                f"the @string {name!r:.60} is not put in its place: with it they would have more "
+                f"than {_MOST_TIMES} times as many characters as the file"
+            )
+        return text
+
+
+def _try_fields(body: str, strings: _Strings) -> tuple[dict[str, str], str]:
+    """Return fields, or none and what is wrong."""
+    try:
+        return _read_fields(body, strings), ""
+    except InputError as error:
+        return {}, str(error)
+
+
+def _read_entry(line: int, kind: str, body: str, strings: _Strings) -> Entry:
     key = _KEY.match(body)
     if not key:
         return Entry(line, kind, "", {}, f"the entry has no key: {body!r:.60}")
-    return Entry(line, kind, key[1], _read_fields(body[key.end() :], strings))
+    fields, error = _try_fields(body[key.end() :], strings)
+    return Entry(line, kind, key[1], fields, error)
 
 
 def _find_end(text: str, start: int, last: str | None = None) -> int | None:
@@ -127,7 +164,7 @@ def _find_end(text: str, start: int, last: str | None = None) -> int | None:
     return None
 
 
-def _read_fields(body: str, strings: Mapping[str, str]) -> dict[str, str]:
+def _read_fields(body: str, strings: _Strings) -> dict[str, str]:
     """Read fields; what is none between them, such as a stray brace, costs no other field."""
     fields: dict[str, str] = {}
     at = 0
@@ -146,7 +183,7 @@ def _skip_to_field(body: str, at: int) -> re.Match[str] | None:
     return _FIELD.match(body, begin.end()) if begin else None
 
 
-def _read_value(body: str, at: int, strings: Mapping[str, str]) -> tuple[str, int]:
+def _read_value(body: str, at: int, strings: _Strings) -> tuple[str, int]:
     if body[at : at + 1] == "{":
         end = _find_end(body, at + 1) or len(body) + 1
         return body[at + 1 : end - 1], end
@@ -155,7 +192,7 @@ def _read_value(body: str, at: int, strings: Mapping[str, str]) -> tuple[str, in
         return body[at + 1 : end - 1], end
     bare = _BARE.match(body, at)
     word = bare[0] if bare else ""
-    return strings.get(word.lower(), word), at + len(word)
+    return strings.expand(word), at + len(word)
 
 
 def _find_quote(body: str, start: int) -> int:

@@ -15,14 +15,22 @@ from typing import Any
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
-from deepera_graph.judges.trained.model import FILES, READER, SUMS, check, sha256_of
+from deepera_graph.judges.trained.model import (
+    DIRECTION,
+    FILES,
+    READER,
+    SHIPPED,
+    SUMS,
+    check,
+    sha256_of,
+)
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.packages import import_extra
 from deepera_graph.training.data import Pool, hash_question
 
 ENCODER, TOKENIZER, HEAD = FILES
 TRAINED_ON = "trained_on.json"
-_SUMMED = (*FILES, READER, TRAINED_ON)
+_SUMMED = (*FILES, READER, DIRECTION, TRAINED_ON)
 _NOTES = ("MODEL_CARD.md", "NOTICE")
 _LIBRARIES = ("lightgbm", "scikit-learn", "numpy", "onnxruntime", "tokenizers")
 
@@ -141,8 +149,12 @@ def find_encoder(folder: Path) -> tuple[Path, Path]:
 
 
 def copy_encoder(source: Path, target: Path) -> None:
-    """Copy encoder and tokenizer from one folder of weights to another."""
-    for file in find_encoder(source):
+    """Copy encoder and tokenizer from one folder of weights to another, and those of directions.
+
+    No training changes these; where the *source* has none, they are those of the package.
+    """
+    directions = [one / DIRECTION for one in (source, SHIPPED) if (one / DIRECTION).is_file()]
+    for file in (*find_encoder(source), *directions[:1]):
         shutil.copyfile(file, target / file.name)
 
 

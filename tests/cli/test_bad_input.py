@@ -17,6 +17,7 @@ def rerank(deepera):
 
 BAD_LINES = {
     "empty question": (line(question=""), "question must be a text"),
+    "long question": (line(question="a" * 10_001), "at most 10000 characters, got 10001"),
     "passage without text": (line(passages=[{"id": "a"}]), "passage 1 has no text"),
     "duplicate passage ids": (line(passages=PASSAGES * 2), "'a' is used twice"),
     "duplicate line ids": (line("first"), "'first' is used twice, first in line 1"),

@@ -21,6 +21,7 @@ def folder(tmp_path, monkeypatch):
         monkeypatch.delenv(name)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
     here = tmp_path / "project" / "notes"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
@@ -80,6 +81,7 @@ def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monk
     (folder / "deepera.toml").write_text(
         'collection = "apples"\npath = "store"\nno_summaries = true'
     )
+    deepera("config", "trust")
     monkeypatch.setenv("DEEPERA_MODEL", "openai:gpt-5-mini")
     values = shown()["values"]
     file = str(folder / "deepera.toml")
@@ -162,6 +164,7 @@ def test_values_that_can_be_used_are_no_problem(folder, deepera):
         'threshold = "gap:0.4"\nmax_cost = 1\nno_summaries = true\nbackend = "a.b:c"\ntop_n = 3\n'
         'require_evidence = true\nembeddings = "local"\ncurve = "curve.json"\nmodel = "m"'
     )
+    deepera("config", "trust")
     result = deepera("config", "show")
     assert (result.exit_code, result.stderr) == (0, "")
 
@@ -194,6 +197,7 @@ def test_another_file_may_be_named_or_none(folder, shown, monkeypatch):
 
 def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deepera, papers):
     (folder / "deepera.toml").write_text('model = "openai:gpt-5-mini"\nmode = "grouped"')
+    deepera("config", "trust")
     assert "no API key" in deepera("ask", "Tea?", papers).stderr
     assert ask("--backend", "local")["usage"]["calls"] == 0
 
@@ -213,10 +217,13 @@ def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deep
         ({"model": "a"}, {"backend": "llm"}, {"model": "a", "backend": "llm"}),
     ],
 )  # fmt: skip
-def test_what_does_not_go_with_an_option_that_was_given_is_left_out(folder, file, given, left):
+def test_what_does_not_go_with_an_option_that_was_given_is_left_out(
+    folder, deepera, file, given, left
+):
     (folder / "deepera.toml").write_text(
         "".join(f"{key} = {value!r}\n" for key, value in file.items())
     )
+    deepera("config", "trust")
     values = {**file, **given}
     sources = dict.fromkeys(file, "ParameterSource.DEFAULT_MAP")
     config.defaults_of("ask", set(file))
@@ -238,13 +245,14 @@ def test_what_is_shown_and_measured_is_the_same_for_everybody(folder, deepera):
 
 
 def test_a_local_server_is_asked_by_its_own_name_of_the_model_and_sent_no_key(
-    folder, ask, monkeypatch
+    folder, ask, deepera, monkeypatch
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
     with ChatServer(lambda one: answer_in_json({"Tea": 0.9}, one.system, one.user)) as server:
         (folder / "deepera.toml").write_text(
             f'model = "qwen3:8b"\nbase_url = "{server.base_url}"\ncache = "off"'
         )
+        deepera("config", "trust")
         ask()
         asked = {(one.body["model"], one.headers["authorization"]) for one in server.requests}
     assert asked == {("qwen3:8b", "Bearer not-needed")}
@@ -260,6 +268,7 @@ def test_a_key_in_place_of_its_variable_is_refused_and_not_shown(
     if place == "file":
         url = 'base_url = "http://localhost:9/v1"'
         (tmp_path / "deepera.toml").write_text(f'{url}\napi_key_env = "{key}"', encoding="utf-8")
+        assert key not in deepera("config", "trust").output
     else:
         monkeypatch.setenv("DEEPERA_BASE_URL", "http://localhost:9/v1")
         monkeypatch.setenv("DEEPERA_API_KEY_ENV", key)
@@ -301,6 +310,7 @@ def test_a_variable_that_is_set_may_have_any_name(deepera, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("my_key", "sk-secret")
     (tmp_path / "deepera.toml").write_text('api_key_env = "my_key"', encoding="utf-8")
+    deepera("config", "trust")
     shown = deepera("config", "show")
     assert shown.exit_code == 0
     assert "my_key" in shown.stdout

@@ -1,12 +1,17 @@
 """Files of papers in the forms that papers are given away in."""
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers import Paper
+from deepera_graph.papers import Paper, PaperBase
 from deepera_graph.papers.importing import Problem, read_papers
+from deepera_graph.papers.paper import PaperRecord
 
 S2 = {
     "paperId": "ab12", "corpusId": 77, "title": "Tide tables", "abstract": "On tides.",
@@ -220,3 +225,91 @@ def test_nonsense_breaks_no_reader(tmp_path, name):
     for content in ("", "\0\1\2", "<a><b>", "@article{", '{"title": {}}', "[[]]", "@x{a,b=}"):
         found = list(read_papers(write(tmp_path, name, content)))
         assert all(isinstance(one, Problem) for one in found), content
+
+
+_ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["name", "author", "doi", "a"]), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def _spoil(draw, value, depth=2):
+    """Put something odd in the place of a part of a record."""
+    if depth and isinstance(value, dict) and value and draw(st.booleans()):
+        key = draw(st.sampled_from(sorted(value)))
+        return {**value, key: _spoil(draw, value[key], depth - 1)}
+    if depth and isinstance(value, list) and value and draw(st.booleans()):
+        return [_spoil(draw, value[0], depth - 1), *value[1:]]
+    return draw(_ODD)
+
+
+@st.composite
+def _odd_record(draw, whole):
+    name = draw(st.sampled_from(sorted(whole)))
+    return {**whole, name: _spoil(draw, whole[name])}
+
+
+@pytest.mark.parametrize(
+    ("form", "whole"),
+    [
+        ("s2", {**S2, **S2ORC, "authors": S2["authors"]}),
+        ("s2", S2ORC),
+        ("openalex", OPENALEX),
+        ("arxiv", ARXIV),
+        ("jsonl", {**S2, "id": "1", "date": "2021-01-05", "categories": ["a"], "pmid": 3}),
+    ],
+    ids=["s2", "s2orc", "openalex", "arxiv", "jsonl"],
+)
+@given(data=st.data())
+def test_an_odd_record_costs_itself_alone(form, whole, data):
+    odd = data.draw(st.lists(_odd_record(whole), min_size=1, max_size=5))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "p.jsonl")
+        path.write_text("".join(json.dumps(one) + "\n" for one in [*odd, whole]))
+        *found, last = read_papers(path, form)
+    assert isinstance(last, PaperRecord)
+    assert len(found) == len(odd)
+    assert {type(one) for one in found} <= {PaperRecord, Problem}
+    assert all(one.place == at for at, one in enumerate(found, 1) if isinstance(one, Problem))
+
+
+@given(st.lists(st.sampled_from(["@", "article", "{", "}", "k,", "a", "=", '"', "#", "\n", "%"])))
+def test_odd_bibtex_ends_no_file(parts):
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "p.bib")
+        path.write_text("".join(parts) + "\n@misc{last, title = {Last}}\n")
+        *_, last = read_papers(path)
+    assert isinstance(last, PaperRecord | Problem)
+
+
+@given(
+    st.lists(st.sampled_from(["<a>", "</a>", "<paper>", "</paper>", "<title/>", "x", "<author/>"]))
+)
+def test_odd_xml_ends_no_file(parts):
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "p.xml")
+        path.write_text(f"<collection>{''.join(parts)}</collection>")
+        assert all(isinstance(one, PaperRecord | Problem) for one in read_papers(path))
+
+
+@pytest.mark.parametrize(
+    ("odd", "told"),
+    [
+        ({"authorships": True}, "authorships must be a list, got True"),
+        ({"authorships": ["Ann"]}, "authorships must be a list of objects, got 'Ann' in it"),
+        ({"primary_location": "x"}, "primary_location must be an object, got 'x'"),
+    ],
+)
+def test_a_base_is_built_of_the_others_and_the_odd_one_is_told(tmp_path, odd, told):
+    path = tmp_path / "p.jsonl"
+    nulls = {**OPENALEX, "id": "W13", "doi": None, "locations": None, "authorships": [None]}
+    lines = [{**OPENALEX, **odd}, {**nulls, "title": "Other"}]
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    with PaperBase.build(tmp_path / "a.papers", path, form="openalex") as base:
+        report = base.report
+    assert (report.added, report.problems) == (1, {"bad_line": 1})
+    assert told in report.told[0]

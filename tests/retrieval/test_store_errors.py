@@ -1,11 +1,13 @@
 """Stores that are missing, in use, broken, out of reach, or that refuse."""
 
 import os
+import pickle
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -208,3 +210,46 @@ def test_a_collection_in_a_read_only_folder_can_be_asked_and_not_written(has_loc
             "collection",
             "meta.json",
         ]
+
+
+def _run(file, *statements):
+    with closing(sqlite3.connect(file)) as db, db:
+        for one in statements:
+            db.execute(*one)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda file: file.write_bytes(b""), "is missing, emptied or of another program"),
+        (lambda file: file.unlink(), "is missing, emptied or of another program"),
+        (
+            lambda file: (file.unlink(), _run(file, ("CREATE TABLE other (a)",))),
+            "is missing, emptied or of another program",
+        ),
+        (
+            lambda file: _run(file, ("UPDATE points SET point = ?", (b"noise",))),
+            "cannot be opened as a passage store",
+        ),
+        (
+            lambda file: _run(file, ("UPDATE points SET point = ?", (pickle.dumps({"a": 1}),))),
+            "cannot be opened as a passage store",
+        ),
+        (lambda file: file.write_bytes(b"noise" * 99), "cannot be opened as a passage store"),
+    ],
+    ids=["emptied", "gone", "foreign", "noise in a row", "another object in a row", "noise"],
+)
+def test_a_collection_whose_file_is_not_its_own_is_an_error_and_not_empty(tmp_path, spoil, told):
+    with open_store("tea", path=tmp_path) as store:
+        store.add([Document(page_content="Tea lowered glucose.", id="a")])
+    [file] = tmp_path.rglob("storage.sqlite")
+    spoil(file)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=told):
+            open_store("tea", path=tmp_path, must_exist=True)
+
+
+def test_a_collection_that_has_no_passage_yet_is_opened(tmp_path):
+    open_store("tea", path=tmp_path).close()
+    with open_store("tea", path=tmp_path, must_exist=True) as store:
+        assert store.search("tea") == []

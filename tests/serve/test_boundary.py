@@ -12,6 +12,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
 from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.metrics import Metrics
+from deepera_graph.serve.page import calls
 from support.list_judges import list_backend
 from support.roles import judged
 from support.serving import running, running_server, wait_for, write_request
@@ -73,6 +74,11 @@ def guarded():
     limits = Limits(body_bytes=100_000, documents=1000, characters=20_000)
     with running(ServeConfig(backend="rules", keys=(KEY, OTHER), limits=limits)) as client:
         yield client
+
+
+def gauge(client):
+    """Return how many requests hold a place."""
+    return read_counters(client)["deepera_in_progress"]
 
 
 def with_key(key=KEY):
@@ -339,6 +345,31 @@ def test_a_request_that_takes_too_long_is_given_up(held, path):
         assert client.post("/v1/evidence", json=QUICK).status_code == 200
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+def test_work_that_goes_on_after_its_time_keeps_its_place(held, accept):
+    with held.running(seconds=0.4, at_once=1, queue=0) as client:
+        late = client.post("/v1/evidence", json=WAITING, headers={"Accept": accept})
+        assert '"kind":"timeout"' in late.text
+        assert gauge(client) == 1
+        told = client.post("/v1/evidence", json=QUICK)
+        assert (told.status_code, told.json()["error"]["kind"]) == (503, "busy")
+        held.go.set()
+        assert wait_for(lambda: gauge(client) == 0)
+        assert client.post("/v1/evidence", json=QUICK).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "work"), [("/v1/passages?name=x.bib", "_read_file"), ("/v1/export", "_export")]
+)
+def test_a_file_that_takes_too_long_is_given_up_and_keeps_its_place(held, monkeypatch, path, work):
+    monkeypatch.setattr(calls, work, lambda *_: held.go.wait(30) and {})
+    with held.running(seconds=0.4, at_once=1, queue=0) as client:
+        given = {"result": {}, "format": "csv"}
+        told = client.post(path, json=given)
+        assert (told.status_code, told.json()["error"]["kind"]) == (504, "timeout")
+        assert client.post(path, json=given).status_code == 503
+
+
 def test_a_stream_that_takes_too_long_ends_with_an_error(held):
     with held.running(seconds=0.2) as client:
         given = {"Accept": "text/event-stream"}
@@ -365,16 +396,19 @@ def test_requests_beyond_the_queue_are_refused_and_told_when_to_come_again(held)
 
 
 @pytest.mark.parametrize("more", ["", "Accept: text/event-stream\r\n"], ids=["at once", "stream"])
-def test_a_client_that_hangs_up_gives_its_turn_away(held, more, caplog):
-    caplog.set_level(logging.INFO)
+def test_a_client_that_hangs_up_gives_its_turn_away_once_its_work_has_ended(held, more):
     body = b'{"question": "wait", "passages": ["a"]}'
-    with held.running(at_once=1) as client:
+    with held.running(at_once=1, queue=0) as client:
         sent = send_raw(client, body, more)
         assert held.began.wait(10)
-        assert read_counters(client)["deepera_in_progress"] == 1
+        assert gauge(client) == 1
         sent.close()
+        ended = 'deepera_requests_total{method="POST",path="/v1/evidence"'
+        assert wait_for(lambda: ended in client.get("/metrics").text)
+        assert (gauge(client), client.post("/v1/evidence", json=QUICK).status_code) == (1, 503)
+        held.go.set()
+        assert wait_for(lambda: gauge(client) == 0)
         assert client.post("/v1/evidence", json=QUICK).status_code == 200
-        assert read_counters(client)["deepera_in_progress"] == 0
 
 
 def test_what_is_in_flight_at_the_end_is_answered(held):

@@ -60,6 +60,7 @@ def test_a_stream_ends_with_the_result_that_is_given_at_once(server):
     [
         ({"question": " "}, 422, "question"),
         ({"question": None}, 422, "question"),
+        ({"question": "a" * 60_000}, 422, "at most 10000 characters, got 60000"),
         ({"passages": None}, 422, "collection"),
         ({"collection": "x"}, 422, "passages and collection"),
         ({"passages": ["a", ""]}, 422, "passage 2"),

@@ -51,3 +51,20 @@ def test_what_is_no_field_costs_no_other_field(stray):
 def test_others_are_no_author():
     fields = read("@article{k, author = {Lee, Kim and Roy, Ann and others}, abstract = {Firm.}}")
     assert fields["authors"] == "Lee, Kim; Roy, Ann"
+
+
+def test_names_that_stand_for_names_that_stand_for_names_do_not_unfold_for_ever():
+    doubled = [f"@string{{a{n + 1} = a{n} # a{n} # a{n} # a{n}}}" for n in range(40)]
+    lines = ['@string{a0 = "0123456789"}', *doubled, "@article{one, title = a40}"]
+    found = list(read_bibtex(BytesIO("\n".join(lines).encode())))
+    assert sum(len(str(one.fields)) for one in found) < 1_000_000
+    broken = [one for one in found if one.error]
+    assert "@string 'a8' is not put in its place" in broken[0].error
+    assert "10 times as many characters as the file" in broken[0].error
+
+
+def test_a_name_may_be_used_by_every_entry():
+    journal = "Journal of the Chemical Physics of Wax and Apples"
+    entries = "".join(f"@article{{k{n}, journal = jcp}}\n" for n in range(20_000))
+    found = list(read_bibtex(BytesIO(f'@string{{jcp = "{journal}"}}\n{entries}'.encode())))
+    assert {one.fields["journal"] for one in found} == {journal}

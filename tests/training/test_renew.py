@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.model import FILES, SUMS, check
+from deepera_graph.judges.trained.model import DIRECTION, FILES, SHIPPED, SUMS, check
 from deepera_graph.training import weights as export
 from deepera_graph.training import weights as folder
-from deepera_graph.training.weights import TRAINED_ON, replace_weights, write_sums
+from deepera_graph.training.weights import (
+    HEAD,
+    TRAINED_ON,
+    copy_encoder,
+    read_sums,
+    replace_weights,
+    write_sums,
+)
 
 ALL = (*FILES, TRAINED_ON)
 N_RENAMES = 2 * len((*ALL, SUMS)) + 1  # set aside and moved in, and a file that is new
@@ -30,6 +37,19 @@ def tree(place):
     """Return the bytes of what is in a folder, and below, by path; None of a folder."""
     paths = place.rglob("*")
     return {str(p.relative_to(place)): p.read_bytes() if p.is_file() else None for p in paths}
+
+
+def test_renewed_weights_have_those_of_directions_with_a_checksum(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    write(source, "older", FILES)
+    with replace_weights(target) as fresh:
+        copy_encoder(source, fresh)
+        (fresh / HEAD).write_text("{}")
+        write_sums(fresh)
+    assert DIRECTION in read_sums(target)
+    assert (target / DIRECTION).read_bytes() == (SHIPPED / DIRECTION).read_bytes()
+    check(target)
 
 
 def version(place):

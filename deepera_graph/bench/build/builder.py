@@ -62,12 +62,11 @@ from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.roles import CHARS_PER_TOKEN
 from deepera_graph.retrieval.collection import name_embeddings
 from deepera_graph.retrieval.passage_store import PassageStore
 from deepera_graph.retrieval.store import open_store
 from deepera_graph.schema import Backend
-from deepera_graph.usage import Usage
+from deepera_graph.usage import CHARS_PER_TOKEN, Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256

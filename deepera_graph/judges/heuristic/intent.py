@@ -12,6 +12,7 @@ from deepera_graph.text.words import words
 from deepera_graph.usage import Usage
 
 T = TypeVar("T")
+_MOST_READ = 1000  # characters, from the end; the rules take up to the cube of their number
 _ASKS = (
     r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|may|might|should)\b(?! not)"
 )
@@ -96,14 +97,16 @@ def recognize_intent(task: IntentTask) -> Intent:
     """Return topic, entities, kind and answer form of a question; no field is empty.
 
     The entities are the question's own words. A statement that cites a work asks for what was done
-    there, so its answer is procedural. `problem` is not looked at: the rules would say the same.
+    there, so its answer is procedural. Of a long question its end tells kind and answer form.
+    `problem` is not looked at: the rules would say the same.
     """
     question = task["question"].strip()
+    asked = question[-_MOST_READ:]
     return Intent(
         topic=find_topic(words(question)),
         entity_type="; ".join(find_entities(question)),
-        intent=_first(_KIND_RULES, question) or "other",
-        expected_answer_type=_first(_ANSWER_RULES, question) or "other",
+        intent=_first(_KIND_RULES, asked) or "other",
+        expected_answer_type=_first(_ANSWER_RULES, asked) or "other",
         usage=Usage(),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from deepera_graph.schema import PassageTask
@@ -148,9 +148,10 @@ def _add_points(points: dict[str, float], topics: Sequence[str], n_points: float
 def _find_listed(word: str) -> Sequence[str]:
     """Return the domains of the longest listed word that stands for this one."""
     whole = word[:-1] if word.endswith("s") and len(word) <= SHORT + 1 else word
-    beginnings = (word[:end] for end in range(len(word), SHORT, -1))
-    endings = () if "-" in word else (f"-{word[start:]}" for start in range(1, len(word) - 1))
-    tried = (word, whole, *beginnings, *endings)
+    first = max(1, len(word) - _LONGEST + 1)  # none longer is listed
+    beginnings = (word[:end] for end in range(min(len(word), _LONGEST), SHORT, -1))
+    endings = () if "-" in word else (f"-{word[at:]}" for at in range(first, len(word) - 1))
+    tried = chain((word, whole), beginnings, endings)
     return next((_LISTED[form] for form in tried if form in _LISTED), ())
 
 
@@ -163,6 +164,7 @@ def _list_topics() -> Mapping[str, Sequence[str]]:
 
 
 _LISTED = _list_topics()
+_LONGEST = max(map(len, _LISTED))
 
 
 TABLE = "term_counts.json"

@@ -31,8 +31,8 @@ from deepera_graph.schema import (
     PassageTask,
     Summary,
 )
+from deepera_graph.usage import CHARS_PER_TOKEN
 
-CHARS_PER_TOKEN = 4
 REPLY_TOKENS = 60
 LONGEST_QUESTION = 500
 _MEMBER = re.compile(r"^=====(\d+)$", re.MULTILINE)

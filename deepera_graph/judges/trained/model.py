@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.alignment import Alignment, align_passage
-from deepera_graph.judges.trained.direction.model import read_direction
+from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
     PassageMatch,
@@ -91,6 +91,7 @@ def _is_excused(name: str, found: Mapping[str, float | None]) -> bool:
 SHIPPED = Path(__file__).parent / "weights"
 FILES = ("encoder.onnx", "tokenizer.json", "head.json")
 READER = "reader.onnx"  # weights may do without
+DIRECTION = WEIGHTS.name  # only those that come with the package are read
 SUMS = "SHA256SUMS"
 DIGITS = 4
 UsedT = TypeVar("UsedT")
@@ -145,6 +146,7 @@ class EvidenceModel:
         """
         place = SHIPPED if folder is None else folder
         version = check(place)
+        check_directions()
         encoder, tokenizer, head = (place / name for name in FILES)
         try:
             trained = EvidenceScorer.load(head)
@@ -340,12 +342,23 @@ def check(folder: Path) -> str:
     for name in FILES:
         if name not in told or not (folder / name).is_file():
             raise SettingsError(f"{folder} lacks {name}, or its checksum in {SUMS}")
-    if (folder / READER).is_file() and READER not in told:
-        raise SettingsError(f"{folder} holds {READER}, but not its checksum in {SUMS}")
+    untold = [one for one in (READER, DIRECTION) if one not in told and (folder / one).is_file()]
+    if untold:
+        raise SettingsError(f"{folder} holds {untold[0]}, but not its checksum in {SUMS}")
     for name, digest in told.items():
-        if name in (*FILES, READER) and sha256_of(folder / name) != digest:
+        if name in (*FILES, READER, DIRECTION) and not _is_whole(folder / name, digest):
             raise SettingsError(f"{folder / name} is damaged: it does not match {SUMS}")
     return sha256_of(sums)[:16]
+
+
+def check_directions() -> None:
+    """Compare the weights of directions, which come with the package, with their checksum."""
+    if not _is_whole(SHIPPED / DIRECTION, read_sums(SHIPPED).get(DIRECTION, "")):
+        raise SettingsError(f"{SHIPPED / DIRECTION} is damaged: it does not match {SUMS}")
+
+
+def _is_whole(file: Path, digest: str) -> bool:
+    return file.is_file() and sha256_of(file) == digest
 
 
 def read_sums(folder: Path) -> dict[str, str]:

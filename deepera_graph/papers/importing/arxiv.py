@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from deepera_graph.papers.importing.reading import Problem, make_record
+from deepera_graph.errors import InputError
+from deepera_graph.papers.importing.reading import Problem, alone, make_record, text_of
 from deepera_graph.papers.paper import PaperRecord
 
 
+@alone
 def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
     """Return the paper of one object, dated by its first version."""
     id = fields.get("id")
@@ -36,11 +38,17 @@ def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
 def _read_authors(fields: Mapping[str, Any]) -> list[str]:
     parsed = fields.get("authors_parsed")
     if isinstance(parsed, list):
-        return [" ".join(filter(None, [*one[1:2], *one[:1], *one[2:3]])) for one in parsed if one]
+        return [" ".join(filter(None, map(text_of, _turn_name(one)))) for one in parsed if one]
     given = fields.get("authors")
     if isinstance(given, list):
         return list(map(str, given))
     return [one.strip() for one in str(given or "").replace(" and ", ", ").split(",")]
+
+
+def _turn_name(parts: Any) -> list[Any]:
+    if not isinstance(parts, list):
+        raise InputError(f"authors_parsed must be a list of lists, got {parts!r:.60} in it")
+    return [*parts[1:2], *parts[:1], *parts[2:3]]
 
 
 def _read_first_date(fields: Mapping[str, Any]) -> str:
@@ -49,5 +57,5 @@ def _read_first_date(fields: Mapping[str, Any]) -> str:
     first = versions[0] if isinstance(versions, list) and versions else {}
     try:
         return parsedate_to_datetime(str(first.get("created"))).date().isoformat()
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         return str(fields.get("published") or fields.get("update_date") or "")

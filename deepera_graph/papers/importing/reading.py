@@ -1,6 +1,7 @@
 """Records of papers out of files: what every form shares, and what can be wrong with one."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,9 @@ class Problem(NamedTuple):
         return f"record {self.place}: {self.detail} ({self.kind})"
 
 
+ToRecord = Callable[[int, Mapping[str, Any]], PaperRecord | Problem]
+
+
 def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
     """Yield the JSON objects or references of a file with their places.
 
@@ -53,6 +57,57 @@ def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
                     yield number, one.fields
         except InputError as error:
             yield Problem(DAMAGED, number + 1, str(error))
+
+
+def alone(to_record: ToRecord) -> ToRecord:
+    """Have a record with an odd field cost itself alone: its problem is returned."""
+
+    @wraps(to_record)
+    def make(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+        try:
+            return to_record(place, fields)
+        except InputError as error:
+            return Problem(BAD_LINE, place, str(error))
+
+    return make
+
+
+def object_in(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the object that a field holds; an empty one if it holds nothing.
+
+    Raises:
+        InputError: It holds something else.
+    """
+    value = fields.get(name) or {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} must be an object, got {value!r:.60}")
+    return value
+
+
+def list_in(fields: Mapping[str, Any], *names: str) -> list[Any]:
+    """Return the list that the first of some fields that holds anything has, without nulls.
+
+    Raises:
+        InputError: It holds something else.
+    """
+    name = next((one for one in names if fields.get(one)), "")
+    value = fields[name] if name else []
+    if not isinstance(value, list):
+        raise InputError(f"{name} must be a list, got {value!r:.60}")
+    return [one for one in value if one is not None]
+
+
+def objects_in(fields: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
+    """Return the list of objects that the first of some fields that holds anything has.
+
+    Raises:
+        InputError: It holds something else.
+    """
+    found = list_in(fields, *names)
+    odd = next((one for one in found if not isinstance(one, Mapping)), None)
+    if odd is not None:
+        raise InputError(f"{' or '.join(names)} must be a list of objects, got {odd!r:.60} in it")
+    return found
 
 
 def text_of(value: Any) -> str:

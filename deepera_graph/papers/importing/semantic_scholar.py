@@ -7,12 +7,13 @@ Source:
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deepera_graph.papers.importing.reading import Problem, make_record
+from deepera_graph.papers.importing.reading import Problem, alone, list_in, make_record, object_in
 from deepera_graph.papers.paper import PaperRecord
 
 _OTHER_IDS = {"DOI": "doi", "ArXiv": "arxiv", "ACL": "acl", "CorpusId": "corpus"}
 
 
+@alone
 def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
     """Return the paper of one object; its id is that of arXiv, or of the ACL, or its own."""
     known = _read_ids(fields)
@@ -24,7 +25,7 @@ def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
         ids=[known.get("arxiv"), known.get("acl"), own, corpus, known.get("doi")],
         title=fields.get("title"),
         abstract=_join_parts(abstract) if isinstance(abstract, list) else abstract,
-        authors=[_name(one) for one in fields.get("authors") or ()],
+        authors=[_name(one) for one in list_in(fields, "authors")],
         year=fields.get("year"),
         date=fields.get("publicationDate") or fields.get("publicationdate"),
         venue=fields.get("venue") or fields.get("journal_name") or fields.get("journalName"),
@@ -38,7 +39,7 @@ def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
 
 
 def _read_ids(fields: Mapping[str, Any]) -> dict[str, str]:
-    given = fields.get("externalIds") or fields.get("externalids") or {}
+    given = object_in(fields, "externalIds") or object_in(fields, "externalids")
     known = {ours: given.get(theirs) for theirs, ours in _OTHER_IDS.items()}
     known["doi"] = known["doi"] or fields.get("doi")
     known["arxiv"] = known["arxiv"] or fields.get("arxiv_id") or fields.get("arxivId")
@@ -51,7 +52,7 @@ def _name(author: Any) -> Any:
     """Return a name; S2ORC has it in parts."""
     if not isinstance(author, Mapping) or author.get("name"):
         return author
-    parts = [author.get("first"), *(author.get("middle") or ()), author.get("last")]
+    parts = [author.get("first"), *list_in(author, "middle"), author.get("last")]
     return " ".join(str(part) for part in parts if part)
 
 
@@ -60,10 +61,9 @@ def _join_parts(parts: list[Any]) -> str:
 
 
 def _read_fields(fields: Mapping[str, Any]) -> list[str]:
-    given = fields.get("fieldsOfStudy") or fields.get("s2fieldsofstudy") or fields.get("mag_field")
+    given = list_in(fields, "fieldsOfStudy", "s2fieldsofstudy", "mag_field")
     names = [
-        str(one.get("category") or "") if isinstance(one, Mapping) else str(one)
-        for one in given or ()
+        str(one.get("category") or "") if isinstance(one, Mapping) else str(one) for one in given
     ]
     return list(dict.fromkeys(filter(None, names)))
 
@@ -71,7 +71,7 @@ def _read_fields(fields: Mapping[str, Any]) -> list[str]:
 def _read_references(fields: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what is cited, by whatever ids: which of them the base knows the store finds out."""
     for name in ("references", "outCitations", "outbound_citations"):
-        for one in fields.get(name) or ():
+        for one in list_in(fields, name):
             if not isinstance(one, Mapping):
                 yield one
                 continue

@@ -19,7 +19,9 @@ from deepera_graph.export import ExportFormat, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.serve.asking import read_form, read_plain
+from deepera_graph.serve.boundary import in_time, note_of
 from deepera_graph.serve.config import Limits
+from deepera_graph.serve.gate import Gate
 from deepera_graph.serve.replies import RefusedError, reply
 from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
@@ -54,16 +56,19 @@ class PageCalls:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
+        self._gate = Gate(limits.at_once, limits.queue)
 
     async def read_file(self, request: Request) -> Response:
         """Return the passages of the file that is the body, and what was left out of it."""
         name, content = request.query_params.get("name", ""), await request.body()
-        return reply(await asyncio.to_thread(_read_file, name, content, self._limits))
+        async with in_time(note_of(request)), self._gate:
+            return reply(await asyncio.to_thread(_read_file, name, content, self._limits))
 
     async def export(self, request: Request) -> Response:
         """Return a result in another form; what is kept is told anew by a threshold."""
         asked = read_form(await read_plain(request), ExportRequest)
-        text, type = await asyncio.to_thread(_export, asked)
+        async with in_time(note_of(request)), self._gate:
+            text, type = await asyncio.to_thread(_export, asked)
         return Response(text.encode("utf-8", "replace"), media_type=type)
 
 

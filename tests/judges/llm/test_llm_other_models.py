@@ -14,6 +14,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
+from deepera_graph.chat import client
 from support.openai_server import ChatServer, Request
 from support.roles import Gauge
 from support.scripted import answer_in_json
@@ -29,6 +30,7 @@ class PlainChat(BaseChatModel):
     """A model with nothing but `_generate`."""
 
     seconds: float = 0.0
+    counted: Any = None  # the usage that its server tells
     _gauge: Gauge = PrivateAttr(default_factory=Gauge)
 
     @property
@@ -48,6 +50,7 @@ class PlainChat(BaseChatModel):
             system, user = (str(message.content) for message in messages)
             text = json.dumps(answer_in_json(SCORES, system, user))
             message = AIMessage(f"Sure!\n```json\n{text}\n```")
+            message.usage_metadata = self.counted
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -69,8 +72,37 @@ def test_a_model_with_only_generate_will_do(is_async):
     assert model._gauge.entered == 1 + 12 + 2
     assert model._gauge.most == 4
     assert result.usage["score"].calls == 12
-    assert result.usage["score"].input_tokens == 0
+    assert result.usage["score"].input_tokens > 12 * len(QUESTION) / 4
     assert result.manifest["model"] == "PlainChat"
+
+
+@pytest.mark.parametrize(
+    "counted",
+    [None, {}, {"input_tokens": 0, "output_tokens": 0}, {"input_tokens": -9, "output_tokens": -9}],
+)
+@pytest.mark.parametrize(
+    "budget", [{"max_tokens": 3000}, {"max_cost": 3, "input_price": 1e3, "output_price": 1e3}]
+)
+def test_tokens_that_a_server_does_not_count_are_estimated_and_limited(
+    is_async, counted, budget, caplog, monkeypatch
+):
+    monkeypatch.setattr(client, "_uncounted", set())
+    model = PlainChat(counted=counted)
+    reranker = EvidenceReranker(llm_backend(model), max_concurrency=1, budget=budget)
+    result = rerank(reranker, is_async)
+    assert result.outcome == "budget_stop"
+    assert 3000 <= result.total_usage.tokens < 4500
+    assert model._gauge.entered < 12
+    [told] = [one.getMessage() for one in caplog.records if one.name == "deepera_graph.chat"]
+    assert "the server of PlainChat does not count tokens" in told
+
+
+def test_tokens_that_a_server_counts_are_taken_as_they_are(is_async, caplog):
+    counted = {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    result = rerank(EvidenceReranker(llm_backend(PlainChat(counted=counted))), is_async)
+    score = result.usage["score"]
+    assert (score.input_tokens, score.output_tokens) == (7 * 12, 3 * 12)
+    assert not [one for one in caplog.records if one.name == "deepera_graph.chat"]
 
 
 def test_a_model_that_cannot_be_written_down_is_live():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from hashlib import sha256
 
 import numpy as np
@@ -101,6 +102,32 @@ def test_damaged_weights_are_read_once_and_again_when_they_are_mended(folder, mo
         (folder / name).write_bytes((Weights().place() / name).read_bytes())
     seal(folder)
     assert weights.model().version == weights.version()
+
+
+@shipped
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_weights_of_directions_that_changed_are_found_when_the_judge_is_loaded(
+    tmp_path, monkeypatch, is_gone
+):
+    place = tmp_path / "weights"
+    shutil.copytree(Weights().place(), place)
+    monkeypatch.setattr(model, "SHIPPED", place)
+    assert EvidenceModel.load().version == check(place)
+    file = place / model.DIRECTION
+    flipped = file.read_text(encoding="utf-8").replace("-", "")
+    file.unlink()
+    if not is_gone:
+        file.write_text(flipped, encoding="utf-8")
+    for folder in (None, Weights().place()):
+        with pytest.raises(SettingsError, match=r"direction\.json is damaged: it does not match"):
+            EvidenceModel.load(folder)
+
+
+@shipped
+def test_weights_of_directions_without_a_checksum_are_refused(folder):
+    (folder / model.DIRECTION).write_text("{}")
+    with pytest.raises(SettingsError, match=r"holds direction\.json, but not its checksum"):
+        check(folder)
 
 
 @shipped
