@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
@@ -86,7 +87,9 @@ def _value(number: str) -> str:
     plain = number.replace(",", "").replace("−", "-")
     whole, _, rest = plain.partition(".")
     rest = rest.rstrip("0")
-    return f"{int(whole)}.{rest}" if rest else str(int(whole))
+    digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
+    sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
+    return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"
 
 
 def group_answers(

@@ -12,6 +12,7 @@ from deepera_graph.text.words import words
 from deepera_graph.usage import Usage
 
 T = TypeVar("T")
+_LONGEST = 1000  # characters of a question that the rules read: some look ahead from every word
 _ASKS = (
     r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|may|might|should)\b(?! not)"
 )
@@ -102,8 +103,8 @@ def recognize_intent(task: IntentTask) -> Intent:
     return Intent(
         topic=find_topic(words(question)),
         entity_type="; ".join(find_entities(question)),
-        intent=_first(_KIND_RULES, question) or "other",
-        expected_answer_type=_first(_ANSWER_RULES, question) or "other",
+        intent=_first(_KIND_RULES, question[:_LONGEST]) or "other",
+        expected_answer_type=_first(_ANSWER_RULES, question[:_LONGEST]) or "other",
         usage=Usage(),
     )
 
