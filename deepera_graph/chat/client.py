@@ -172,6 +172,11 @@ def _read_usage(message: AIMessage) -> Usage:
     return Usage(1, int(counted.get("input_tokens", 0)), int(counted.get("output_tokens", 0)))
 
 
+def has_fixed_temperature(model: str) -> bool:
+    """Tell whether a model refuses any temperature but its own, by its name."""
+    return model.rpartition("/")[2].startswith(("o1", "o3", "o4", "gpt-5"))
+
+
 class ChatModel:
     """Calls one chat model from the loop of the model calls.
 
@@ -200,7 +205,8 @@ class ChatModel:
 
         Both share their limits, and what is known of the server.
         """
-        if getattr(self.langchain, "temperature", None) is None:
+        takes_one = "temperature" in type(self.langchain).model_fields
+        if not takes_one or has_fixed_temperature(self.name):
             return self
         twin = copy(self)
         twin.langchain = self.langchain.model_copy(update={"temperature": temperature})
