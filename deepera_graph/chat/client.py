@@ -190,6 +190,11 @@ def _read_usage(message: AIMessage, n_characters: int) -> tuple[Usage, bool]:
     return usage, is_sent and is_got
 
 
+def has_fixed_temperature(model: str) -> bool:
+    """Tell whether a model refuses any temperature but its own, by its name."""
+    return model.rpartition("/")[2].startswith(("o1", "o3", "o4", "gpt-5"))
+
+
 class ChatModel:
     """Calls one chat model from the loop of the model calls.
 
@@ -218,7 +223,8 @@ class ChatModel:
 
         Both share their limits, and what is known of the server.
         """
-        if getattr(self.langchain, "temperature", None) is None:
+        takes_one = "temperature" in type(self.langchain).model_fields
+        if not takes_one or has_fixed_temperature(self.name):
             return self
         twin = copy(self)
         twin.langchain = self.langchain.model_copy(update={"temperature": temperature})

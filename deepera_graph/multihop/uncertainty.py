@@ -15,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
@@ -86,7 +87,9 @@ def _value(number: str) -> str:
     plain = number.replace(",", "").replace("−", "-")
     whole, _, rest = plain.partition(".")
     rest = rest.rstrip("0")
-    return f"{int(whole)}.{rest}" if rest else str(int(whole))
+    digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
+    sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
+    return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"
 
 
 def group_answers(
@@ -410,7 +413,7 @@ class _Count:
 _LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
 
 
-def nli_labels(model: Any, labels: Sequence[Label] = _LABELS) -> Compare:
+def nli_labels(model: Any, labels: Sequence[Label] | None = None) -> Compare:
     """Return a `compare` for `Uncertainty` from a cross-encoder for natural language inference.
 
     The question stands in front of both answers, so that a bare name is a statement.
@@ -418,22 +421,49 @@ def nli_labels(model: Any, labels: Sequence[Label] = _LABELS) -> Compare:
     Args:
         model: Anything with ``predict(pairs)`` that gives a row of scores for each pair, such as a
             ``CrossEncoder`` of sentence-transformers; the highest score is the label.
-        labels: What the columns are, in the model's order; by default that of the
-            ``cross-encoder/nli-*`` models.
+        labels: What the columns are, in the model's order; by default what ``id2label`` of the
+            model's configuration says, and without one the order of the ``cross-encoder/nli-*``
+            models.
 
     Raises:
         SettingsError: The labels are not the three, or the model gives another number of columns.
     """
-    if sorted(labels) != sorted(_LABELS):
-        raise SettingsError(f"labels must be {', '.join(_LABELS)}, in any order, got {labels!r}")
     if not callable(getattr(model, "predict", None)):
         raise SettingsError(f"an NLI model needs predict(pairs), got {type(model).__name__}")
+    columns = _find_columns(model) if labels is None else labels
+    if sorted(columns) != sorted(_LABELS):
+        raise SettingsError(
+            f"labels must be {', '.join(_LABELS)}, in any order, got {list(columns)!r}"
+        )
 
     def compare(question: str, premise: str, hypothesis: str) -> Label:
         [row] = model.predict([(f"{question} {premise}", f"{question} {hypothesis}")])
         scores = [float(one) for one in row]
-        if len(scores) != len(labels):
-            raise SettingsError(f"an NLI model gives {len(labels)} columns, got {len(scores)}")
-        return labels[scores.index(max(scores))]
+        if len(scores) != len(columns):
+            raise SettingsError(f"an NLI model gives {len(columns)} columns, got {len(scores)}")
+        return columns[scores.index(max(scores))]
 
     return compare
+
+
+def _find_columns(model: Any) -> Sequence[Label]:
+    """Return what the columns of a model are called, in the words of `_LABELS` where they begin so.
+
+    Raises:
+        SettingsError: Its names are of other things, such as ``LABEL_0``.
+    """
+    config = getattr(model, "config", None) or getattr(
+        getattr(model, "model", None), "config", None
+    )
+    named = getattr(config, "id2label", None)
+    if not named:
+        return _LABELS
+    written = [str(named[place]).strip().lower() for place in sorted(named, key=int)]
+    found = [next((name for name in _LABELS if one.startswith(name[:6])), None) for one in written]
+    known = [name for name in found if name is not None]
+    if len(known) != len(found):
+        raise SettingsError(
+            f"the labels of the model are {[*named.values()]!r}: say by labels= which of its "
+            f"columns is {', '.join(_LABELS)}"
+        )
+    return known

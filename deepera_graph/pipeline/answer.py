@@ -8,7 +8,7 @@ from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, 
 from deepera_graph.schema import Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
 
-_QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»')
+_QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»')
 _PLACE = {"verbatim": 0, "normalised": 1, "not_found": 2}
 
 

@@ -92,11 +92,12 @@ def read_entries(text: str) -> Iterator[Entry]:
 
     What ``@string`` defines is put in its place; comments and preambles are none.
     """
-    strings = _Strings(len(text))
+    strings, ends = _Strings(len(text)), _match_braces(text)
     line, counted, at = 1, 0, 0
     while found := _ENTRY.search(text, at):
         line, counted = line + text.count("\n", counted, found.start()), found.start()
-        end, kind = _find_end(text, found.end(), found[2] and ")"), found[1].lower()
+        end = _find_end(text, found.end(), ")") if found[2] else ends.get(found.end())
+        kind = found[1].lower()
         at = found.end() if end is None else end
         if kind in _NO_PAPERS:
             if kind == "string" and end:
@@ -147,6 +148,20 @@ def _read_entry(line: int, kind: str, body: str, strings: _Strings) -> Entry:
         return Entry(line, kind, "", {}, f"the entry has no key: {body!r:.60}")
     fields, error = _try_fields(body[key.end() :], strings)
     return Entry(line, kind, key[1], fields, error)
+
+
+def _match_braces(text: str) -> dict[int, int]:
+    """Return where each brace closes, by where its inside begins; none that an entry interrupts."""
+    ends: dict[int, int] = {}
+    opened: list[int] = []
+    for mark in _BRACE.finditer(text):
+        if mark[0] == "{":
+            opened.append(mark.end())
+        elif mark[0] == "}" and opened:
+            ends[opened.pop()] = mark.end()
+        elif mark[0] == "\n@":
+            opened.clear()
+    return ends
 
 
 def _find_end(text: str, start: int, last: str | None = None) -> int | None:

@@ -14,7 +14,7 @@ _LOOSE_LINKS = _LINKS.union(_LOOSE_TEXT.split())  # as in titles of works
 _MOST_LINKS = 2  # as in "University of the West Indies"
 _OPENERS_TEXT = "name moreover furthermore since besides according known notable"
 _OPENERS = STOP_WORDS.union(_OPENERS_TEXT.split())  # words that open a sentence and no name
-_BRACKETS = re.compile(r"\s*\([^)]*\)")
+_BRACKETS = re.compile(r"(?<!\s)\s*\([^)]*\)")
 _QUOTED = re.compile(r"[\"“]([^\"“”]{2,80})[\"”]")
 _BETWEEN = re.compile(r"\s(?:and|or|in|on|at|from|for|with|to|&)\s", re.IGNORECASE)
 _ARTICLE = re.compile(r"^(?:the|an?) ")
@@ -93,7 +93,8 @@ def question_names(question: str) -> list[str]:
 
 def without_brackets(title: str) -> str:
     """Return a title without what tells it from others of its name: ``Brand (play)`` is Brand."""
-    return _BRACKETS.sub("", title).strip() or title.strip()
+    end = title.rfind(")") + 1  # so that every bracket that opens is closed somewhere
+    return (_BRACKETS.sub("", title[:end]) + title[end:]).strip() or title.strip()
 
 
 def as_words(name: str) -> str:

@@ -66,7 +66,9 @@ class FoundQuote:
 _NOT_FOUND = FoundQuote("not_found", None, None)
 
 
-def find_quote(text: str, quote: str, *, start: int = 0, end: int | None = None) -> FoundQuote:
+def find_quote(
+    text: str, quote: str, *, start: int = 0, end: int | None = None, any_length: bool = False
+) -> FoundQuote:
     """Find the first place where a text says what a quote says, between two of its offsets.
 
     ``verbatim``: the place is the quote, but for white space around it. ``normalised``: it is the
@@ -84,6 +86,7 @@ def find_quote(text: str, quote: str, *, start: int = 0, end: int | None = None)
         quote: What is said to stand there.
         start: First offset allowed, in [0, len(text)].
         end: Offset after the last one allowed, in [start, len(text)]; None for the text's end.
+        any_length: Whether a quote of a single word will do.
 
     Raises:
         ValueError: *start* or *end* is out of range.
@@ -91,7 +94,7 @@ def find_quote(text: str, quote: str, *, start: int = 0, end: int | None = None)
     end = len(text) if end is None else end
     if not 0 <= start <= end <= len(text):
         raise ValueError(f"start and end must lie in [0, {len(text)}], got {start} and {end}")
-    if not _says_enough(quote):
+    if not (any_length or _says_enough(quote)):
         return _NOT_FOUND
     for place in _find_verbatim(text, quote.strip(), start, end):
         return FoundQuote("verbatim", *place)

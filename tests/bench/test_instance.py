@@ -47,6 +47,39 @@ def test_golden_passages_may_all_be_outside_the_candidates():
     assert made.golden_outside == {"b": 2}
 
 
+def ranked(*ranks):
+    return [
+        {"id": f"c{place}", "text": "x", "is_golden": place == 0, "first_stage_rank": rank}
+        for place, rank in enumerate(ranks)
+    ]
+
+
+def test_passages_come_in_the_order_of_their_first_stage_ranks():
+    made = Instance.model_validate(plain(contexts=ranked(7, 1, 3)))
+    assert [one.id for one in made.contexts] == ["c1", "c2", "c0"]
+    unranked = Instance.model_validate(plain(contexts=ranked(None, None)))
+    assert [one.id for one in unranked.contexts] == ["c0", "c1"]
+
+
+def test_a_written_distractor_has_no_rank_and_keeps_its_place():
+    written = {"id": "w", "text": "y", "is_distractor": True}
+    made = Instance.model_validate(plain(contexts=[*ranked(2, 1)[:1], written, *ranked(2, 1)[1:]]))
+    assert [one.id for one in made.contexts] == ["c1", "w", "c0"]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        ((2, 1, 2), "passages 'c0' and 'c2' both have first_stage_rank 2"),
+        ((1, None), "passage 'c1' has no first_stage_rank, but others have one"),
+        ((0, 1), "greater than or equal to 1"),
+    ],
+)
+def test_first_stage_ranks_that_are_no_order_are_refused(ranks, message):
+    with pytest.raises(ValidationError, match=message):
+        Instance.model_validate(plain(contexts=ranked(*ranks)))
+
+
 def test_blank_passages_are_refused():
     with pytest.raises(ValidationError, match="must not be blank"):
         Context(id="a", text="\n")

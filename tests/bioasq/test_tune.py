@@ -23,7 +23,7 @@ def given(tmp_path):
     return (
         *("bioasq", "tune", golden, "--corpus", corpus, "--model", model, "--candidates", 6),
         *("--shares", "60,20,20", "--batch-size", 8, "--learning-rate", "0.01"),
-        *("--max-tokens", 48, "-o", tmp_path / "tuned"),
+        *("--max-tokens", 12, "-o", tmp_path / "tuned"),
     )
 
 

@@ -78,6 +78,13 @@ def test_a_misspelt_option_or_command_would_be_found() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 90
 
 
+def test_all_commands_have_json_but_the_servers_that_the_readme_names() -> None:
+    text = " ".join(PAGES[0].read_text(encoding="utf-8").split())
+    [named] = re.findall(r"all but the servers \(([^)]*)\) have `--json`", text)
+    without = {name for name in COMMANDS if "--json" not in options(name)}
+    assert set(re.findall(r"`([^`]+)`", named)) == without
+
+
 def sessions() -> list[Path]:
     return [page for page in PAGES if any(one[0] == "console" for one in blocks(page))]
 

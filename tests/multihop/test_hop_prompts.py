@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from langchain_openai import ChatOpenAI
 
 from deepera_graph import multihop_backend, prompts
 from deepera_graph.multihop.roles import NODES, path_block
@@ -126,6 +127,19 @@ def test_samples_are_drawn_at_a_temperature_and_all_else_is_not():
         "entailer", {"question": "q", "premise": "a", "hypothesis": "b"}, {"label": "neutral"}
     )
     assert other.body["temperature"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "sent"),
+    [("scripted", {}, 0.3), ("scripted", {"temperature": 0.9}, 0.3), ("gpt-5-mini", {}, None)],
+)
+def test_samples_of_a_live_model_are_drawn_at_their_temperature_too(name, given, sent):
+    with ChatServer(lambda request: {"reason": "r", "answer": "Lund"}) as server:
+        model = ChatOpenAI(model=name, base_url=server.base_url, api_key="none", **given)
+        task = {"question": "Where?", "evidence": EVIDENCE, "sample": 1}
+        multihop_backend(model).sampler.invoke(task)
+    [request] = server.requests
+    assert request.body.get("temperature") == pytest.approx(sent)
 
 
 def test_the_beginning_of_a_long_passage_is_shown():

@@ -239,6 +239,43 @@ def test_a_cross_encoder_may_compare():
     assert measure(settings, sampler_of("Lund", "Malmo")).record["n_sets"] == 2
 
 
+class Config:
+    def __init__(self, *names):
+        self.id2label = {str(place): name for place, name in enumerate(names)}
+
+
+class NamedNli(Nli):
+    """The same with its columns in another order, as the configuration says."""
+
+    def __init__(self, *names):
+        self.config = Config(*names)
+
+    def predict(self, pairs):
+        return [[row[0], row[2], row[1]] for row in super().predict(pairs)]
+
+
+def test_the_columns_of_a_cross_encoder_are_those_of_its_configuration():
+    model = NamedNli("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
+    inside = type("Wrapped", (), {"model": model, "predict": model.predict})()
+    for one in (model, inside):
+        compare = nli_labels(one)
+        assert compare(QUESTION, "Lund", "old Lund") == "entailment"
+        assert compare(QUESTION, "Lund", "Malmo") == "contradiction"
+    assert nli_labels(NamedNli("contradicts", "neutral", "entails"))(QUESTION, "a", "a") == (
+        "entailment"
+    )
+
+
+def test_columns_whose_names_say_nothing_are_refused_unless_they_are_given():
+    model = NamedNli("LABEL_0", "LABEL_1", "LABEL_2")
+    with pytest.raises(SettingsError, match=r"'LABEL_0', 'LABEL_1', 'LABEL_2'.*labels="):
+        nli_labels(model)
+    given = nli_labels(model, ("contradiction", "neutral", "entailment"))
+    assert given(QUESTION, "Lund", "old Lund") == "entailment"
+    with pytest.raises(SettingsError, match=r"got .'neutral', 'neutral', 'entailment'"):
+        nli_labels(NamedNli("neutral", "neutral", "entailment"))
+
+
 def test_bad_settings_are_refused_with_their_value():
     for fields, said in (
         ({"samples": 1}, "samples must be a whole number >= 2, got 1"),

@@ -50,13 +50,11 @@ class TinyEncoder:
         self.head = random.normal(0, 1, (DEPTH, n_outputs)).astype(np.float32)
 
     def output(self, pair, max_tokens=512, *, with_types=True):
-        whole = self.tokenizer.encode(*pair)
-        n_over = max(0, len(whole.ids) - max_tokens)
-        last = max(place for place, part in enumerate(whole.sequence_ids) if part == 1)
-        kept = [p for p in range(len(whole.ids)) if not last - n_over < p <= last]
-        weight = [1 + (whole.type_ids[p] if with_types else 0) for p in kept]
-        total = sum(self.table[whole.ids[p]] * w for p, w in zip(kept, weight, strict=True))
-        return total @ self.head
+        cutting = Tokenizer.from_str(self.tokenizer.to_str())
+        cutting.enable_truncation(max_tokens)  # of the longer part, as is usual
+        cut = cutting.encode(*pair)
+        weight = [1 + (part if with_types else 0) for part in cut.type_ids]
+        return sum(self.table[id] * w for id, w in zip(cut.ids, weight, strict=True)) @ self.head
 
     def logit(self, pair, max_tokens=512, *, with_types=True):
         out = self.output(pair, max_tokens, with_types=with_types)

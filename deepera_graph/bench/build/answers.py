@@ -217,16 +217,12 @@ def _gives_quantities(said: _Sentence, wanted: _Sentence, question: str) -> bool
 
     A number without a unit counts with its words only: three ponds are not three boats.
     """
+    left = iter(said.quantities)
+    if not all(any(one.equals(other) for other in left) for one in wanted.quantities):
+        return False
     is_bare = all(one.is_bare for one in wanted.quantities)
     if is_bare and not wanted.signs & said.signs:
         return False
-    left = list(said.quantities)
-    for one in wanted.quantities:
-        while left and not one.equals(left[0]):
-            left.pop(0)
-        if not left:
-            return False
-        left.pop(0)
     others = set(_read_sentence(without_quantities(wanted.text)).keys) - _WEAK
     signs = wanted.signs - {"="}
     if "=" in said.signs and signs:

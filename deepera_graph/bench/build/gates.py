@@ -80,7 +80,7 @@ _NAMES_TASK = re.compile(
     re.IGNORECASE,
 )
 _ECHO = re.compile(
-    r"(?:^|\n)\W*(?:question|query|user|assistant|system|instructions?|guidance|task|type|focus"
+    r"(?:^|\n)[^\w\n]*(?:question|query|user|assistant|system|instructions?|guidance|task|type|focus"
     r"|thematic focus|distractor type|gold(?:en)? answer|correct answer|explanation|note"
     r"|reason(?:ing)?|rationale)\W{0,3}:"
     r"|\byou are (?:a|an|the) [a-z ]{3,40}(?:assistant|writer|expert|generator)\b"
@@ -97,7 +97,8 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _MARKUP = re.compile(
-    r"```|(?:^|\n)\s*#{1,6}\s|\*\*[^*\n]+\*\*|(?:^|\n)\s*[*•]\s+\S|^\s*[\[{]\s*[\"{]|</?(?:p|b|br|div)>"
+    r"```|(?:^|\n)[^\S\n]*(?:#{1,6}\s|[*•]\s+\S)|\*\*[^*\n]+\*\*|^\s*[\[{]\s*[\"{]"
+    r"|</?(?:p|b|br|div)>"
 )
 _END = re.compile(r"[.!?…。][\"'”’)\]]*$")
 

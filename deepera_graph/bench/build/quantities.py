@@ -69,12 +69,15 @@ _PARTS: Final = (  # shares in words, in percent
                 re.IGNORECASE), "2 fold"),
 )  # fmt: skip
 _QUANTITY = re.compile(
-    r"(?<![\w.])(?P<sign>[-−–]?)(?P<number>\d[\d,]*(?:\.\d+)?)"
+    r"(?<![\w.])(?P<sign>[-−–]?)(?P<number>"
+    r"(?<!\d,)[1-9]\d{0,2}(?:,\d{3})++(?:\.\d+)?(?!,?\d)"  # 1,200
+    r"|(?<!\d,)\d{1,3},\d+(?![.,]?\d|-(?!fold\b)[^\W\d_])"  # 12,5, but not 2,4-D
+    r"|\d+(?:\.\d+)?)"
     r"(?:\s?(?P<percent>%|per\s?cent\b)"
     r"|[\s-]?(?P<degree>°\s?[CF]\b|degrees? (?:Celsius|Fahrenheit)|K\b)"
     r"|(?P<gap>[\s-]?)(?P<unit>[A-Za-zµμ]+)(?P<rest>(?:\s?/\s?|\s+per\s+)[A-Za-zµμ]+\d?)?)?"
 )
-_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,8 @@ def _write_number(found: re.Match[str]) -> str:
 
 
 def _read(found: re.Match[str]) -> Quantity:
-    digits = _THOUSANDS.sub("", found["number"]).rstrip(",")
+    written = found["number"]
+    digits = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
     value, margin = float(digits), 0.5 * 10.0 ** -len(digits.partition(".")[2])
     if found["sign"] in ("-", "−") and value:
         value = -value

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Self, TypeVar
 
@@ -12,6 +12,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -92,6 +93,26 @@ class Instance(BaseModel):
         default_factory=dict,
         description="Golden passages that are not among the candidates: id to grade, each >= 1.",
     )
+
+    @field_validator("contexts")
+    @classmethod
+    def _in_first_stage_order(cls, contexts: tuple[Context, ...]) -> tuple[Context, ...]:
+        """Order the passages by their ranks; a written distractor, which has none, stays put."""
+        ranked = sorted(
+            (one for one in contexts if one.first_stage_rank is not None),
+            key=lambda one: one.first_stage_rank or 0,
+        )
+        for one, other in pairwise(ranked):
+            if one.first_stage_rank == other.first_stage_rank:
+                raise ValueError(
+                    f"passages {one.id!r} and {other.id!r} both have first_stage_rank "
+                    f"{one.first_stage_rank}"
+                )
+        for one in contexts if ranked else ():
+            if one.first_stage_rank is None and not one.is_distractor:
+                raise ValueError(f"passage {one.id!r} has no first_stage_rank, but others have one")
+        found = iter(ranked)
+        return tuple(one if one.first_stage_rank is None else next(found) for one in contexts)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -12,6 +12,7 @@ Source:
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, WithJsonSchema
@@ -24,6 +25,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.papers.paper import Paper, read_year
 from deepera_graph.prompts import messages_of
 from deepera_graph.text.quotes import find_quote
+from deepera_graph.text.words import content_words
 
 PACKAGE = "deepera_graph.bench.quest.prompts"
 STEPS = ("map", "questions", "review", "rewrite", "grade", "adjudicate", "filter")
@@ -350,9 +352,7 @@ def _read_grade(said: FilledGrade, paper: Paper) -> PairGrade:
         return PairGrade(reason=reason, failure=f"{said.grade!r:.40} is no grade of 0, 1 or 2")
     if grade == MAX_GRADE and not quote:
         return PairGrade(
-            reason=reason,
-            failure=f"a grade of 2 needs a quote, and {said.quote!r:.120} is in neither title nor "
-            "abstract",
+            reason=reason, failure=f"a grade of 2 needs a quote, and {_why_none(said.quote)}"
         )
     return PairGrade(grade, quote, reason)
 
@@ -367,9 +367,29 @@ def read_grade(written: object) -> int | None:
 
 
 def find_evidence(paper: Paper, quote: str) -> str:
-    """Return a quote in the words of title or abstract; empty if neither has it."""
-    for text in (paper.title, paper.abstract):
-        found = find_quote(text, quote)
+    """Return a quote in the words of title or abstract; empty if neither has it.
+
+    White space and case do not count, and one word will do if it is no stop word.
+    """
+    if not content_words(quote):
+        return ""
+    texts = (paper.title, paper.abstract)
+    exact = ((text, find_quote(text, quote, any_length=True)) for text in texts)
+    folded = ((one, find_quote(_lower(one), _lower(quote), any_length=True)) for one in texts)
+    for text, found in chain(exact, folded):
         if found.start is not None:
             return text[found.start : found.end]
     return ""
+
+
+def _lower(text: str) -> str:
+    """Return a text in lower case, each letter at its place."""
+    return "".join(low if len(low := one.lower()) == 1 else one for one in text)
+
+
+def _why_none(quote: str) -> str:
+    if not quote.strip():
+        return "none is given"
+    if not content_words(quote):
+        return f"{quote!r:.120} says nothing"
+    return f"{quote!r:.120} is in neither title nor abstract"

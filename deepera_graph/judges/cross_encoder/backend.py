@@ -215,7 +215,7 @@ def encoder_backend(
             of sentence-transformers, by folder or name; or an object with ``predict(pairs)``,
             ``score(pairs)`` or ``rank(query, docs, doc_ids)``, e.g. one of `rerankers`.
         kind: ``onnx`` or ``sentence-transformers``, for a folder that holds both; found by default.
-        max_tokens: Most tokens of question and passage together; the passage's end is left out.
+        max_tokens: Most tokens of question and passage together; the end of the longer is left out.
             By default what the model says, for ONNX at most 512.
         batch_size: Most pairs a call of the model, >= 1. By default 32, and 8 for ONNX; 1 if the
             scores depend on what else is in the batch, as those of int8 models may.

@@ -66,11 +66,7 @@ class OnnxModel(PairModel):
     def read(self, pairs: Sequence[Pair]) -> list[Reading]:
         """Return the logit of each pair."""
         batch = [self._tokenizer.encode(pair) for pair in pairs]
-        notes = (
-            f"the last {one.n_cut} tokens of the passage were not read" if one.n_cut else ""
-            for one in batch
-        )
-        return [Reading(*one) for one in zip(self._run(batch), notes, strict=True)]
+        return [Reading(*one) for one in zip(self._run(batch), map(_tell_cut, batch), strict=True)]
 
     def renew(self) -> None:
         """Give up the session: its threads are not there in a forked child.
@@ -141,3 +137,10 @@ def _find_beside(path: Path, name: str) -> Path:
         if (folder / name).is_file():
             return folder / name
     raise SettingsError(f"{path} needs a {name} beside it")
+
+
+def _tell_cut(tokens: Tokens) -> str:
+    """Return what of a pair was not read; empty if all was."""
+    cut = {"passage": tokens.n_cut, "question": tokens.n_cut_question}
+    parts = [f"the last {n} tokens of the {name}" for name, n in cut.items() if n]
+    return f"{' and '.join(parts)} were not read" if parts else ""

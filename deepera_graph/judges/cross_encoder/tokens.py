@@ -23,11 +23,14 @@ class Tokens(NamedTuple):
     ids: Sequence[int]
     types: Sequence[int]
     n_cut: int = 0  # tokens of the passage that were left out
+    n_cut_question: int = 0
 
 
 class PairTokenizer:
-    """Cuts pairs into tokens; of one that is too long, the end of the passage is left out.
+    """Cuts pairs into tokens; of one that is too long, the end of its longer part is left out.
 
+    Where that is as long as the other one both are cut, as sentence-transformers and the tokenizers
+    of Hugging Face do it by default, so that a model reads here what it was trained on.
     Truncation and padding that a ``tokenizer.json`` sets are put aside; what stands in
     ``config.json`` and ``tokenizer_config.json`` beside it counts too.
     """
@@ -45,21 +48,24 @@ class PairTokenizer:
         self._tokenizer.no_truncation()
 
     def encode(self, pair: Pair) -> Tokens:
-        """Cut one pair into tokens; an `InputError` if its question leaves a passage no room."""
+        """Cut one pair into tokens; an `InputError` if there is no room for both parts."""
         whole = self._tokenizer.encode(*pair)
         n_over = len(whole.ids) - self.max_tokens
         if n_over <= 0:
             return Tokens(whole.ids, whole.type_ids)
-        passage = [place for place, part in enumerate(whole.sequence_ids) if part == 1]
-        if n_over >= len(passage):
+        question, passage = (
+            [place for place, one in enumerate(whole.sequence_ids) if one == part]
+            for part in (0, 1)
+        )
+        n_asked, n_read = _share(len(question) + len(passage) - n_over, question, passage)
+        if n_asked < 1:
             raise InputError(
-                f"the question takes {len(whole.ids) - len(passage)} of {self.max_tokens} tokens "
-                "and leaves no room for a passage"
+                f"max_tokens leaves no room for a question and a passage, got {self.max_tokens}"
             )
-        left_out = set(passage[-n_over:])
+        left_out = {*question[n_asked:], *passage[n_read:]}
         kept = [place for place in range(len(whole.ids)) if place not in left_out]
         ids, types = ([row[place] for place in kept] for row in (whole.ids, whole.type_ids))
-        return Tokens(ids, types, n_over)
+        return Tokens(ids, types, len(passage) - n_read, len(question) - n_asked)
 
     def arrays(self, batch: Sequence[Tokens]) -> dict[str, NDArray[np.int64]]:
         """Return the inputs of a model by name, padded at the end, shape (n_pairs, n_longest)."""
@@ -89,6 +95,13 @@ class PairTokenizer:
         if asked > most:
             raise SettingsError(f"max_tokens must be at most {most} for this model, got {asked}")
         return asked
+
+
+def _share(n_room: int, question: Sequence[int], passage: Sequence[int]) -> tuple[int, int]:
+    """Return how many tokens of question and passage are kept where both together are too many."""
+    shorter = min(len(question), len(passage))
+    few = shorter if 2 * shorter <= n_room else n_room // 2
+    return (few, n_room - few) if len(question) <= len(passage) else (n_room - few, few)
 
 
 def _read_json(beside: Path, name: str) -> Mapping[str, Any]:

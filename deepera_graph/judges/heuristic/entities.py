@@ -91,7 +91,7 @@ def guess_kind(name: str) -> str:
 
     A number at the end is passed over: "grade 4" is of the kind of "grade".
     """
-    last = re.sub(r"\s\d\S*$", "", name).rsplit(maxsplit=1)[-1]
+    last = "".join(re.sub(r"\s\d\S*$", "", name).split()[-1:])
     return next((kind for kind, pattern in _KINDS if pattern.search(last)), UNKNOWN_KIND)
 
 

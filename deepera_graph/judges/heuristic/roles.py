@@ -201,9 +201,11 @@ def summarize(task: PassageTask) -> Summary:
     pairs = zip(found.evidence, found.readings, strict=True)
     ranked = [(share, one.sentence) for share, one in sorted(pairs, key=lambda pair: -pair[0])]
     quote = task.get("quote", "").strip()
-    inside = [pair for pair in ranked if pair[1].text in quote] or ranked[:1]
+    inside = [pair for pair in ranked if pair[1].text in quote]
+    rest = [pair for pair in ranked if pair[1].text not in quote] if inside else ranked[1:]
+    inside = inside or ranked[:1]
     first = quote or inside[0][1].text
-    other = next((pair for pair in ranked if pair not in inside), None)
+    other = rest[0] if rest else None
     if other is None or not _joins(other[0] / max(inside[0][0], 1e-9), first + other[1].text):
         return Summary(text=first, usage=Usage())
     comes_first = not quote and other[1].start < inside[0][1].start

@@ -11,7 +11,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
-from deepera_graph.chat.client import ChatModel, find_key_variable, find_model
+from deepera_graph.chat.client import (
+    ChatModel,
+    find_key_variable,
+    find_model,
+    has_fixed_temperature,
+)
 from deepera_graph.chat.errors import NO_KEY, has_password
 from deepera_graph.chat.parsing import (
     AnswerReply,
@@ -32,7 +37,6 @@ from deepera_graph.settings import check_at_least, read_fields, suggest_value
 
 Mode = Literal["separate", "fused", "grouped"]
 GROUP_SIZE = 10
-_FIXED_TEMPERATURE = ("o1", "o3", "o4", "gpt-5")  # models that refuse any temperature but theirs
 _FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
 _FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
@@ -219,7 +223,7 @@ def _make(
 ) -> BaseChatModel:
     provider, _, model = name.partition(":")
     chosen: dict[str, Any] = dict(options)
-    if not model.startswith(_FIXED_TEMPERATURE):
+    if not has_fixed_temperature(model):
         chosen.setdefault("temperature", 0)
     if base_url:
         chosen["base_url"] = base_url

@@ -22,7 +22,7 @@ from deepera_graph.text.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _LONGEST_FRONT_MATTER = 1 << 16
-_TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^>]*>", re.DOTALL)
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^>]*>", re.DOTALL)
 
 
 def read_markdown(name: object, source: BinaryIO) -> Article:
@@ -69,7 +69,12 @@ def _read_blocks(text: str) -> Iterator[Block]:
         elif token.type in {"fence", "code_block"}:
             yield Block(token.content)
         elif token.type == "html_block":
-            yield Block(join_words(_TAG.sub(" ", token.content)))
+            yield Block(join_words(_remove_tags(token.content)))
+
+
+def _remove_tags(html: str) -> str:
+    end = html.rfind(">") + 1  # so that every tag is closed somewhere
+    return _TAG.sub(" ", html[:end]) + html[end:]
 
 
 def _read_inline(tokens: Sequence[Any]) -> str:

@@ -1,10 +1,16 @@
-"""Builds from the invented abstracts, with small pools unless the plan says otherwise."""
+"""Builds from the invented abstracts, with small pools unless the plan says otherwise.
 
+As a program: the server, the folder, and perhaps a file of other abstracts (JSON Lines with `_id`
+or `id`, `title` and `text` or `abstract`) and how many of them.
+"""
+
+import json
 import sys
 from pathlib import Path
 
 from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.bench.build.builder import build
+from deepera_graph.bench.build.corpus import Document
 from deepera_graph.bench.build.plan import BuildPlan
 
 _OPTIONS = (
@@ -15,6 +21,7 @@ _OPTIONS = (
     "on_progress",
     "workers",
     "qdrant_url",
+    "retry",
 )
 
 
@@ -25,12 +32,31 @@ def build_from_lakes(base_url, out, *, documents=None, generators=("lmqg",), **m
         out,
         model="openai:scripted",
         base_url=base_url,
-        retry={"attempts": 1},
         generators=generators,
         plan=BuildPlan(**{"n_questions": 6, "n_contexts": 8, "max_tokens": 120, **more}),
-        **options,
+        **{"retry": {"attempts": 1}, **options},
     )
 
 
+def read_abstracts(path, n):
+    with Path(path).open(encoding="utf-8") as file:
+        rows = [json.loads(line) for _, line in zip(range(n), file, strict=False)]
+    return [
+        Document(
+            id=str(one.get("_id") or one["id"]),
+            title=one["title"],
+            text=one.get("text") or one["abstract"],
+        )
+        for one in rows
+    ]
+
+
 if __name__ == "__main__":
-    build_from_lakes(sys.argv[1], Path(sys.argv[2]), calls_at_once=2)
+    server, out, *corpus = sys.argv[1:]
+    build_from_lakes(
+        server,
+        Path(out),
+        documents=read_abstracts(corpus[0], int(corpus[1])) if corpus else None,
+        calls_at_once=2,
+        retry={"attempts": 4, "first_wait": 0.01},
+    )

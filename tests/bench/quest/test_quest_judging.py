@@ -58,6 +58,33 @@ def test_a_quote_stands_in_title_or_abstract_or_is_none():
     assert find_evidence(PAPER, "We fly balloons over kelp") == ""
 
 
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("Q-learning", "Q-learning"),
+        ("q-LEARNING", "Q-learning"),
+        ("deep q‑learning", "Deep Q-learning"),
+        ("Edge  devices", "edge\ndevices"),
+        ("graph neural networks", "Graph Neural Networks"),
+        ('"kites".', "kites"),
+        ("learning", ""),  # only a part of a compound
+        ("edge", "edge"),
+        ("kite", ""),
+        ("on", ""),
+        (" . ", ""),
+    ],
+)
+def test_a_short_quote_or_one_in_another_case_counts_if_it_is_whole_and_says_something(
+    quote, found
+):
+    paper = Paper(
+        id="p",
+        title="Deep Q-learning on edge\ndevices",
+        abstract="İstanbul: we fly kites, and train Graph Neural Networks on what they see.",
+    )
+    assert find_evidence(paper, quote) == found
+
+
 def bent(planted, change, name="bent"):
     """A judge whose entries of a reply are changed one by one."""
 
@@ -68,6 +95,19 @@ def bent(planted, change, name="bent"):
         return {"papers": [one for many in entries for one in many]}
 
     return Scripted(model_name=name, planted=planted, bend={"grade": bend})
+
+
+def test_the_cause_of_a_strict_grade_that_does_not_count_is_true(build, planted):
+    quotes = ["", "of the", "balloons"]
+
+    def change(query, paper, one):
+        return [{**one, "grade": 2, "quote": quotes[one["paper"] % 3]}]
+
+    judges = [*(Scripted(model_name=one, planted=planted) for one in "ab"), bent(planted, change)]
+    result = build(judges=judges, max_hops=0, max_scored=10)
+    told = {one["failures"]["bent"] for one in read(result.folder, "judgements.jsonl")}
+    whys = ["none is given", "'of the' says nothing", "'balloons' is in neither title nor abstract"]
+    assert told == {f"a grade of 2 needs a quote, and {why}" for why in whys}
 
 
 @pytest.mark.parametrize(

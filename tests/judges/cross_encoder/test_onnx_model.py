@@ -63,19 +63,31 @@ def test_a_pair_scores_the_same_in_any_company(folder, twin, drawn):
 
 
 def test_of_a_long_pair_the_end_of_the_passage_is_cut_and_that_is_told(folder, twin):
-    model = OnnxModel(folder / "model.onnx", max_tokens=20)
+    model = OnnxModel(folder / "model.onnx", max_tokens=40)
     long = (TEXTS[2], TEXTS[0] * 3)
     n_tokens = len(twin.tokenizer.encode(*long).ids)
     [reading] = model.read([long])
-    assert reading.value == pytest.approx(twin.logit(long, 20), **CLOSE)
-    assert reading.note == f"the last {n_tokens - 20} tokens of the passage were not read"
+    assert reading.value == pytest.approx(twin.logit(long, 40), **CLOSE)
+    assert reading.note == f"the last {n_tokens - 40} tokens of the passage were not read"
     [short] = OnnxModel(folder / "model.onnx").read([long])
     assert short.note == ""
 
 
-def test_a_question_that_leaves_no_room_fails(folder, twin):
-    with pytest.raises(ValueError, match=r"question takes 17 of 16 tokens and leaves no room"):
-        OnnxModel(folder / "model.onnx", max_tokens=16).read([(TEXTS[2], TEXTS[0])])
+@pytest.mark.parametrize("max_tokens", range(5, 40))
+def test_long_questions_are_cut_as_tokenizers_cut_them(folder, twin, max_tokens):
+    model = OnnxModel(folder / "model.onnx", max_tokens=max_tokens)
+    pairs = [(TEXTS[2], TEXTS[0]), (TEXTS[2] * 3, TEXTS[0]), (TEXTS[1], TEXTS[1])]
+    expected = [twin.logit(pair, max_tokens) for pair in pairs]
+    assert values(model, pairs) == pytest.approx(expected, **CLOSE)
+
+
+def test_what_is_cut_of_a_question_is_told(folder, twin):
+    [reading] = OnnxModel(folder / "model.onnx", max_tokens=13).read([(TEXTS[2], TEXTS[0])])
+    n_asked, n_told = (len(twin.tokenizer.encode(one).ids) - 2 for one in (TEXTS[2], TEXTS[0]))
+    assert reading.note == (
+        f"the last {n_told - 5} tokens of the passage and the last {n_asked - 5} tokens of the "
+        "question were not read"
+    )
 
 
 def test_what_the_tokenizer_cuts_and_pads_by_itself_is_put_aside(folder):

@@ -1,0 +1,108 @@
+"""Every reader of texts: nothing raised, and time linear in the length, whatever is repeated."""
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.build.lake_abstracts import lake_abstracts
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "readers"
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.delitem(sys.modules, "run", raising=False)
+    import run
+
+    yield run
+    sys.modules.pop("run", None)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(8))
+def test_no_reader_raises_on_what_is_repeated(part, run):
+    found = run.measure(
+        run.Text(repr(unit), unit * 9, (unit * 200)[:200]) for unit in run.UNITS[part::8]
+    )
+    assert {name: one.raised for name, one in found.items() if one.raised} == {}
+
+
+@pytest.mark.parametrize(
+    ("reader", "unit"),
+    [
+        ("text: brackets", "("),
+        ("text: BibTeX", "@a{"),
+        ("text: BibTeX", "@a{b,"),
+        ("build: gates", "\n"),
+        ("build: gates", "- \n"),
+        ("build: gates", "Fig. 1"),
+        ("rules: intent", "or "),
+        ("rules: summary", ". "),
+        ("quotes of an answer", "“"),
+        ("quotes of an answer", "„"),
+        ("quotes of an answer", "«"),
+        ("documents: .md", "<!--"),
+        ("documents: .md", "<p "),
+    ],
+)
+def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(reader, unit, run):
+    def is_linear(length):
+        short, long, raised = run.measure_growth(run.READERS[reader], unit, length)
+        return not raised and long < 8 * max(short, 5.0)
+
+    assert any(map(is_linear, (8000, 8001, 8002)))
+
+
+@pytest.mark.parametrize(
+    ("reader", "text"),
+    [
+        ("rules: intent", " \n"),
+        ("rules: entities", " "),
+        ("multihop: forms of an answer", "1" * 5000),
+        ("build: quantities", "2,4-D and 1,2-dichloroethane in 12,5 % of samples, 0,0005 g"),
+    ],
+)
+def test_a_strange_text_raises_nothing(reader, text, run):
+    assert run.measure([run.Text("it", text, text)], {reader: run.READERS[reader]})[
+        reader
+    ].raised == []  # fmt: skip
+
+
+def test_the_table_counts_texts_and_exceptions_and_names_the_slowest(
+    run, tmp_path, monkeypatch, capsys
+):
+    def fails(one):
+        if one.id == "line 2":
+            raise KeyError("trap")
+
+    rows = [{"title": one.title, "abstract": [one.text]} for one in lake_abstracts()[:3]]
+    rows.append({"question": "Which?", "contexts": [{"text": "One."}, {"text": "Two."}]})
+    path = tmp_path / "corpus.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps(one) + "\n" for one in rows)
+    monkeypatch.setattr(run, "READERS", {"failing": fails, **run.READERS})
+    monkeypatch.setattr(sys, "argv", ["run.py", str(path), "--only", "i"])
+    run.main()
+    said = capsys.readouterr()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.out.splitlines()[2:]]
+    counted = {name: (texts, raised) for name, texts, raised, *_ in cells}
+    assert counted.pop("failing") == ("5", "1")
+    assert set(counted.values()) == {("5", "0")}
+    assert said.err == "failing: line 2: KeyError: 'trap'\n"
+    assert all(of.startswith("line ") for *_, of in cells)
+
+
+def test_a_refusal_is_no_exception_but_a_number_that_cannot_be_read_is(run):
+    def reads(one):
+        return int(one.text)
+
+    found = run.measure(
+        [run.Text("it", "Which?", "No list at all.")],
+        {"list": run.READERS["bioasq: written list"], "number": reads},
+    )
+    assert found["list"].raised == []
+    assert len(found["number"].raised) == 1
