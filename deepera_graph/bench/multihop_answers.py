@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from deepera_graph.multihop.agent import MultiHopAgent
 from deepera_graph.multihop.outcome import MultiHopResult
 from deepera_graph.multihop.retriever import AdaptiveRetriever
 from deepera_graph.multihop.roles import MultiHopBackend, Plan, PlanTask
+from deepera_graph.multihop.state import READ_AT_ONCE
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
@@ -154,10 +156,10 @@ def _agent_of(
     max_steps: int,
     cache: JudgementCache | None,
 ) -> MultiHopAgent:
-    def find(asked: str) -> list[Document]:
-        return search.documents(search.by_both(asked, _K))
+    def find(asked: str, k: int) -> list[Document]:
+        return search.documents(search.by_both(asked, k))
 
-    retriever: Any = find
+    retriever: Any = SimpleNamespace(search=find)
     if name == "agent-nar":
         retriever = AdaptiveRetriever(
             first_stage=RunnableLambda(
@@ -173,7 +175,8 @@ def _agent_of(
     if given is None:
         return MultiHopAgent(backend, retriever, max_steps=max_steps, cache=cache)
     roles = replace(backend, planner=RunnableLambda(lambda task: _next(given, task)))
-    return MultiHopAgent(roles, retriever, max_steps=len(given))
+    at_once = _K if name == "one-search" else READ_AT_ONCE
+    return MultiHopAgent(roles, retriever, max_steps=len(given), read_at_once=at_once)
 
 
 def _asked(question: HopQuestion) -> list[str]:
@@ -181,8 +184,8 @@ def _asked(question: HopQuestion) -> list[str]:
 
 
 def _next(given: Sequence[str], task: PlanTask) -> Plan:
-    """Plan the next of the given sub-questions, at no cost."""
-    return Plan(questions=list(given[len(task["path"]) :][:1]), usage=Usage())
+    """Plan the rest of the given sub-questions, at no cost."""
+    return Plan(questions=list(given[len(task["path"]) :]), is_complete=True, usage=Usage())
 
 
 _Answered = tuple[HopQuestion, MultiHopResult, float]

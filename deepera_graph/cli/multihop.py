@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from deepera_graph.citation import Citation
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
-_FIRST_STAGE = 10  # passages a sub-question is answered from
 _K = 10
 _NO_CHAT = ("local", "rules")  # leaves out a configured model, and nobody judges
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
@@ -138,7 +138,7 @@ def ask_in_steps(
     ):
         find = _find_in(opened, conditions)
         adaptive = None if make_adaptive is None else make_adaptive(opened)
-        retriever = adaptive or (lambda asked: find(asked, _FIRST_STAGE))
+        retriever = adaptive or SimpleNamespace(search=find)
         agent = MultiHopAgent(backend, retriever, cache=kept, **chosen)
         result = _follow(agent, question, quiet=quiet)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):

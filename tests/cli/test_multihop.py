@@ -39,7 +39,7 @@ def test_the_path_and_the_answer_are_shown(ask):
         "        [versus] Versus Books: “It was founded in 1998 by Anna Berg.”",
     ]
     assert "answer  Lund" in lines
-    assert lines[-1].startswith("answered: 2 steps (complete), 6 calls")
+    assert lines[-1].startswith("answered: 2 steps (complete), 4 calls")
 
 
 def test_json_has_the_whole_path(ask):
@@ -67,7 +67,7 @@ def test_what_was_asked_before_is_not_asked_again(deepera, notes, tmp_path):
             for _ in range(2)
         ]
     assert shown[0] == shown[1]
-    assert len(server.requests) == 6
+    assert len(server.requests) == 4
 
 
 def test_too_little_evidence_is_no_failure(ask):
