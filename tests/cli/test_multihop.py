@@ -235,3 +235,77 @@ def test_passages_on_the_way_are_shown_quietly_without_remarks(deepera, notes):
     assert loud.stdout.startswith(quiet.stdout.rstrip())
     assert "that were read" not in quiet.stdout
     assert quiet.stderr == ""
+
+
+def test_a_likely_answer_is_marked_in_text_and_json(ask):
+    def play(request):
+        reply = hops.play(request)
+        return {**reply, "support": "likely"} if reply.get("support") == "proven" else reply
+
+    result, _ = ask(hops.TWO, play=play)
+    assert result.exit_code == 0
+    assert "answer  Lund (likely, not proven)" in result.stdout.splitlines()
+    said = json.loads(ask(hops.TWO, "--json", play=play)[0].stdout)
+    assert said["answer"]["support"] == "likely"
+    assert {one["support"] for one in said["steps"]} == {"likely"}
+
+
+AGENT = ("You plan", "You answer one step", "You answer a question")
+
+
+def judging(request):
+    """Answers as the agent's chat model; as a judge it takes what speaks of the Bergs."""
+    if request.system.startswith(AGENT):
+        return hops.play(request)
+    return {
+        "reason": "r", "evidence": [1], "score": 0.9 if "Berg." in request.user else 0.1,
+        "direction": "supports", "topic": "t", "entity_type": "e", "intent": "other",
+        "expected_answer_type": "other",
+    }  # fmt: skip
+
+
+def test_a_judge_keeps_passages_in_the_light_of_earlier_answers(ask):
+    result, server = ask(hops.TWO, "--judge", "llm", play=judging)
+    assert result.exit_code == 0, result.output
+    known = "(Known from earlier steps: Who founded Versus Books: Anna Berg.)"
+    assert any(known in one.user for one in server.requests)
+    replies = [one.user for one in server.requests if one.system.startswith("You answer one step")]
+    assert replies
+    assert "[versus]" in result.stdout
+
+
+def test_a_judge_may_be_another_than_the_chat_model(ask):
+    result, _ = ask(hops.TWO, "--judge", "rules", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["usage"]["judge"]["calls"] > 0
+
+
+def test_answers_are_sampled_from_every_batch(ask):
+    quick = ("--adaptive", "--samples", "2", "--equivalence", "exact", "--json")
+    result, _ = ask(hops.TWO, *quick)
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert [len(one["uncertainty"]) for one in said["steps"]] == [1, 1]
+    assert said["usage"]["sample"]["calls"] == 4
+    assert said["manifest"]["settings"]["uncertainty"]["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--samples", "3"], "--samples goes with --multihop, --model and --adaptive"),
+        (["--equivalence", "exact"], "--equivalence goes with --samples"),
+        (["--judge", "ruls"], "got 'ruls'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(ask, args, said):
+    result, server = ask(hops.TWO, *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert server.requests == []
+
+
+def test_a_judge_of_steps_needs_a_chat_model(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--judge", "rules")
+    assert result.exit_code == 2
+    assert "--judge goes with --multihop and --model" in result.stderr
