@@ -275,9 +275,15 @@ def test_a_judge_keeps_passages_in_the_light_of_earlier_answers(ask):
 
 
 def test_a_judge_may_be_another_than_the_chat_model(ask):
-    result, _ = ask(hops.TWO, "--judge", "rules", "--json")
+    result, server = ask(hops.TWO, "--judge", "rules", "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["usage"]["judge"]["calls"] > 0
+    assert all(one.system.startswith(AGENT) for one in server.requests)
+    plain, _ = ask(hops.TWO, "--json")
+    n_judged, n_found = (
+        sum(len(one["passages"]) for one in json.loads(found.stdout)["steps"])
+        for found in (result, plain)
+    )
+    assert n_judged < n_found
 
 
 def test_answers_are_sampled_from_every_batch(ask):
