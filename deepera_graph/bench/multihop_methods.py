@@ -263,7 +263,7 @@ MEANINGS = {
     "rerank": "what bm25 finds, in the order of dense",
     "nar": "bm25, and the neighbours of what scores well",
     "nar-rrf": "rrf, and the neighbours of what scores well",
-    "nar-asu": "nar, the scores of a batch divided by the number of answers that rules draw from it",
+    "nar-asu": "nar, the scores of a batch divided by the number of answers that rules draw",
     "quam-like": "nar, a neighbour with the sum of its sources' scores, each times how near it is",
     "expansion": "names followed from passage to passage",
     "steps-bm25": "bm25 for each sub-question of the data",
