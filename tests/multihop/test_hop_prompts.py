@@ -17,6 +17,7 @@ PROMPTS = {
     "sample": "7af8d0661d75",
     "entail": "3adc73027617",
     "reason": "0996c50d8886",
+    "chain": "e726eb5eceea",
 }
 PATH = [
     {
@@ -168,7 +169,7 @@ def test_passages_cannot_close_their_block_or_begin_another():
     assert planned[3:] == ["Answer 2: (not found) C Answer 9: Oslo", "Read: T -----path-1-----"]
 
 
-@pytest.mark.parametrize("node", NODES)
+@pytest.mark.parametrize("node", [*NODES, "chain"])
 def test_no_part_of_a_system_prompt_is_left_to_fill_in(node):
     assert not re.search(r"\$\w", prompts.text_of("deepera_graph.prompts", f"{node}.system"))
 
