@@ -178,7 +178,8 @@ def _agent_of(
     retriever: Any = SimpleNamespace(search=find)
     more: dict[str, Any] = {"max_steps": max_steps, "cache": cache}
     if name == "searchain-like":  # a guess would else stand in for what was not read yet
-        backend, more = chain_backend(backend), {"max_steps": max_steps, "read_at_once": _K}
+        backend = chain_backend(backend)
+        more = {"max_steps": max_steps, "read_at_once": _K}
     if name == "agent-judge":
         more["judge"] = judge
     if name == "agent-asu":

@@ -190,7 +190,9 @@ def _judge_steps(
     search: HopSearch, question: HopQuestion, budget: int, *, with_path: bool
 ) -> list[str]:
     """Order what BM25 finds for each step by its cosine, with or without the answers before it."""
-    filled, path, lists = question.filled_steps(), list[PathStep](), []
+    filled = question.filled_steps()
+    path: list[PathStep] = []
+    lists: list[list[str]] = []
     for asked, step in zip(filled, question.steps, strict=True):
         names = search.by_words(asked, -(-budget // len(filled)))
         judged = question_with_path(asked, path) if with_path else asked

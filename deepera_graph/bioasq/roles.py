@@ -229,7 +229,8 @@ class _Shot(NamedTuple):
 
 def _exact_shot(example: Question, *, whole: bool) -> _Shot:
     names = _names_of(example, whole=whole)
-    reply = {"answer": names[0]} if example.type == "yesno" else {"names": names}
+    is_yes_no = example.type == "yesno"
+    reply: dict[str, Any] = {"answer": names[0]} if is_yes_no else {"names": names}
     return _Shot(example, "", "; ".join(names), reply)
 
 

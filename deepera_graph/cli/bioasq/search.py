@@ -168,8 +168,8 @@ def search(
     from deepera_graph.bioasq.search_settings import PRESETS, SearchSettings
     from deepera_graph.settings import read_fields
 
-    if judge.preset in PRESETS:
-        settings = {**PRESETS[judge.preset], **settings}
+    if (preset := PRESETS.get(judge.preset or "")) is not None:
+        settings = {**preset, **settings}
         judge = replace(judge, preset=None)
     checked = read_fields("settings", SearchSettings, settings)
     from deepera_graph.cli.opening.judgements import judgements_of
