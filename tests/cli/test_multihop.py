@@ -291,8 +291,9 @@ def test_answers_are_sampled_from_every_batch(ask):
     result, _ = ask(hops.TWO, *quick)
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)
-    assert [len(one["uncertainty"]) for one in said["steps"]] == [1, 1]
-    assert said["usage"]["sample"]["calls"] == 4
+    n_batches = [len(one["uncertainty"]) for one in said["steps"]]
+    assert min(n_batches) >= 1
+    assert said["usage"]["sample"]["calls"] == 2 * sum(n_batches)
     assert said["manifest"]["settings"]["uncertainty"]["samples"] == 2
 
 
