@@ -1,13 +1,16 @@
 """Answers to questions of several hops: ways to get them from one chat model, compared.
 
 `one-search` searches once and answers; `given-steps` takes the sub-questions of the data; `agent`
-has the model find them; `agent-nar` searches along neighbours for each of them.
+has the model find them; `agent-nar` searches along neighbours for each of them, and `agent-asu`
+puts batches behind from which answers of several meanings are drawn; `agent-judge` has the model
+judge the passages of a step in the light of the path; `searchain-like` verifies a chain of guesses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 
 from deepera_graph.bench.metrics.answers import answer_tokens, token_overlap
 from deepera_graph.bench.metrics.statistics import MAX_FAILED_SHARE, Interval, Values, bootstraps
+from deepera_graph.bench.multihop_chain import chain_backend
 from deepera_graph.bench.multihop_data import HopData, HopQuestion
 from deepera_graph.bench.multihop_methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
 from deepera_graph.cache.store import JudgementCache
@@ -24,11 +28,15 @@ from deepera_graph.multihop.agent import MultiHopAgent
 from deepera_graph.multihop.outcome import MultiHopResult
 from deepera_graph.multihop.retriever import AdaptiveRetriever
 from deepera_graph.multihop.roles import MultiHopBackend, Plan, PlanTask
+from deepera_graph.multihop.state import READ_AT_ONCE
+from deepera_graph.multihop.uncertainty import Uncertainty
+from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
 
 METHODS = ("one-search", "given-steps", "agent", "agent-nar")
+COSTLY = ("agent-asu", "agent-judge", "searchain-like")  # only where they are named
 _K = 10
 _NOT_JUDGED = ("failed", "budget_stop")
 
@@ -43,6 +51,7 @@ class AnswerRow:
         f1: Overlap of words with the nearest right answer; 0 where there is none.
         recall: Share of supporting passages among the first 10 that were read.
         insufficient: Share of questions with "insufficient evidence".
+        likely: Share of questions whose answer is marked as likely, not proven.
         n_failed: Questions that have no answer as calls failed or the budget was spent.
         calls, tokens, seconds: A question, on average.
     """
@@ -54,6 +63,7 @@ class AnswerRow:
     f1: Interval
     recall: Interval
     insufficient: float
+    likely: float
     n_failed: int
     calls: float
     tokens: float
@@ -77,6 +87,7 @@ def measure_answers(
     backend: MultiHopBackend,
     *,
     methods: Sequence[str] = (),
+    judge: EvidenceReranker | None = None,
     max_steps: int = 6,
     n_resamples: int = 10_000,
     seed: int = 0,
@@ -91,7 +102,9 @@ def measure_answers(
         data: Questions with their right answers.
         search: Where passages are looked for: by words and by meaning, fused.
         backend: The roles of one chat model.
-        methods: Of `METHODS`; all that the data has sub-questions for if empty.
+        methods: Of `METHODS` and `COSTLY`; if empty all of the first that the data has
+            sub-questions for.
+        judge: Who judges the passages of a step, for ``agent-judge``.
         max_steps: Most sub-questions of a question.
         n_resamples: Resamples for the intervals.
         seed: Of the resampling.
@@ -107,6 +120,8 @@ def measure_answers(
     """
     check_share("max_failed_share", max_failed_share)
     chosen = _choose(data, methods)
+    if judge is None and "agent-judge" in chosen:
+        raise SettingsError("agent-judge needs a judge")
     rows, n_done = [], 0
     for name in chosen:
         results = []
@@ -117,6 +132,7 @@ def measure_answers(
                 data=data,
                 search=search,
                 backend=backend,
+                judge=judge,
                 max_steps=max_steps,
                 cache=cache,
             )
@@ -134,8 +150,9 @@ def measure_answers(
 def _choose(data: HopData, methods: Sequence[str]) -> list[str]:
     has_steps = all(question.steps for question in data.questions)
     for name in methods:
-        if name not in METHODS:
-            raise SettingsError(f"ways to answer are {', '.join(METHODS)}, got {name!r}")
+        if name not in (*METHODS, *COSTLY):
+            every = ", ".join((*METHODS, *COSTLY))
+            raise SettingsError(f"ways to answer are {every}, got {name!r}")
         if name == "given-steps" and not has_steps:
             raise SettingsError(f"{name} needs sub-questions, and {data.name} has none")
     unanswered = next((one.id for one in data.questions if not one.answers), None)
@@ -151,14 +168,23 @@ def _agent_of(
     data: HopData,
     search: HopSearch,
     backend: MultiHopBackend,
+    judge: EvidenceReranker | None,
     max_steps: int,
     cache: JudgementCache | None,
 ) -> MultiHopAgent:
-    def find(asked: str) -> list[Document]:
-        return search.documents(search.by_both(asked, _K))
+    def find(asked: str, k: int) -> list[Document]:
+        return search.documents(search.by_both(asked, k))
 
-    retriever: Any = find
-    if name == "agent-nar":
+    retriever: Any = SimpleNamespace(search=find)
+    more: dict[str, Any] = {"max_steps": max_steps, "cache": cache}
+    if name == "searchain-like":  # a guess would else stand in for what was not read yet
+        backend = chain_backend(backend)
+        more = {"max_steps": max_steps, "read_at_once": _K}
+    if name == "agent-judge":
+        more["judge"] = judge
+    if name == "agent-asu":
+        more["uncertainty"] = Uncertainty()
+    if name in ("agent-nar", "agent-asu"):
         retriever = AdaptiveRetriever(
             first_stage=RunnableLambda(
                 lambda asked: search.documents(search.by_both(asked, N_FIRST))
@@ -171,9 +197,10 @@ def _agent_of(
         )
     given = {"one-search": [question.text], "given-steps": _asked(question)}.get(name)
     if given is None:
-        return MultiHopAgent(backend, retriever, max_steps=max_steps, cache=cache)
+        return MultiHopAgent(backend, retriever, **more)
     roles = replace(backend, planner=RunnableLambda(lambda task: _next(given, task)))
-    return MultiHopAgent(roles, retriever, max_steps=len(given))
+    at_once = _K if name == "one-search" else READ_AT_ONCE
+    return MultiHopAgent(roles, retriever, max_steps=len(given), read_at_once=at_once)
 
 
 def _asked(question: HopQuestion) -> list[str]:
@@ -181,8 +208,8 @@ def _asked(question: HopQuestion) -> list[str]:
 
 
 def _next(given: Sequence[str], task: PlanTask) -> Plan:
-    """Plan the next of the given sub-questions, at no cost."""
-    return Plan(questions=list(given[len(task["path"]) :][:1]), usage=Usage())
+    """Plan the rest of the given sub-questions, at no cost."""
+    return Plan(questions=list(given[len(task["path"]) :]), is_complete=True, usage=Usage())
 
 
 _Answered = tuple[HopQuestion, MultiHopResult, float]
@@ -224,6 +251,7 @@ def _row(
         insufficient=float(
             np.mean([result.outcome == "insufficient_evidence" for _, result, _ in results])
         ),
+        likely=float(np.mean([result.support == "likely" for _, result, _ in results])),
         n_failed=judged.count(False),
         calls=float(np.mean([one.calls for one in used])),
         tokens=float(np.mean([one.tokens for one in used])),
@@ -242,12 +270,14 @@ def _recall(question: HopQuestion, result: MultiHopResult) -> float:
 def answer_table(rows: Sequence[AnswerRow]) -> str:
     """Return a Markdown table of all rows, shares in percent."""
     head = (
-        "| data | method | cover-EM | F1 | recall@10 | insufficient | failed | calls | tokens | s |"
+        "| data | method | cover-EM | F1 | recall@10 | insufficient | likely | failed | calls "
+        "| tokens | s |"
     )
-    lines = [head, "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"]
+    lines = [head, "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
     for one in rows:
         shares = [_shown(share) for share in (one.cover_em, one.f1, one.recall)]
-        counted = [f"{100 * one.insufficient:.0f}", str(one.n_failed), f"{one.calls:.1f}"]
+        some = [f"{100 * share:.0f}" for share in (one.insufficient, one.likely)]
+        counted = [*some, str(one.n_failed), f"{one.calls:.1f}"]
         cells = [one.dataset, one.method, *shares, *counted, f"{one.tokens:.0f}"]
         lines.append(f"| {' | '.join([*cells, f'{one.seconds:.1f}'])} |")
     return "\n".join(lines)
@@ -268,6 +298,7 @@ def plain_answers(rows: Sequence[AnswerRow]) -> list[Mapping[str, Any]]:
             "questions": one.n_questions,
             **{name: _plain(getattr(one, name)) for name in ("cover_em", "f1", "recall")},
             "insufficient": one.insufficient,
+            "likely": one.likely,
             "failed": one.n_failed,
             "calls": one.calls,
             "tokens": one.tokens,

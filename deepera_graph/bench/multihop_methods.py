@@ -1,8 +1,11 @@
 """The methods that are compared on questions of several hops."""
 
+import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 from langchain_core.documents import Document
@@ -10,15 +13,19 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bench.multihop_data import HopData, HopQuestion
 from deepera_graph.bench.rankers.retrieval import CorpusBM25
+from deepera_graph.bioasq.terms import find_terms
 from deepera_graph.errors import StoreError
 from deepera_graph.multihop.adaptive import search_adaptively
 from deepera_graph.multihop.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.graph import NeighbourGraph
+from deepera_graph.multihop.path import PathStep, question_with_path
+from deepera_graph.multihop.uncertainty import group_answers, penalise
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
 from deepera_graph.retrieval.word_index import join_title
 
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
+N_SAMPLES = 10  # answers drawn from a batch
 _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
 
 
@@ -127,6 +134,83 @@ def _nar(search: HopSearch, question: HopQuestion, first: list[str], budget: int
     return [one.id for one in found.passages]
 
 
+def _in_unit(cosines: Sequence[float]) -> list[float]:
+    return [(1 + one) / 2 for one in cosines]
+
+
+def _nar_asu(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
+    """Divide the scores of a batch by the meanings of answers that are drawn from it."""
+
+    def rescore(asked: str, names: Sequence[str], scores: Sequence[float]) -> list[float]:
+        answers = draw_answers(asked, [one.page_content for one in search.documents(names)])
+        divided = penalise(scores, len({*group_answers(answers)}) or None)
+        return [one for one in divided if one is not None]
+
+    found = search_adaptively(
+        question.text,
+        search.by_words(question.text, max(budget, N_FIRST)),
+        search.graph.neighbours,
+        lambda asked, names: _in_unit(search.cosines(asked, names)),
+        budget=budget,
+        batch_size=BATCH_SIZE,
+        rescore=rescore,
+    )
+    return [one.id for one in found.passages]
+
+
+def draw_answers(question: str, texts: Sequence[str], *, n: int = N_SAMPLES) -> list[str]:
+    """Draw answers without a model: the likeliest name in each of *n* random halves of a batch.
+
+    The halves are the same for the same question and texts.
+    """
+    chance = random.Random(crc32("\0".join((question, *texts)).encode()))
+    half = -(-len(texts) // 2)
+    drawn = (find_terms(question, chance.sample(list(texts), half)) for _ in range(n))
+    return [terms[0].text for terms in drawn if terms]
+
+
+def _quam(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
+    def affinity(one: str, other: str) -> float:
+        near = zip(search.graph.neighbours(one), search.graph.scores(one), strict=True)
+        return _in_unit([dict(near)[other]])[0]
+
+    found = search_adaptively(
+        question.text,
+        search.by_words(question.text, max(budget, N_FIRST)),
+        search.graph.neighbours,
+        lambda asked, names: _in_unit(search.cosines(asked, names)),
+        budget=budget,
+        batch_size=BATCH_SIZE,
+        affinity=affinity,
+    )
+    return [one.id for one in found.passages]
+
+
+def _judge_steps(
+    search: HopSearch, question: HopQuestion, budget: int, *, with_path: bool
+) -> list[str]:
+    """Order what BM25 finds for each step by its cosine, with or without the answers before it."""
+    filled = question.filled_steps()
+    path: list[PathStep] = []
+    lists: list[list[str]] = []
+    for asked, step in zip(filled, question.steps, strict=True):
+        names = search.by_words(asked, -(-budget // len(filled)))
+        judged = question_with_path(asked, path) if with_path else asked
+        scores = dict(zip(names, search.cosines(judged, names), strict=True))
+        lists.append(sorted(names, key=lambda name: -scores[name]))
+        path.append(
+            {
+                "question": asked,
+                "answer": step.answer,
+                "status": "answered",
+                "support": "proven",
+                "cause": "",
+                "titles": [],
+            }
+        )
+    return _in_turn(lists, budget)
+
+
 def _expand(search: HopSearch, question: str, budget: int, width: int = WIDTH) -> list[str]:
     found = expand_hops(
         question,
@@ -163,9 +247,13 @@ METHODS: dict[str, Method] = {
     "nar-rrf": lambda search, question, n: _nar(
         search, question, search.by_both(question.text, max(n, N_FIRST)), n
     ),
+    "nar-asu": _nar_asu,
+    "quam-like": _quam,
     "expansion": lambda search, question, n: _expand(search, question.text, n),
     "steps-bm25": lambda search, question, n: _by_steps(question, n, search.by_words),
     "steps-rrf": lambda search, question, n: _by_steps(question, n, search.by_both),
+    "steps-rerank": partial(_judge_steps, with_path=False),
+    "steps-path": partial(_judge_steps, with_path=True),
     "steps-expansion": lambda search, question, n: _by_steps(
         question, n, lambda step, share: _expand(search, step, share, _STEP_WIDTH)
     ),
@@ -177,9 +265,13 @@ MEANINGS = {
     "rerank": "what bm25 finds, in the order of dense",
     "nar": "bm25, and the neighbours of what scores well",
     "nar-rrf": "rrf, and the neighbours of what scores well",
+    "nar-asu": "nar, the scores of a batch divided by the number of answers that rules draw",
+    "quam-like": "nar, a neighbour with the sum of its sources' scores, each times how near it is",
     "expansion": "names followed from passage to passage",
     "steps-bm25": "bm25 for each sub-question of the data",
     "steps-rrf": "rrf for each sub-question of the data",
+    "steps-rerank": "what steps-bm25 finds, in the order of dense for the sub-question",
+    "steps-path": "the same, in the order of dense for the sub-question with the answers before it",
     "steps-expansion": "expansion for each sub-question of the data",
 }
 OF_STEPS = tuple(name for name in METHODS if name.startswith("steps-"))

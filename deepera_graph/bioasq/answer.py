@@ -289,6 +289,7 @@ def _as_input(question: Question) -> TypedInput:
         "type": question.type,
         "question": question.body,
         "snippets": [one.text for one in question.snippets],
+        "documents": [one.document for one in question.snippets],
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from langgraph.graph import END
 from typing_extensions import TypedDict
@@ -25,13 +25,15 @@ from deepera_graph.schema import with_repair_note
 from deepera_graph.settings import check_at_least, read_fields
 from deepera_graph.usage import UsageRecord, merge_usage
 
+LONG_SNIPPET = 600  # characters; a sentence has about 150
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedSettings:
     """How questions are answered.
 
     Attributes:
-        max_snippets: Most snippets of a question that are read, >= 1, the first ones.
+        max_snippets: Most snippets of a question that are read, >= 1; see `choose_read`.
         max_characters: Most characters of them, >= 1000; at least one snippet is read.
         fallback: Whether an answer that failed, or that the budget did not allow, is put together
             from the snippets by rules instead, and called ``extracted``; never where the model
@@ -82,11 +84,15 @@ class PartRecord(TypedDict):
 
 
 class TypedInput(TypedDict):
-    """What goes in: the type and the body of a question, and the texts of its snippets."""
+    """What goes in: the type and the body of a question, and the texts of its snippets.
+
+    `documents` says for each snippet what it is from; without it each is from one of its own.
+    """
 
     type: QuestionType
     question: str
     snippets: list[str]
+    documents: NotRequired[list[str]]
 
 
 class TypedOutput(TypedDict):
@@ -109,19 +115,20 @@ def _none(status: PartStatus, cause: str = "") -> PartRecord:
 
 
 def receive(state: TypedState, *, settings: TypedSettings) -> dict[str, Any]:
-    """Choose the snippets that are read: the first ones, each text once."""
+    """Choose the snippets that are read, see `choose_read`."""
     texts = [" ".join(one.split()) for one in state["snippets"]]
-    distinct = [*dict.fromkeys(one for one in texts if one)]
-    shown: list[str] = []
-    for one in distinct[: settings.max_snippets]:
-        if shown and sum(map(len, shown)) + len(one) > settings.max_characters:
-            break
-        shown.append(one[: settings.max_characters])
+    documents = state.get("documents") or [str(place) for place in range(len(texts))]
+    distinct = _without_repeats(texts)
+    chosen = choose_read(texts, documents, distinct, settings)
+    shown = [texts[place][: settings.max_characters] for place in chosen]
     problems = []
     if len(shown) < len(distinct):
-        problems.append(f"{len(distinct)} snippets: the first {len(shown)} are read")
-    elif shown and sum(map(len, shown)) < sum(map(len, distinct)):
-        problems.append(f"the snippet has {len(distinct[0])} characters: the first are read")
+        problems.append(
+            f"{len(distinct)} snippets: {len(shown)} are read, one of each document first, and "
+            f"those above {LONG_SNIPPET} characters last"
+        )
+    elif shown and len(shown[0]) < len(texts[chosen[0]]):
+        problems.append(f"the snippet has {len(texts[chosen[0]])} characters: the first are read")
     has_exact = state["type"] != "summary"
     status: PartStatus = "failed" if shown else "no_snippets"
     cause = "" if shown else "the question has no snippet"
@@ -132,6 +139,48 @@ def receive(state: TypedState, *, settings: TypedSettings) -> dict[str, Any]:
         "problems": problems if shown else ["the question has no snippet to answer it from"],
         "usage": None,
     }
+
+
+def choose_read(
+    texts: Sequence[str],
+    documents: Sequence[str],
+    distinct: Sequence[int],
+    settings: TypedSettings,
+) -> list[int]:
+    """Return the places of the snippets that are read, in their order.
+
+    Where not all have room, every document keeps one first, its first that is not long; then come
+    the others, the long ones last. One that has no room for its characters is passed over.
+    """
+    kept: dict[str, int] = {}
+    for place in sorted(distinct, key=lambda one: (_is_long(texts[one]), one)):
+        kept.setdefault(documents[place], place)
+    keepers = {*kept.values()}
+    wanted = sorted(distinct, key=lambda one: (one not in keepers, _is_long(texts[one]), one))
+    chosen: list[int] = []
+    room = settings.max_characters
+    for place in wanted:
+        if len(chosen) < settings.max_snippets and (not chosen or len(texts[place]) <= room):
+            chosen.append(place)
+            room -= len(texts[place])
+    return sorted(chosen)
+
+
+def _without_repeats(texts: Sequence[str]) -> list[int]:
+    """Return the places of texts that say something: none twice, and none that is part of another.
+
+    Of a long text a part is kept beside it, as the long one may not be read.
+    """
+    first: dict[str, int] = {}
+    for place, one in enumerate(texts):
+        if one:
+            first.setdefault(one.casefold(), place)
+    whole = "\n".join(one for one in first if not _is_long(one))
+    return [place for one, place in first.items() if whole.count(one) <= (not _is_long(one))]
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > LONG_SNIPPET
 
 
 def first_roles(state: TypedState, *, hints: bool) -> list[str] | str:

@@ -5,16 +5,19 @@ can stand in for either. Neither sees an id or a document.
 
 Source:
     The 13b system whose styles these are (inventory, BA-13 to BA-17): 1 is query template T1 with
-    answer template A1, 2 is T2 with A1, 3 is T2 with A2. All prompts are in our own words.
+    answer template A1, 2 is T2 with A1, 3 is T2 with A2. All prompts are in our own words. Beyond
+    its templates that system let the model draw on background knowledge and showed examples as
+    turns of a conversation, which ``preset="paper"`` does.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -34,6 +37,7 @@ from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 
 PACKAGE = "deepera_graph.bioasq.prompts"
 Part = Literal["exact", "ideal"]
+Preset = Literal["paper"]
 Examples = Mapping[QuestionType, Sequence[Question]]
 TYPE_NAMES: Mapping[QuestionType, str] = {
     "yesno": "yes/no",
@@ -74,6 +78,8 @@ class Templates(NamedTuple):
 
     query: Literal["T1", "T2"]
     answer: Literal["A1", "A2"]
+    background: bool = False  # whether the model may draw on what it knows
+    turns: bool = False  # whether examples are turns of the conversation, not text in one
 
 
 STYLES: Mapping[int, Templates] = {
@@ -110,6 +116,7 @@ def typed_backend(
     model: Backend | BaseChatModel | str,
     *,
     style: int = 2,
+    preset: Preset | None = None,
     examples: Examples | None = None,
     **how_to_ask: Unpack[LlmKwargs],
 ) -> TypedBackend:
@@ -120,12 +127,16 @@ def typed_backend(
             `llm_backend` made of one.
         style: 1, 2 or 3; see `STYLES`. From 2 on the ideal answer is told the exact one, 3 asks for
             the snippets' own words.
+        preset: ``"paper"`` asks as the system of BioASQ 13b did: background knowledge may
+            supplement the snippets, and examples are turns of the conversation.
         examples: Answered questions for the prompts, by type; see `choose_examples`.
         how_to_ask: `base_url`, `api_key_env`, `retry` and `limits`, as for `llm_backend`.
 
     Raises:
-        SettingsError: The model cannot be made, or there is no such style.
+        SettingsError: The model cannot be made, or there is no such style or preset.
     """
+    if preset not in (None, *get_args(Preset)):
+        raise SettingsError(f"preset must be paper, got {preset!r}")
     if style not in STYLES:
         raise SettingsError(f"style must be one of {', '.join(map(str, STYLES))}, got {style!r}")
     needed = (
@@ -134,11 +145,13 @@ def typed_backend(
     )
     opened = open_roles_model(model, needed=needed, **how_to_ask)
     shown = {kind: tuple(found) for kind, found in (examples or {}).items()}
-    chat, templates = opened.chat, STYLES[style]
+    chat, paper = opened.chat, preset == "paper"
+    templates = STYLES[style]._replace(background=paper, turns=paper)
     flat = [one for found in shown.values() for one in found]
     about = {
         "model": chat.name,
         "style": style,
+        "preset": preset,
         "prompts": hash_prompts(),
         "schemas": schemas_hash((YesNoReply, NamesReply, IdealReply)),
         "shots": {kind: len(found) for kind, found in shown.items()},
@@ -190,11 +203,8 @@ def exact_messages(
     task: AnswerTask, templates: Templates, examples: Sequence[Question] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an exact answer; the task has none yet."""
-    shots = [
-        _shot(number, one, "", _exact_of(one, whole=templates.query == "T2"))
-        for number, one in enumerate(examples, start=1)
-    ]
-    return _messages(task, _rules(task["type"], templates), shots, hint="")
+    shots = [_exact_shot(one, whole=templates.query == "T2") for one in examples]
+    return _messages(task, task["type"], templates, shots, hint="")
 
 
 def ideal_messages(
@@ -202,18 +212,32 @@ def ideal_messages(
 ) -> list[BaseMessage]:
     """Return the prompt for an ideal answer; with T2 it is told the exact one."""
     with_hint = templates.query == "T2"
-    shots = [
-        _shot(
-            number,
-            one,
-            _hint(_exact_of(one, whole=True)) if with_hint and one.exact_answer else "",
-            sanitize_line(one.ideal_answers[0]),
-        )
-        for number, one in enumerate(examples, start=1)
-    ]
+    shots = [_ideal_shot(one, with_hint=with_hint) for one in examples]
     known = "; ".join(map(sanitize_line, task["exact"] or ()))
     hint = _hint(known) if with_hint and known else ""
-    return _messages(task, _rules("ideal", templates), shots, hint)
+    return _messages(task, "ideal", templates, shots, hint)
+
+
+class _Shot(NamedTuple):
+    """An example: what is asked, what is told with it, and the answer as text and as a reply."""
+
+    example: Question
+    hint: str
+    answer: str
+    reply: Mapping[str, Any]
+
+
+def _exact_shot(example: Question, *, whole: bool) -> _Shot:
+    names = _names_of(example, whole=whole)
+    is_yes_no = example.type == "yesno"
+    reply: dict[str, Any] = {"answer": names[0]} if is_yes_no else {"names": names}
+    return _Shot(example, "", "; ".join(names), reply)
+
+
+def _ideal_shot(example: Question, *, with_hint: bool) -> _Shot:
+    exact = "; ".join(_names_of(example, whole=True))
+    text = sanitize_line(example.ideal_answers[0])
+    return _Shot(example, _hint(exact) if with_hint and exact else "", text, {"text": text})
 
 
 def _rules(kind: str, templates: Templates) -> str:
@@ -228,33 +252,54 @@ def _hint(exact: str) -> str:
     return f"Exact answer, which yours must agree with: {exact}\n"
 
 
-def _messages(task: AnswerTask, rules: str, shots: Sequence[str], hint: str) -> list[BaseMessage]:
-    question, kind = show.one_line(task["question"]), TYPE_NAMES[task["type"]]
-    block = _numbered(task["snippets"])
+def _messages(
+    task: AnswerTask, kind: str, templates: Templates, shots: Sequence[_Shot], hint: str
+) -> list[BaseMessage]:
+    system = "system.paper" if templates.background else "system"
+    rules = SystemMessage(text_of(PACKAGE, system, rules=_rules(kind, templates)))
+    if not templates.turns:
+        texts = [_as_text(number, one) for number, one in enumerate(shots, start=1)]
+        return [rules, HumanMessage(_query(task, hint, texts))]
+    turns = [message for one in shots for message in _as_turns(one)]
+    return [rules, *turns, HumanMessage(_query(task, hint))]
+
+
+def _query(task: AnswerTask, hint: str, shots: Sequence[str] = ()) -> str:
+    question, block = show.one_line(task["question"]), _numbered(task["snippets"])
     values = {
         "shots": "".join(f"{one}\n\n" for one in shots),
-        "type": kind,
+        "type": TYPE_NAMES[task["type"]],
         "question": question,
         "hint": hint,
         "marker": show.marker(block, question, hint, *shots),
         "snippets": block,
     }
-    return [
-        SystemMessage(text_of(PACKAGE, "system", rules=rules)),
-        HumanMessage(text_of(PACKAGE, "query.user", **values)),
-    ]
+    return text_of(PACKAGE, "query.user", **values)
 
 
-def _shot(number: int, example: Question, hint: str, answer: str) -> str:
+def _as_turns(shot: _Shot) -> list[BaseMessage]:
+    """Show an example as it would be asked, and its answer as a reply to that."""
+    one = shot.example
+    task: AnswerTask = {
+        "type": one.type,
+        "question": one.body,
+        "snippets": example_texts(one),
+        "exact": None,
+    }
+    reply = json.dumps(shot.reply, ensure_ascii=False)
+    return [HumanMessage(_query(task, shot.hint)), AIMessage(reply)]
+
+
+def _as_text(number: int, shot: _Shot) -> str:
     return text_of(
         PACKAGE,
         "shot.user",
         number=str(number),
-        type=TYPE_NAMES[example.type],
-        question=show.one_line(example.body),
-        hint=hint,
-        snippets=_numbered(example_texts(example)),
-        answer=answer,
+        type=TYPE_NAMES[shot.example.type],
+        question=show.one_line(shot.example.body),
+        hint=shot.hint,
+        snippets=_numbered(example_texts(shot.example)),
+        answer=shot.answer,
     )
 
 
@@ -263,19 +308,22 @@ def _numbered(texts: Sequence[str]) -> str:
     return "\n".join(f"[{number}] {sanitize_line(one)}" for number, one in enumerate(texts, 1))
 
 
-def _exact_of(example: Question, *, whole: bool) -> str:
-    """Return the golden answer of an example as text; unless *whole*, the first item of a list."""
+def _names_of(example: Question, *, whole: bool) -> list[str]:
+    """Return the golden answer of an example as names; unless *whole*, the first item of a list."""
     exact = example.exact_answer
     if exact is None or isinstance(exact, str):
-        return sanitize_line(exact or "")
+        return [sanitize_line(exact)] if exact else []
     names = [sanitize_line(one[0]) for one in exact if one]
-    return "; ".join(names if whole or example.type != "list" else names[:1])
+    return names if whole or example.type != "list" else names[:1]
 
 
 def hash_prompts() -> str:
     """Return 12 hex digits that change with any template, or with the way they are put together."""
     digest = sha256()
-    for number, templates in STYLES.items():
+    asked = [
+        (n, one._replace(background=known)) for n, one in STYLES.items() for known in (False, True)
+    ]
+    for number, templates in asked:
         for kind in TYPE_NAMES:
             task: AnswerTask = {"type": kind, "question": "?", "snippets": ["."], "exact": ["yes"]}
             made = ideal_messages(task, templates)

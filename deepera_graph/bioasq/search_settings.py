@@ -15,6 +15,16 @@ from deepera_graph.settings import check_at_least, read_fields
 
 Ensemble = Literal["weighted", "nominate", "last"]
 ENSEMBLES: tuple[Ensemble, ...] = get_args(Ensemble)
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    # The chain of BioASQ 13b: all that is retrieved is scored, by a cross-encoder of one's choice.
+    "paper": {
+        "depth": 1000,
+        "judged": 1000,
+        "listed": 30,
+        "ensemble": "weighted",
+        "n_documents": 10,
+    }
+}
 WEIGHTS = (1.0, 7.0)  # of the judge's and the chat model's ranking: BioASQ 13b, on validation
 
 

@@ -27,16 +27,17 @@ class MultihopOptions:
     """What is compared on questions of several hops."""
 
     methods: str | None = _measure(
-        "What to compare: bm25, dense, rrf, rerank, nar, nar-rrf, expansion, steps-bm25, "
-        "steps-rrf, steps-expansion.",
+        "What to compare: bm25, dense, rrf, rerank, nar, nar-rrf, nar-asu, quam-like, "
+        "expansion, steps-bm25, steps-rrf, steps-rerank, steps-path, steps-expansion.",
         metavar="NAME,...",
         shown="all; those of steps where the data has sub-questions",
         many=str,
     )
     answers: str | None = _measure(
-        "With --model: ways to answer, of one-search, given-steps, agent, agent-nar.",
+        "With --model: ways to answer, of one-search, given-steps, agent, agent-nar, agent-asu, "
+        "agent-judge, searchain-like.",
         metavar="NAME,...",
-        shown="all; given-steps where the data has sub-questions",
+        shown="the first four; given-steps where the data has sub-questions",
     )
     budget: int = _measure(
         "Passages that a method may read for a question.", metavar="N", default=50, least=1
@@ -141,6 +142,7 @@ def _answer_hops(
     from deepera_graph.cli.opening.chat import chat_backend
     from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.multihop.roles import multihop_backend
+    from deepera_graph.reranker import EvidenceReranker
 
     backend = chat_backend(chat)
     limits = Budget(**given(budget)) if given(budget) else None
@@ -156,6 +158,7 @@ def _answer_hops(
                     search,
                     multihop_backend(backend),
                     methods=names,
+                    judge=EvidenceReranker(backend, cache=kept, content="passage"),
                     n_resamples=chosen.resamples,
                     seed=chosen.seed,
                     cache=kept,

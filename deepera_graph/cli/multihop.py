@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from deepera_graph.citation import Citation
 from deepera_graph.cli import options
@@ -27,19 +28,21 @@ from deepera_graph.judges import NAMED
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.cli.opening.sources import Source
     from deepera_graph.multihop.expansion import HopPassage, HopResult
     from deepera_graph.multihop.outcome import MultiHopResult
     from deepera_graph.multihop.retriever import AdaptiveRetriever
+    from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.passage_store import PassageStore
     from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.schema import Backend
 
     Find = Callable[[str, int], Sequence[Document]]
     MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
 
 _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
-_FIRST_STAGE = 10  # passages a sub-question is answered from
 _K = 10
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
 
@@ -59,6 +62,28 @@ class HopOptions:
     max_steps: int | None = _hops(
         "With --multihop and a chat model: most sub-questions.", metavar="N", least=1, shown="6"
     )
+    judge: str | None = _hops(
+        "With --multihop and a chat model: who keeps, of the passages of a step, those that give "
+        "evidence, told the answers of earlier steps: [b]llm[/b], the chat model itself, or a "
+        "judge as in --backend.",
+        metavar="NAME",
+        shown="nobody",
+    )
+    samples: int | None = _hops(
+        "With --multihop, a chat model and --adaptive: sample N answers from each batch of "
+        "passages that is compared, and divide the scores of the batch by the number of their "
+        "meanings. Takes many calls.",
+        metavar="N",
+        least=2,
+        shown="none",
+    )
+    equivalence: Literal["entailment", "lenient", "exact"] | None = _hops(
+        "With --samples: when two answers are one. [b]entailment[/b]: each entails the other. "
+        "[b]lenient[/b]: neither contradicts the other. [b]exact[/b]: they are written alike, "
+        "which takes no calls.",
+        metavar="HOW",
+        shown="entailment",
+    )
 
 
 def check_options(
@@ -71,8 +96,7 @@ def check_options(
     answer: bool,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
-    if hops.max_steps is not None and not (hops.multihop and judge.model):
-        raise SettingsError("--max-steps goes with --multihop and --model")
+    _check_agent(hops, has_chat=hops.multihop and bool(judge.model), adaptive=adaptive)
     if not hops.multihop:
         return
     needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
@@ -90,6 +114,17 @@ def check_options(
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):
         raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
+
+
+def _check_agent(hops: HopOptions, *, has_chat: bool, adaptive: bool) -> None:
+    """Raise `SettingsError` for an option of the agent that lacks what it needs."""
+    for option, value in (("max-steps", hops.max_steps), ("judge", hops.judge)):
+        if value is not None and not has_chat:
+            raise SettingsError(f"--{option} goes with --multihop and --model")
+    if hops.samples is not None and not (has_chat and adaptive):
+        raise SettingsError("--samples goes with --multihop, --model and --adaptive")
+    if hops.equivalence is not None and hops.samples is None:
+        raise SettingsError("--equivalence goes with --samples")
 
 
 def ask_in_steps(
@@ -123,6 +158,7 @@ def ask_in_steps(
         return OK
     from deepera_graph.cli.opening.chat import chat_backend
     from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.multihop.agent import MultiHopAgent
 
     backend = chat_backend(judge, domain=judge.domain)
@@ -132,19 +168,36 @@ def ask_in_steps(
         "budget": given(budget) or None,
     }
     chosen = {name: one for name, one in settings.items() if one is not None}
+    of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
     with (
         judgements_of(backend, cache.cache) as kept,
         _open_source(source, place, conditions, quiet=quiet) as opened,
     ):
         find = _find_in(opened, conditions)
         adaptive = None if make_adaptive is None else make_adaptive(opened)
-        retriever = adaptive or (lambda asked: find(asked, _FIRST_STAGE))
-        agent = MultiHopAgent(backend, retriever, cache=kept, **chosen)
+        retriever = adaptive or SimpleNamespace(search=find)
+        if adaptive is not None and hops.samples is not None:
+            how = hops.equivalence or "entailment"
+            chosen["uncertainty"] = {"samples": hops.samples, "equivalence": how}
+        keeper = None if of_steps is None else _keeper(of_steps, kept)
+        agent = MultiHopAgent(backend, retriever, judge=keeper, cache=kept, **chosen)
         result = _follow(agent, question, quiet=quiet)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
     _write(result.to_dict() if as_json else result.to_text(closing=not quiet), as_json=as_json)
     return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
+
+
+def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
+    """Return the options of who judges the passages of a step."""
+    return replace(chat, backend=name) if name == "llm" else options.JudgeOptions(backend=name)
+
+
+def _keeper(backend: Backend, cache: JudgementCache | None) -> EvidenceReranker:
+    """Return what keeps the passages of a step; they are read whole, so none is summarized."""
+    from deepera_graph.reranker import EvidenceReranker
+
+    return EvidenceReranker(backend, cache=cache, content="passage")
 
 
 def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:

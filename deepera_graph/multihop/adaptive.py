@@ -23,6 +23,7 @@ from deepera_graph.settings import check_at_least
 
 BUDGET, BATCH_SIZE = 50, 16
 Feedback = Literal["each", "after"]
+Affinity = Callable[[str, str], float]
 Priority = Literal["rescored", "scored"]
 Score = float | None  # None: it could not be scored
 FindNeighbours = Callable[[str], Sequence[str]]
@@ -94,6 +95,7 @@ def search_adaptively(
     rescore: Rescore | None = None,
     feedback: Feedback = "each",
     priority: Priority = "rescored",
+    affinity: Affinity | None = None,
 ) -> AdaptiveResult:
     """Score the first stage and, in turns with it, the neighbours of what was scored.
 
@@ -114,6 +116,9 @@ def search_adaptively(
         feedback: Whether *rescore* is called for ``each`` batch, so that the next one goes by it,
             or ``after`` all, which lets a model be asked about all of them at once.
         priority: Whether the frontier goes by scores that *rescore* revised, or as ``scored``.
+        affinity: How near a passage and a neighbour of it are, in [0, 1]. With it a passage of the
+            frontier has the sum of its sources' scores, each times their affinity, in the way of
+            QuAM (Rathee, MacAvaney and Anand 2025).
 
     Raises:
         SettingsError: A number is out of range, or scores cannot be revised.
@@ -124,7 +129,8 @@ def search_adaptively(
         as in the code of GAR the empty pool is skipped, but its pruning of the frontier is not
         done.
     """
-    search = _Search(first, neighbours, _Options(budget, batch_size, feedback, priority))
+    options = _Options(budget, batch_size, feedback, priority, affinity)
+    search = _Search(first, neighbours, options)
     while batch := search.take():
         turn = search.record(batch, score(question, batch))
         if rescore is not None and feedback == "each" and turn.scored:
@@ -149,9 +155,11 @@ async def asearch_adaptively(
     rescore: ARescore | None = None,
     feedback: Feedback = "each",
     priority: Priority = "rescored",
+    affinity: Affinity | None = None,
 ) -> AdaptiveResult:
     """Do what `search_adaptively` does, in the running loop."""
-    search = _Search(first, neighbours, _Options(budget, batch_size, feedback, priority))
+    options = _Options(budget, batch_size, feedback, priority, affinity)
+    search = _Search(first, neighbours, options)
     while batch := search.take():
         turn = search.record(batch, await score(question, batch))
         if rescore is not None and feedback == "each" and turn.scored:
@@ -173,6 +181,7 @@ class _Options(NamedTuple):
     batch_size: int
     feedback: Feedback
     priority: Priority
+    affinity: Affinity | None = None
 
     def check(self) -> None:
         check_at_least("budget", self.budget, 1)
@@ -297,7 +306,9 @@ class _Search:
                     self._reach(name, scores[source], source)
 
     def _reach(self, name: str, priority: float, via: str) -> None:
-        known = self._frontier.get(name)
+        known, affinity = self._frontier.get(name), self._options.affinity
+        if affinity is not None:
+            priority = priority * affinity(via, name) + (known.priority if known else 0)
         if known is None:
             self._frontier[name] = _Edge(priority, self._next_place, via)
             self._next_place += 1

@@ -1,7 +1,8 @@
 """The agent for questions of several hops, as a LangGraph state machine.
 
 receive -> plan -> retrieve (one branch a sub-question) -> gather -> reply (one branch a
-sub-question with passages) -> gather -> plan ... -> reason. Nothing found at all: -> abstain.
+sub-question with passages) -> gather -> retrieve (what waited for an answer), reply (what was not
+read yet) or plan ... -> reason. Nothing found at all: -> abstain.
 
 Source:
     SUNAR (Venktesh, Rathee and Anand): decomposition, neighbourhood-aware retrieval for each
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 Find = Callable[[str], Sequence[Document]]
-_STEPS_A_ROUND = 5  # plan, retrieve, gather, reply, gather
+_STEPS_A_ROUND = 3  # plan, retrieve, gather; and two, reply and gather, for each reading
 _STEPS_APART = 8  # receive, the last plan, reason, the end, and some to spare
 
 
@@ -59,6 +60,7 @@ class MultiHopKwargs(TypedDict, total=False):
 
     max_steps: int
     step_passages: int
+    read_at_once: int
     final_passages: int
     passages_a_step: int
     max_concurrency: int
@@ -125,9 +127,9 @@ def build_multihop_graph(
         "reply",
         RoleNode(
             "reply",
-            ask=steps.ask_reply,
+            ask=partial(steps.ask_reply, settings=chosen),
             role=wrapped("replier", roles.replier, StepAnswer),
-            record=steps.record_reply,
+            record=partial(steps.record_reply, settings=chosen),
             on_failure=steps.reply_failed,
             run_name=lambda task: f"answer step {task['step']['number']}",
         ),
@@ -252,9 +254,9 @@ class MultiHopAgent:
     ) -> Iterator[Event]:
         """Yield an event for every step that gets done; the last one holds the result.
 
-        ``planned`` (the sub-questions), ``searched`` (a step and the ids of its passages), ``step``
-        (the record of a step that was answered, or not), ``answered`` (the final record) and
-        ``result``.
+        ``planned`` (the sub-questions; ``#1`` in one stands for the answer of a step), ``searched``
+        (a step and the ids of its passages), ``step`` (the record of a step that was answered, or
+        not), ``answered`` (the final record) and ``result``.
         """
         yield from _Run(self, question, config).stream(resume=resume)
 
@@ -273,7 +275,7 @@ class MultiHopAgent:
         retriever asks is not counted here.
         """
         n, measure = self.settings.max_steps, self.settings.measure
-        most = {"plan": n, "reply": n, "reason": 1}
+        most = {"plan": n, "reply": n * self.settings.readings, "reason": 1}
         if measure is not None:
             n_batches = -(-self._retriever.budget // self._retriever.batch_size)
             most |= measure.most_calls(n * n_batches)
@@ -308,7 +310,8 @@ class _Run(AgentRun):
         )
         given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
         given["run_name"] = given.get("run_name") or "DeepEra multihop"
-        most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
+        a_round = _STEPS_A_ROUND + 2 * settings.readings
+        most = a_round * settings.max_steps + _STEPS_APART
         given["recursion_limit"] = max(given["recursion_limit"], most)
         return given
 
@@ -335,7 +338,7 @@ class _Run(AgentRun):
         if node == "plan":
             yield {
                 "event": "planned",
-                "questions": [one["question"] for one in opened],
+                "questions": [*(one["question"] for one in opened), *update["pending"]],
                 "thought": update.get("thought", ""),
                 "stopped": update.get("stopped", ""),
             }

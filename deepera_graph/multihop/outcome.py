@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 from deepera_graph.chat.parsing import sanitize_line
+from deepera_graph.multihop.path import Support
 from deepera_graph.multihop.state import (
     AnswerStatus,
     CitedRecord,
@@ -49,6 +50,11 @@ class MultiHopResult:
     def text(self) -> str:
         """The answer; ``insufficient evidence`` if the evidence does not suffice."""
         return self.answer["text"]
+
+    @property
+    def support(self) -> Support:
+        """How well the evidence supports the answer: ``proven``, ``likely`` or ``none``."""
+        return self.answer["support"]
 
     @property
     def outcome(self) -> AnswerStatus:
@@ -134,13 +140,14 @@ def _plain(passages: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 _WIDTH = 8  # of what stands before a line
+_LIKELY = " (likely, not proven)"
 
 
 def _step_lines(step: StepRecord) -> list[str]:
     head = f"step {step['number']}".ljust(_WIDTH)
     lines = [f"{head}{sanitize_line(step['question'])}"]
     if step["status"] in ("answered", "uncited"):
-        lines.append(f"{'':{_WIDTH}}{sanitize_line(step['answer'])}")
+        lines.append(f"{'':{_WIDTH}}{_marked(step['answer'], step['support'])}")
     if step["status"] != "answered":
         words = step["status"].replace("_", " ")
         lines.append(f"{'':{_WIDTH}}{words}: {sanitize_line(step['cause'])}")
@@ -148,6 +155,10 @@ def _step_lines(step: StepRecord) -> list[str]:
         sets = ", ".join(str(one["n_sets"] or "unknown") for one in measured)
         lines.append(f"{'':{_WIDTH}}meanings of sampled answers, by batch: {sets}")
     return [*lines, *map(_cited_line, step["evidence"]), ""]
+
+
+def _marked(answer: str, support: Support) -> str:
+    return sanitize_line(answer) + (_LIKELY if support == "likely" else "")
 
 
 def _cited_line(one: CitedRecord) -> str:
@@ -159,7 +170,7 @@ def _answer_lines(answer: FinalRecord) -> list[str]:
     if answer["status"] != "answered":
         words = answer["status"].replace("_", " ")
         return [f"{'answer':{_WIDTH}}none ({words}: {sanitize_line(answer['cause'])})", ""]
-    lines = [f"{'answer':{_WIDTH}}{sanitize_line(answer['text'])}"]
+    lines = [f"{'answer':{_WIDTH}}{_marked(answer['text'], answer['support'])}"]
     if answer["cause"]:
         lines.append(f"{'':{_WIDTH}}{sanitize_line(answer['cause'])}")
     lines += [

@@ -4,9 +4,8 @@ Every role is a LangChain `Runnable`, given plain data and giving a `RoleAnswer`
 can stand in for any of them. None sees an id, a score or the place of a passage.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -20,38 +19,20 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, fill_messages, how
+from deepera_graph.multihop.path import (
+    CitedText,
+    EvidenceText,
+    PathStep,
+    ShownEvidence,
+    Support,
+    path_block,
+)
 from deepera_graph.prompts import prompts_hash
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
-from deepera_graph.text.words import Sentence, split_sentences
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
-LONGEST_PASSAGE = 6000  # characters shown of one; about 1500 tokens
 NODES = ("decompose", "reply", "sample", "entail", "reason")
-_NOT_FOUND = "(not found)"
-_EMPTY_PATH = "(nothing was asked yet)"
-_STATED: Mapping[str, str] = {
-    "not_found": _NOT_FOUND,
-    "failed": "(not known: this step failed)",
-    "skipped_budget": "(not known: the budget was spent)",
-}
-
-StepStatus = Literal["answered", "uncited", "not_found", "failed", "skipped_budget"]
 Label = Literal["entailment", "neutral", "contradiction"]
-
-
-class PathStep(TypedDict):
-    """A step of the path as a role sees it; `answer` is empty unless the step was answered."""
-
-    question: str
-    answer: str
-    status: StepStatus
-
-
-class EvidenceText(TypedDict):
-    """A passage as a role sees it; the title may be empty."""
-
-    title: str
-    text: str
 
 
 class PlanTask(TypedDict):
@@ -63,12 +44,20 @@ class PlanTask(TypedDict):
 
 
 class Plan(RoleAnswer):
-    """What to ask next (SUNAR, section on decomposition)."""
+    """What to ask next (SUNAR, section on decomposition).
 
-    questions: list[str] = Field(
-        description="Sub-questions to ask now, none of which needs the answer of another."
+    Sub-questions are numbered on from the path; ``#2`` in one stands for the answer of step 2, and
+    it waits for that step. Those that wait are given up where a step has no answer.
+    """
+
+    questions: list[str] = Field(description="Sub-questions to ask, in their order.")
+    is_retry: bool = Field(
+        default=False,
+        description="Whether they ask again, in other words, for what a step did not find.",
     )
-    is_complete: bool = Field(default=False, description="Whether nothing more is to be asked.")
+    is_complete: bool = Field(
+        default=False, description="Whether nothing is to be asked once these have answers."
+    )
     thought: str = Field(default="", description="What is known, and what is still open.")
 
 
@@ -79,20 +68,12 @@ class ReplyTask(TypedDict):
     evidence: list[EvidenceText]
 
 
-class CitedText(BaseModel):
-    """Words of a passage that carry an answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    passage: int = Field(ge=1, description="Which passage, counted from 1.")
-    text: str = Field(description="Its words.")
-
-
 class StepAnswer(RoleAnswer):
     """The answer of one step; empty when the passages do not have it."""
 
     text: str = Field(description="As short as the question allows; empty if there is none.")
     cited: list[CitedText] = Field(default_factory=list, description="What carries it.")
+    support: Support = Field(default="proven", description="How well the passages support it.")
     reason: str = Field(default="", description="Why, in a few words.")
 
 
@@ -144,6 +125,7 @@ class Conclusion(RoleAnswer):
 
     text: str = Field(description="As short as the question allows; empty if there is none.")
     cited: list[CitedText] = Field(default_factory=list, description="What carries it.")
+    support: Support = Field(default="proven", description="How well the evidence supports it.")
     corrections: list[Correction] = Field(default_factory=list, description="Steps that err.")
     check: str = Field(default="", description="What of the path holds, and what does not.")
 
@@ -221,8 +203,9 @@ class PlanReply(ReplyModel):
     """What to ask next; the thought comes first, so that the questions follow from it."""
 
     thought: str = Field(description="What is known and what is open, in at most 40 words.")
-    questions: list[str] = Field(description="The next sub-questions; empty if complete.")
-    is_complete: bool = Field(description="Whether nothing more is to be asked.")
+    questions: list[str] = Field(description="The sub-questions; empty if none is needed.")
+    is_retry: bool = Field(description="Whether they ask again for what a step did not find.")
+    is_complete: bool = Field(description="Whether their answers are all that is needed.")
 
 
 class StepReply(ReplyModel):
@@ -231,6 +214,7 @@ class StepReply(ReplyModel):
     reason: str = Field(description="Why, in at most 25 words.")
     answer: str = Field(description="The answer alone; empty if the passages do not have it.")
     evidence: list[Number] = Field(description="Numbers of the sentences that carry the answer.")
+    support: Support = Field(description="proven, likely or none.")
 
 
 class SampleReply(ReplyModel):
@@ -260,7 +244,7 @@ class ReasonReply(ReplyModel):
     corrections: list[CorrectionReply] = Field(description="Steps that are wrong.")
     answer: str = Field(description="The answer alone; empty if the evidence does not suffice.")
     evidence: list[Number] = Field(description="Numbers of the sentences that carry the answer.")
-    is_sufficient: bool = Field(description="Whether the evidence carries the whole answer.")
+    support: Support = Field(description="proven, likely or none.")
 
 
 _FILLED = (PlanReply, StepReply, SampleReply, EntailReply, ReasonReply)
@@ -270,7 +254,7 @@ class LlmPlanner(LlmRole[PlanTask, Plan]):
     """Says what to ask next."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> Plan:
-        question, path = show.one_line(task["question"]), path_block(task["path"])
+        question, path = show.one_line(task["question"]), path_block(task["path"], causes=True)
         messages = self._filled(
             "decompose",
             question=question,
@@ -282,6 +266,7 @@ class LlmPlanner(LlmRole[PlanTask, Plan]):
         said = filled.answer
         return Plan(
             questions=[sanitize_line(one) for one in said.questions if one.strip()],
+            is_retry=said.is_retry,
             is_complete=said.is_complete,
             thought=sanitize_line(said.thought),
             **how(filled),
@@ -291,33 +276,11 @@ class LlmPlanner(LlmRole[PlanTask, Plan]):
         return fill_messages(None, node, (), **values)
 
 
-class _ReadsEvidence:
-    """Shows numbered sentences, and turns their numbers into words of the passages."""
-
-    def __init__(self, task: Mapping[str, Any], path: str = "") -> None:
-        self.block, self._places, self._texts = _number_sentences(task["evidence"])
-        self.question = show.one_line(task["question"])
-        self.marker = show.marker(f"{path}\n{self.block}", self.question)
-
-    def cited(self, numbers: Sequence[int]) -> list[CitedText]:
-        """Return the words of sentences, a run of neighbours for each passage."""
-        found: dict[int, list[int]] = {}
-        for number in numbers:
-            if 1 <= number <= len(self._places):
-                passage, own = self._places[number - 1]
-                found.setdefault(passage, []).append(own)
-        return [
-            CitedText(passage=passage + 1, text=show.quoted(text, sentences, own))
-            for passage, own in found.items()
-            for text, sentences in [self._texts[passage]]
-        ]
-
-
 class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
     """Answers one step."""
 
     async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
-        shown = _ReadsEvidence(task)
+        shown = ShownEvidence(task)
         messages = fill_messages(
             self.domain,
             "reply",
@@ -331,6 +294,7 @@ class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
         return StepAnswer(
             text=sanitize_line(said.answer),
             cited=shown.cited(said.evidence),
+            support=said.support,
             reason=sanitize_line(said.reason),
             **how(filled),
         )
@@ -340,7 +304,7 @@ class LlmSampler(LlmRole[SampleTask, Sample]):
     """Draws one answer."""
 
     async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
-        shown = _ReadsEvidence(task)
+        shown = ShownEvidence(task)
         messages = fill_messages(
             self.domain,
             "sample",
@@ -369,7 +333,7 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
 
     async def _play(self, task: ReasonTask, config: RunnableConfig | None) -> Conclusion:
         path = path_block(task["path"])
-        shown = _ReadsEvidence(task, path)
+        shown = ShownEvidence(task, path)
         messages = fill_messages(
             self.domain,
             "reason",
@@ -382,8 +346,9 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
         filled = await request_reply(self.model, messages, ReasonReply, config)
         said, n_steps = filled.answer, len(task["path"])
         return Conclusion(
-            text=sanitize_line(said.answer) if said.is_sufficient else "",
+            text=sanitize_line(said.answer),
             cited=shown.cited(said.evidence),
+            support=said.support,
             corrections=[
                 Correction(step=one.step, answer=sanitize_line(one.answer))
                 for one in said.corrections
@@ -392,44 +357,3 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
             check=sanitize_line(said.check),
             **how(filled),
         )
-
-
-def path_block(path: Sequence[PathStep]) -> str:
-    """Write the steps of a path, numbered from 1, each with its answer or why it has none."""
-    if not path:
-        return _EMPTY_PATH
-    return "\n".join(
-        f"Step {number}: {show.one_line(step['question'])}\nAnswer {number}: {_stated(step)}"
-        for number, step in enumerate(path, start=1)
-    )
-
-
-def _stated(step: PathStep) -> str:
-    said = _STATED.get(step["status"]) or show.one_line(step["answer"])
-    return f"{said} (no sentence was named for it)" if step["status"] == "uncited" else said
-
-
-_Text = tuple[str, list[Sentence]]
-
-
-def _number_sentences(
-    items: Sequence[EvidenceText],
-) -> tuple[str, list[tuple[int, int]], list[_Text]]:
-    """Write passages with their sentences numbered through; where each number belongs; the texts.
-
-    A line of a passage begins with a number, so that none can begin another passage. Of a passage
-    above `LONGEST_PASSAGE` characters the beginning is shown.
-    """
-    lines: list[str] = []
-    places: list[tuple[int, int]] = []
-    texts: list[_Text] = []
-    for place, item in enumerate(items):
-        text = item["text"][:LONGEST_PASSAGE]
-        sentences = split_sentences(text)
-        texts.append((text, sentences))
-        lines.append(f"[{place + 1}] {show.one_line(item['title'])}")
-        for own, sentence in enumerate(sentences, start=1):
-            places.append((place, own))
-            lines.append(f"{len(places)}: {sanitize_line(sentence.text)}")
-        lines.append("")
-    return "\n".join(lines).strip(), places, texts

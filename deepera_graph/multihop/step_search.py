@@ -7,7 +7,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
-from deepera_graph.multihop import steps
+from deepera_graph.multihop.path import question_with_path, texts_of
 from deepera_graph.multihop.retriever import AdaptiveRetriever, AdaptiveRun
 from deepera_graph.multihop.roles import Entailment, MultiHopBackend, Sample
 from deepera_graph.multihop.state import MultiHopSettings, StepTask
@@ -58,8 +58,9 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
         uncertainty: AnswerUncertainty | None,
     ) -> None:
         self._retriever, self._judge = retriever, judge
-        self._source = as_search(retriever, settings.step_passages)
         self._most, self._uncertainty = settings.step_passages, uncertainty
+        self._source = as_search(retriever, self._most)
+        self._deeper = as_search(retriever, 2 * self._most)
 
     def invoke(
         self, input: StepTask, config: RunnableConfig | None = None, **kwargs: Any
@@ -70,9 +71,9 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
             with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
                     source = self._revised(found, config)
-                    found.take_run(source.find(found.question, k=self._k, config=config))
+                    found.take_run(source.find(found.question, k=self._k(found), config=config))
                 else:
-                    found.passages = self._source.invoke(found.question, config)
+                    found.passages = self._search(found).invoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
                 with named_errors("the judge failed"):
@@ -91,9 +92,10 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
             with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
                     source = self._revised(found, config)
-                    found.take_run(await source.afind(found.question, k=self._k, config=config))
+                    k = self._k(found)
+                    found.take_run(await source.afind(found.question, k=k, config=config))
                 else:
-                    found.passages = await self._source.ainvoke(found.question, config)
+                    found.passages = await self._search(found).ainvoke(found.question, config)
             found.keep_distinct()
             if self._judge is not None and found.passages:
                 with named_errors("the judge failed"):
@@ -103,10 +105,13 @@ class Retrieve(Runnable[StepTask, dict[str, Any]]):
             return found.failed(error)
         return found.update(self._most)
 
-    @property
-    def _k(self) -> int:
+    def _search(self, found: "_Found") -> Runnable[str, Any]:
+        """Return the search, a deeper one where passages are passed over."""
+        return self._deeper if found.passed_over else self._source
+
+    def _k(self, found: "_Found") -> int:
         own: int = self._retriever.k
-        return max(self._most, own)
+        return max(2 * self._most if found.passed_over else self._most, own)
 
     def _revised(self, found: "_Found", config: RunnableConfig | None) -> AdaptiveRetriever:
         """Return the retriever; with uncertainty, one that revises the scores of each batch."""
@@ -122,6 +127,7 @@ class _Found:
     def __init__(self, task: StepTask) -> None:
         self._task, self._number = task, task["step"]["number"]
         self.question = task["step"]["question"]
+        self.passed_over = frozenset(task["passed_over"])
         self.passages: list[Document] = []
         self._records: list[BatchUncertainty] = []
         self._by_batch: dict[str, BatchUncertainty] = {}
@@ -140,13 +146,13 @@ class _Found:
         def rescore(
             question: str, passages: Sequence[Document], scores: Sequence[float]
         ) -> list[float]:
-            measured = measure.measure(question, steps.texts_of(passages), config)
+            measured = measure.measure(question, texts_of(passages), config)
             return self._divide(measured, passages, scores)
 
         async def arescore(
             question: str, passages: Sequence[Document], scores: Sequence[float]
         ) -> list[float]:
-            measured = await measure.ameasure(question, steps.texts_of(passages), config)
+            measured = await measure.ameasure(question, texts_of(passages), config)
             return self._divide(measured, passages, scores)
 
         feedback = measure.settings.feedback
@@ -174,15 +180,19 @@ class _Found:
 
     def question_for_judge(self) -> str:
         """Return the sub-question with what is known."""
-        return steps.question_with_path(self.question, self._task["path"])
+        return question_with_path(self.question, self._task["path"])
 
     def keep_distinct(self) -> None:
-        """Keep each passage once, those without a text not at all; all have an id."""
+        """Keep each passage once, with its id; not what has no text, or need not be read again."""
         named = {name_passage(one): one for one in reversed(self.passages) if _has_text(one)}
         self.passages = [
             one if one.id == name else one.model_copy(update={"id": name})
             for name, one in reversed(named.items())
+            if name not in self.passed_over
         ]
+        if named and not self.passages:
+            n = len(named)
+            self._cause = f"all passages found ({n}) were read before, and do not have it"
 
     def take(self, result: RerankResult) -> None:
         """Keep what a judge kept, in its order."""

@@ -24,10 +24,10 @@ from typing_extensions import TypedDict
 
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
+from deepera_graph.multihop.path import EvidenceText
 from deepera_graph.multihop.roles import (
     Entailment,
     EntailTask,
-    EvidenceText,
     Label,
     Sample,
     SampleTask,

@@ -7,7 +7,7 @@ import pytest
 
 from deepera_graph.bench.multihop import HopBench
 from deepera_graph.bench.multihop_data import HopQuestion, SubQuestion, read_hop_data
-from deepera_graph.bench.multihop_methods import METHODS, OF_STEPS, HopSearch
+from deepera_graph.bench.multihop_methods import METHODS, OF_STEPS, HopSearch, draw_answers
 from deepera_graph.bench.multihop_table import hop_table, plain_rows
 from deepera_graph.errors import InputError, SettingsError
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
@@ -162,3 +162,37 @@ def test_an_unknown_method_is_refused(how):
 def test_a_budget_of_zero_is_refused():
     with pytest.raises(SettingsError, match="budget"):
         HopBench(budget=0)
+
+
+def test_answers_are_drawn_from_halves_of_a_batch_and_are_the_same_again():
+    texts = [
+        f"The director of the film was {name} Quill." for name in ("Edda", "Orr", "Ines", "Una")
+    ]
+    first = draw_answers("Who was the director of the film?", texts)
+    assert len(first) == 10
+    assert len({*first}) > 1
+    assert draw_answers("Who was the director of the film?", texts) == first
+    one = draw_answers("Who was the director of the film?", texts[:1])
+    assert len({*one}) == 1
+
+
+def test_a_judge_is_told_the_answers_before_only_where_the_path_counts(data, monkeypatch):
+    search = HopSearch(data, CountingEmbeddings())
+    asked, cosines = [], search.cosines
+
+    def spy(question, names):
+        asked.append(question)
+        return cosines(question, names)
+
+    monkeypatch.setattr(search, "cosines", spy)
+    question = data.questions[0]
+    METHODS["steps-rerank"](search, question, 10)
+    METHODS["steps-path"](search, question, 10)
+    second = "Where did Edda Quill grow up?"
+    known = "(Known from earlier steps: The Salt Road director: Edda Quill.)"
+    assert asked == [
+        "The Salt Road director",
+        second,
+        "The Salt Road director",
+        f"{second} {known}",
+    ]

@@ -1,17 +1,20 @@
 """Ways to answer questions of several hops, compared on one scripted chat model."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
-from deepera_graph import SettingsError, multihop_backend
+from deepera_graph import EvidenceReranker, SettingsError, multihop_backend
 from deepera_graph.bench.multihop_answers import (
     answer_table,
     cover_match,
     measure_answers,
     plain_answers,
 )
+from deepera_graph.bench.multihop_chain import chain_backend
 from deepera_graph.bench.multihop_data import read_hop_data
 from deepera_graph.bench.multihop_methods import HopSearch
 from deepera_graph.cli.main import app
@@ -19,6 +22,7 @@ from deepera_graph.errors import FailedShareError
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops
 from support.openai_server import ChatServer, Reply
+from support.scripted import Script
 
 SUPPORTING = {
     world.TWO: ["versus", "anna"],
@@ -28,10 +32,6 @@ SUPPORTING = {
 
 
 def line(question):
-    groups = [
-        [one.replace("{1}", "#1").replace("{2}", "#2").replace("{3}", "#3") for one in group]
-        for group in world.PLANS[question]
-    ]
     return {
         "id": question,
         "question": question,
@@ -39,7 +39,7 @@ def line(question):
         "answer": world.ANSWERS[question][0],
         "aliases": ["no other name"],
         "subquestions": [
-            {"question": one, "answer": "not looked at"} for group in groups for one in group
+            {"question": one, "answer": "not looked at"} for one in world.PLANS[question]
         ],
     }
 
@@ -54,8 +54,8 @@ def folder(tmp_path):
     )
 
 
-def measure(folder, play=world.play, **options):
-    data = read_hop_data(folder)
+def measure(folder, play=world.play, limit=None, **options):
+    data = read_hop_data(folder, limit=limit)
     search = HopSearch(data, CountingEmbeddings())
     with ChatServer(play) as server:
         backend = multihop_backend("openai:scripted", base_url=server.base_url)
@@ -70,7 +70,7 @@ def test_every_way_is_measured_with_what_it_cost(folder):
     assert rows["agent"].recall.mean == 1.0
     assert rows["one-search"].calls == 2  # a reply and the last answer
     assert rows["given-steps"].calls == pytest.approx((3 + 5 + 3) / 3)
-    assert rows["agent"].calls == pytest.approx((6 + 10 + 5) / 3)
+    assert rows["agent"].calls == pytest.approx((4 + 6 + 4) / 3)
     assert sum(row.calls for row in rows.values()) * 3 == pytest.approx(len(server.requests))
     table = answer_table(list(rows.values()))
     assert "| world | agent | 100.0 [100.0, 100.0] | 100.0" in table
@@ -144,13 +144,85 @@ def test_the_command_shows_both_tables(folder):
         args = ["bench", "multihop", str(folder), "--methods", "rrf", *quick]
         said = json.loads(CliRunner().invoke(app, [*args, *model, "--json"]).stdout)
         shown = CliRunner().invoke(app, [*args, *model]).stdout
-        capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "4"])
+        capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "3"])
     assert [row["method"] for row in said["answers"]] == ["agent"]
     assert [row["method"] for row in said["retrieval"]] == ["rrf"]
     assert "| world | agent | 100.0" in shown
     assert capped.exit_code == 1
     assert "3 of 3 questions have no answer" in capped.stderr
-    assert "4 calls" in capped.stderr
+    assert "3 calls" in capped.stderr
     alone = CliRunner().invoke(app, [*args, "--answers", "agent"])
     assert alone.exit_code == 2
     assert "--answers goes with --model" in alone.stderr
+
+
+def with_chain(*links):
+    """A model that guesses a chain, and else plays its part."""
+
+    def play(request):
+        if not request.system.startswith("You take a question apart"):
+            return world.play(request)
+        return {"links": [{"question": one, "answer": guess} for one, guess in links]}
+
+    return play
+
+
+def test_a_guess_is_put_right_by_a_passage(folder):
+    play = with_chain(("Who founded Versus Books?", "Ole Dahl"), ("Where was #1 born?", "Oslo"))
+    rows, server = measure(folder, play, methods=["searchain-like"], limit=1)
+    searched = [one.user for one in server.requests if "one step" in one.system]
+    assert "Question: Where was Anna Berg born?" in searched[1]
+    assert rows["searchain-like"].cover_em.mean == 1.0
+    assert rows["searchain-like"].calls == 4
+
+
+def test_a_guess_that_no_passage_verifies_stays_and_is_likely(folder):
+    play = with_chain(("Who drew the emblem of Versus Books?", "Ole Dahl"), ("Who knew #1?", ""))
+    _, server = measure(folder, play, methods=["searchain-like"], limit=1)
+    searched = [one.user for one in server.requests if "one step" in one.system]
+    assert "Question: Who knew Ole Dahl?" in searched[1]
+    assert "Answer 1: Ole Dahl (no sentence was named for it)" in server.requests[-1].user
+
+
+def test_a_chain_needs_a_chat_model_that_guesses(folder):
+    roles = replace(
+        multihop_backend("openai:any", base_url="http://localhost:9/v1"),
+        planner=RunnableLambda(lambda task: {"questions": []}),
+    )
+    with pytest.raises(SettingsError, match="a chain of guesses needs a chat model, got 'llm'"):
+        chain_backend(roles)
+
+
+def test_a_judge_sees_the_path_in_every_step(folder):
+    asked = []
+    judge = EvidenceReranker(Script({"Berg": 0.9}).backend(), threshold=0.5, content="passage")
+    rerank = judge.rerank
+
+    def spy(question, passages, **more):
+        asked.append(question)
+        return rerank(question, passages, **more)
+
+    judge.rerank = spy
+    rows, _ = measure(folder, methods=["agent-judge"], limit=1, judge=judge)
+    assert asked[1].endswith("(Known from earlier steps: Who founded Versus Books: Anna Berg.)")
+    assert rows["agent-judge"].cover_em.mean == 1.0
+    with pytest.raises(SettingsError, match="agent-judge needs a judge"):
+        measure(folder, methods=["agent-judge"])
+
+
+def test_answers_are_sampled_for_agent_asu(folder):
+    _, server = measure(folder, methods=["agent-asu"], limit=1)
+    samples = [
+        one for one in server.requests if one.system.startswith("You answer a question from")
+    ]
+    assert len(samples) == 2 * 10  # of two steps, each of one batch
+
+
+def test_likely_answers_are_counted(folder):
+    def play(request):
+        reply = world.play(request)
+        return {**reply, "support": "likely"} if reply.get("support") == "proven" else reply
+
+    rows, _ = measure(folder, play, methods=["agent"])
+    assert rows["agent"].likely == 1.0
+    assert plain_answers(list(rows.values()))[0]["likely"] == 1.0

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from threading import Event
@@ -15,7 +16,7 @@ from deepera_graph.bioasq.answered import submission_of
 from deepera_graph.bioasq.questions import read_questions, write_questions
 from deepera_graph.bioasq.roles import IdealAnswered, typed_backend
 from deepera_graph.errors import InputError, SettingsError
-from support.bioasq_answers import ALL, IDEAL, answered, asked, part_of, play
+from support.bioasq_answers import ALL, IDEAL, answered, asked, part_of, play, snippet
 from support.faults import ATTEMPTS, EVERY, Good
 from support.openai_server import ChatServer, Reply
 
@@ -140,8 +141,52 @@ def test_of_a_thousand_snippets_the_first_are_read_each_once_and_told():
     shown = server.requests[0].user
     assert "[50] Celalol lowered airway resistance in trial 49." in shown
     assert "[51]" not in shown
-    assert found.problems == ("500 snippets: the first 50 are read",)
+    told = (
+        "500 snippets: 50 are read, one of each document first, and those above 600 characters last"
+    )
+    assert found.problems == (told,)
     assert len(found.to_question().snippets) == 1000
+
+
+def read_of(given, **settings):
+    """The snippets that are read of (document, text) pairs."""
+    snippets = tuple(snippet(text, pmid) for pmid, text in given)
+    with ChatServer(play) as server:
+        question = replace(asked("summary"), snippets=snippets)
+        TypedAnswerer(backend_of(server), **settings).answer(question)
+    return re.findall(r"^\[\d+\] (.*)$", server.requests[0].user, re.MULTILINE)
+
+
+def test_every_document_keeps_a_snippet_before_another_has_its_second():
+    given = [("1", f"Finding {n}.") for n in range(5)] + [("2", "Other."), ("3", "Third.")]
+    assert read_of(given, max_snippets=4) == ["Finding 0.", "Finding 1.", "Other.", "Third."]
+
+
+def test_long_snippets_go_first_where_not_all_have_room():
+    long = "Celalol did much. " * 50
+    given = [("1", long), ("1", "Short."), ("2", "Brief."), ("1", "Curt.")]
+    assert read_of(given, max_snippets=3) == ["Short.", "Brief.", "Curt."]
+    assert len(read_of(given)) == 4
+
+
+def test_the_only_snippet_of_a_document_is_kept_though_it_is_long():
+    long = ("Celalol did much. " * 50).strip()
+    given = [("1", "Short."), ("1", "Curt."), ("2", long)]
+    assert read_of(given, max_snippets=2) == ["Short.", long]
+
+
+def test_what_is_part_of_another_snippet_is_not_read_again():
+    given = [
+        ("1", "It fell."),
+        ("2", "In rats, it fell. It rose later."),
+        ("3", "In RATS, it fell."),
+    ]
+    assert read_of(given) == ["In rats, it fell. It rose later."]
+
+
+def test_a_snippet_without_room_for_its_characters_is_passed_over():
+    given = [("1", "A" * 500), ("2", "B" * 550), ("3", "C" * 400)]
+    assert [one[0] for one in read_of(given, max_characters=1000)] == ["A", "C"]
 
 
 def test_a_snippet_that_is_too_long_is_cut_and_told():

@@ -280,3 +280,27 @@ def test_ways_that_make_no_sense_are_named(ensemble, args, problem):
     done = ensemble(*args)
     assert done.exit_code == 2
     assert problem in done.stderr
+
+
+def settings_in(files):
+    return json.loads((files / "a.manifest").read_text().splitlines()[0])
+
+
+def test_the_preset_of_the_paper_scores_all_that_is_retrieved(search, files):
+    assert search("--preset", "paper").exit_code == 0
+    said = json.dumps(settings_in(files))
+    assert '"judged": 1000' in said
+    assert '"depth": 1000' in said
+
+
+def test_an_option_beside_the_preset_wins(search, files):
+    assert search("--preset", "paper", "--judged", "7").exit_code == 0
+    said = json.dumps(settings_in(files))
+    assert '"judged": 7' in said
+    assert '"depth": 1000' in said
+
+
+def test_other_presets_are_of_a_chat_model_that_judges(search):
+    done = search("--preset", "careful")
+    assert done.exit_code == 2
+    assert "--preset goes with --backend llm" in done.stderr

@@ -62,6 +62,21 @@ def test_examples_of_a_training_file_are_shown(deepera, files, tmp_path):
     assert all("Example 2" in one.user for one in server.requests)
 
 
+def test_the_preset_of_the_paper_shows_examples_as_turns_in_style_3(deepera, files, tmp_path):
+    source, out = files
+    training = tmp_path / "training.json"
+    write_questions(training, [answered(one.type) for one in ALL])
+    with ChatServer(play) as server:
+        how = ("--examples", training, "--preset", "paper", "--json")
+        result = deepera("bioasq", "answer", source, "-o", out, *model_of(server), *how)
+    assert result.exit_code == 0, result.stderr
+    manifest = json.loads(result.stdout)["manifest"]
+    assert (manifest["preset"], manifest["style"]) == ("paper", 3)
+    sent = {tuple(one["role"] for one in call.messages) for call in server.requests}
+    assert sent == {("system", "user", "assistant", "user")}
+    assert all("background knowledge" in one.system for one in server.requests)
+
+
 def test_an_example_that_is_asked_is_refused(deepera, files):
     source, out = files
     with ChatServer(play) as server:
@@ -152,6 +167,7 @@ def test_a_question_without_snippets_is_left_out_and_named(deepera, files):
     ("args", "hint"),
     [
         (("--style", "2"), "--style goes with --model"),
+        (("--preset", "paper"), "--preset goes with --model"),
         (("--model", "openai:any", "--style", "4"), "--style must be 1, 2 or 3, got 4"),
         (("--model", "openai:any", "--shots", "2"), "--shots needs --examples"),
         (("--model", "openai:any", "--examples", "none.json"), "there is no file 'none.json'"),

@@ -39,7 +39,7 @@ def test_the_path_and_the_answer_are_shown(ask):
         "        [versus] Versus Books: “It was founded in 1998 by Anna Berg.”",
     ]
     assert "answer  Lund" in lines
-    assert lines[-1].startswith("answered: 2 steps (complete), 6 calls")
+    assert lines[-1].startswith("answered: 2 steps (complete), 4 calls")
 
 
 def test_json_has_the_whole_path(ask):
@@ -67,7 +67,7 @@ def test_what_was_asked_before_is_not_asked_again(deepera, notes, tmp_path):
             for _ in range(2)
         ]
     assert shown[0] == shown[1]
-    assert len(server.requests) == 6
+    assert len(server.requests) == 4
 
 
 def test_too_little_evidence_is_no_failure(ask):
@@ -235,3 +235,84 @@ def test_passages_on_the_way_are_shown_quietly_without_remarks(deepera, notes):
     assert loud.stdout.startswith(quiet.stdout.rstrip())
     assert "that were read" not in quiet.stdout
     assert quiet.stderr == ""
+
+
+def test_a_likely_answer_is_marked_in_text_and_json(ask):
+    def play(request):
+        reply = hops.play(request)
+        return {**reply, "support": "likely"} if reply.get("support") == "proven" else reply
+
+    result, _ = ask(hops.TWO, play=play)
+    assert result.exit_code == 0
+    assert "answer  Lund (likely, not proven)" in result.stdout.splitlines()
+    said = json.loads(ask(hops.TWO, "--json", play=play)[0].stdout)
+    assert said["answer"]["support"] == "likely"
+    assert {one["support"] for one in said["steps"]} == {"likely"}
+
+
+AGENT = ("You plan", "You answer one step", "You answer a question")
+
+
+def judging(request):
+    """Answers as the agent's chat model; as a judge it takes what speaks of the Bergs."""
+    if request.system.startswith(AGENT):
+        return hops.play(request)
+    return {
+        "reason": "r", "evidence": [1], "score": 0.9 if "Berg." in request.user else 0.1,
+        "direction": "supports", "topic": "t", "entity_type": "e", "intent": "other",
+        "expected_answer_type": "other",
+    }  # fmt: skip
+
+
+def test_a_judge_keeps_passages_in_the_light_of_earlier_answers(ask):
+    result, server = ask(hops.TWO, "--judge", "llm", play=judging)
+    assert result.exit_code == 0, result.output
+    known = "(Known from earlier steps: Who founded Versus Books: Anna Berg.)"
+    assert any(known in one.user for one in server.requests)
+    replies = [one.user for one in server.requests if one.system.startswith("You answer one step")]
+    assert replies
+    assert "[versus]" in result.stdout
+
+
+def test_a_judge_may_be_another_than_the_chat_model(ask):
+    result, server = ask(hops.TWO, "--judge", "rules", "--json")
+    assert result.exit_code == 0, result.output
+    assert all(one.system.startswith(AGENT) for one in server.requests)
+    plain, _ = ask(hops.TWO, "--json")
+    n_judged, n_found = (
+        sum(len(one["passages"]) for one in json.loads(found.stdout)["steps"])
+        for found in (result, plain)
+    )
+    assert n_judged < n_found
+
+
+def test_answers_are_sampled_from_every_batch(ask):
+    quick = ("--adaptive", "--samples", "2", "--equivalence", "exact", "--json")
+    result, _ = ask(hops.TWO, *quick)
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    n_batches = [len(one["uncertainty"]) for one in said["steps"]]
+    assert min(n_batches) >= 1
+    assert said["usage"]["sample"]["calls"] == 2 * sum(n_batches)
+    assert said["manifest"]["settings"]["uncertainty"]["samples"] == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--samples", "3"], "--samples goes with --multihop, --model and --adaptive"),
+        (["--equivalence", "exact"], "--equivalence goes with --samples"),
+        (["--judge", "ruls"], "got 'ruls'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(ask, args, said):
+    result, server = ask(hops.TWO, *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert server.requests == []
+
+
+def test_a_judge_of_steps_needs_a_chat_model(deepera, notes):
+    result = deepera("ask", hops.TWO, notes, "--multihop", "--judge", "rules")
+    assert result.exit_code == 2
+    assert "--judge goes with --multihop and --model" in result.stderr

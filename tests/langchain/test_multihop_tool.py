@@ -33,7 +33,7 @@ def test_it_returns_the_path_and_the_passages():
         "        [anna] Anna Berg: “Anna Berg is a publisher who was born in Lund.”",
         "",
     ]
-    assert message.content.splitlines()[-1].startswith("answered: 2 steps (complete), 6 calls, ")
+    assert message.content.splitlines()[-1].startswith("answered: 2 steps (complete), 4 calls, ")
     assert [one.id for one in message.artifact] == ["versus", "anna"]
     assert message.status == "success"
 

@@ -338,3 +338,19 @@ def test_async_finds_the_same(one, feedback):
         asearch_adaptively("q", one["first"], near, ascore, rescore=arevise, **options)
     )
     assert found == afound
+
+
+def test_with_affinities_what_many_lead_to_goes_before_what_the_best_leads_to():
+    scores = {"a": 0.9, "b": 0.6, "c": 0.5, "x": 0.1, "y": 0.1}
+    edges = {"a": ["x"], "b": ["y"], "c": ["y"]}
+
+    def run(affinity):
+        return search_adaptively(
+            "q", ["a", "b", "c"], lambda name: edges.get(name, ()),
+            lambda question, names: [scores[one] for one in names],
+            budget=4, batch_size=3, affinity=affinity,
+        ).batches[-1][:1]  # fmt: skip
+
+    assert run(None) == ("x",)
+    assert run(lambda one, other: 1.0) == ("y",)
+    assert run(lambda one, other: 1.0 if one == "a" else 0.5) == ("x",)

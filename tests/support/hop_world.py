@@ -39,18 +39,20 @@ FOUR = "When did the mine close in the birthplace of the father of the founder o
 COMPARE = "Which was founded first, Versus Books or Tarn Press?"
 NOWHERE = "Who designed the logo of Tarn Press?"
 
-# The sub-questions of a question, those that do not depend on each other together.
+# The sub-questions of a question, all in one plan.
 PLANS = {
-    TWO: [["Who founded Versus Books?"], ["Where was {1} born?"]],
+    TWO: ["Who founded Versus Books?", "Where was #1 born?"],
     FOUR: [
-        ["Who founded Versus Books?"],
-        ["Who is the father of {1}?"],
-        ["Where was {2} born?"],
-        ["When did the mine of {3} close?"],
+        "Who founded Versus Books?",
+        "Who is the father of #1?",
+        "Where was #2 born?",
+        "When did the mine of #3 close?",
     ],
-    COMPARE: [["When was Versus Books founded?", "When was Tarn Press founded?"]],
-    NOWHERE: [["Who designed the logo of Tarn Press?"], ["Who drew the emblem of Tarn Press?"]],
+    COMPARE: ["When was Versus Books founded?", "When was Tarn Press founded?"],
+    NOWHERE: ["Who designed the logo of Tarn Press?"],
 }
+# What is asked in other words, where that found nothing.
+AGAIN = {NOWHERE: ["Who drew the emblem of Tarn Press?"]}
 # What answers a sub-question, and words of the sentence that says so.
 FACTS = {
     "Who founded Versus Books?": ("Anna Berg", "founded in 1998 by Anna Berg"),
@@ -106,23 +108,25 @@ def play(request):
 
 
 def play_plan(user):
-    question = question_in(user)
-    answers = re.findall(r"^Answer \d+: (.*?)(?: \(no sentence.*)?$", user, re.MULTILINE)
-    n_asked = len(answers)
-    for group in PLANS[question]:
-        if n_asked <= 0:
-            filled = [re.sub(r"\{(\d)\}", lambda m: answers[int(m[1]) - 1], one) for one in group]
-            return {"thought": "next", "questions": filled, "is_complete": False}
-        n_asked -= len(group)
-    return {"thought": "all known", "questions": [], "is_complete": True}
+    """Plan all steps that the path does not have, and once more what it did not find."""
+    question, n_asked = question_in(user), len(re.findall(r"^Answer", user, re.MULTILINE))
+    planned = PLANS[question]
+    again = [*planned, *AGAIN.get(question, [])][n_asked:]
+    return {
+        "thought": "next" if again else "all known",
+        "questions": planned[n_asked:] or again,
+        "is_retry": n_asked >= len(planned) and bool(again),
+        "is_complete": True,
+    }
 
 
 def play_step(user):
     answer, words = FACTS.get(question_in(user), ("", "no such words"))
     numbers = sentences_with(user, words)
     if not numbers:
-        return {"reason": "no sentence says it", "answer": "", "evidence": []}
-    return {"reason": "a sentence says it", "answer": answer, "evidence": numbers[:1]}
+        return {"reason": "no sentence says it", "answer": "", "evidence": [], "support": "none"}
+    found = {"reason": "a sentence says it", "answer": answer, "evidence": numbers[:1]}
+    return {**found, "support": "proven"}
 
 
 def play_reason(user):
@@ -134,7 +138,7 @@ def play_reason(user):
         "corrections": [],
         "answer": answer if is_sufficient else "",
         "evidence": numbers if is_sufficient else [],
-        "is_sufficient": is_sufficient,
+        "support": "proven" if is_sufficient else "none",
     }
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from deepera_graph.bioasq.questions import Question
 
 _prompt = partial(opt, panel="How a chat model is asked")
-_NO_MODEL = ("style", "shots", "examples", "no_fallback")
+_NO_MODEL = ("preset", "style", "shots", "examples", "no_fallback")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,17 @@ class AnswerFileOptions:
 class AnswerOptions:
     """How questions are answered."""
 
+    preset: Literal["paper"] | None = _prompt(
+        "[b]paper[/b]: ask as the system of BioASQ 13b did, in style 3 unless --style says "
+        "otherwise: background knowledge may supplement the snippets, and examples are turns of "
+        "the conversation.",
+        metavar="NAME",
+    )
     style: int | None = _prompt(
         "[b]1[/b]: exact and ideal answer apart. [b]2[/b]: the ideal answer is told the exact one. "
         "[b]3[/b]: as 2, in the snippets' own words.",
         metavar="1..3",
-        shown="2",
+        shown="2, with --preset paper 3",
     )
     examples: Path | None = _prompt(
         "Answered questions, a training set of BioASQ; none may be one of those asked.",
@@ -77,7 +83,10 @@ class AnswerOptions:
         default=False,
     )
     max_snippets: int | None = opt(
-        "Snippets of a question that are read, the first ones.", metavar="N", least=1, shown="50"
+        "Snippets of a question that are read: one of each document first, long ones last.",
+        metavar="N",
+        least=1,
+        shown="50",
     )
 
 
@@ -187,7 +196,8 @@ def _open_answerer(
         except InputError as error:
             raise SettingsError(f"--examples {str(how.examples)!r}: {error}") from error
     backend = chat_backend(chat)
-    roles = typed_backend(backend, style=how.style or 2, examples=examples)
+    style = how.style or (3 if how.preset == "paper" else 2)
+    roles = typed_backend(backend, style=style, preset=how.preset, examples=examples)
     with judgements_of(backend, cache.cache) as kept:
         yield TypedAnswerer(roles, cache=kept, **settings)
 

@@ -126,6 +126,20 @@ class PhaseAOptions:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SearchJudgeOptions(options.JudgeOptions):
+    """Who judges, under settings that may be those of the challenge."""
+
+    preset: str | None = opt(
+        "[b]paper[/b]: the chain of the system of BioASQ 13b, which scored all 1000 documents that "
+        "it retrieved; give --backend its cross-encoder, or one of yours. With --backend llm also "
+        "[b]fast[/b], [b]careful[/b] or [b]cheap[/b]. Options given beside it win.",
+        metavar="NAME",
+        panel="Who judges",
+        config=True,
+    )
+
+
 def search(
     questions: Annotated[
         Path, typer.Argument(metavar="QUESTIONS", help="Questions as BioASQ gives them, JSON.")
@@ -134,7 +148,7 @@ def search(
     files: SearchFiles,
     store: options.StoreOptions,
     keep: options.KeepOptions,
-    judge: options.JudgeOptions,
+    judge: SearchJudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     chosen: PhaseAOptions,
@@ -151,9 +165,12 @@ def search(
     asked = read_questions(questions)[: files.limit]
     if not asked:
         raise SettingsError(f"there is no question in {str(questions)!r}")
-    from deepera_graph.bioasq.search_settings import SearchSettings
+    from deepera_graph.bioasq.search_settings import PRESETS, SearchSettings
     from deepera_graph.settings import read_fields
 
+    if (preset := PRESETS.get(judge.preset or "")) is not None:
+        settings = {**preset, **settings}
+        judge = replace(judge, preset=None)
     checked = read_fields("settings", SearchSettings, settings)
     from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.cli.opening.stores import open_collection
