@@ -54,6 +54,8 @@ class Limits:
     not_years: tuple[int, ...] = ()
     venues: tuple[str, ...] = ()
     not_venues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    not_types: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
