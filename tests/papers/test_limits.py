@@ -3,7 +3,8 @@
 import pytest
 
 from deepera_graph.papers import Scope
-from deepera_graph.papers.agent.constraints import Limits, read_limits
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limit_rules import read_limits
 from deepera_graph.papers.agent.wording import find_labels, subject_of
 
 VENUES = ("NORDAI", "ICRS", "ACL")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.constraints import Limits as Limits
-    from deepera_graph.papers.agent.constraints import read_limits as read_limits
+    from deepera_graph.papers.agent.limit_rules import read_limits as read_limits
     from deepera_graph.papers.agent.found import Found as Found
     from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
@@ -32,7 +32,7 @@ _HOME = {
     "PaperSearchSettings": "state",
     "Selected": "state",
     "paper_roles": "roles",
-    "read_limits": "constraints",
+    "read_limits": "limit_rules",
 }
 __all__ = [
     "Action",
