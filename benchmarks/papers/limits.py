@@ -15,7 +15,7 @@ from typing import Any
 
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limit_rules import read_limits
-from deepera_graph.papers.agent.selector import make_selector
+from deepera_graph.papers.agent.selector import breaks_by_facts, make_selector
 from deepera_graph.papers.agent.wording import subject_of
 from deepera_graph.text.words import stems
 
@@ -89,15 +89,16 @@ def measure_leaving_out(
         limits = {name: value for name, value in one.items() if name != "papers"}
         papers = [{**each, "id": str(at)} for at, each in enumerate(one["papers"])]
         task: Any = {"limits": {"question": one["topic"], **limits}, "papers": papers}
+        read = Limits.from_dict(task["limits"])
         for said, paper in zip(judge.invoke(task).papers, papers, strict=True):
-            is_out = said.verdict == "out"
+            is_out = said.verdict == "out" or bool(breaks_by_facts(paper, read)[0])
             right += is_out and paper["out"]
             wrong += is_out and not paper["out"]
             missed += paper["out"] and not is_out
             kept += not is_out and not paper["out"]
             if show and is_out != paper["out"]:
                 what = f"{'out' if is_out else 'kept'} {said.quote!r}"
-                print(f"  {selector} {one['topic']} {Limits.from_dict(task['limits']).exclude}")  # noqa: T201
+                print(f"  {selector} {one['topic']} {read.exclude}")  # noqa: T201
                 print(f"    {what}: {paper['title']}. {paper['abstract']}")  # noqa: T201
     precision, recall = right / (right + wrong or 1), right / (right + missed or 1)
     f1 = 2 * right / (2 * right + wrong + missed or 1)

@@ -50,7 +50,7 @@ _BOUNDARY = rf"(?:^|[,;:(]|(?<=[.?!)])|(?<=\s)--?(?=\s)|{_GAP})"
 _CLOSES = rf"(?=\s*(?:$|[,;:.?!()]|--?\s|{_GAP}))"
 
 
-def _any_of(words: Iterable[str]) -> str:
+def any_of(words: Iterable[str]) -> str:
     """Return a pattern of any of these, the longest first."""
     return "|".join(map(_one_of, sorted(words, key=lambda one: (-len(one), one))))
 
@@ -175,16 +175,17 @@ class _Reading:
         return [self._venues.get(one.casefold(), one) for one in parts if one]
 
     def _read_exclusions(self) -> None:
-        for found in self._take(_AFTER):
-            self._leave_out(found["said"] or found["first"])
-        while found := _EXCLUDING.search(self._text):
-            rest = self._text[found.end() :]
-            end = _find_end(rest)
-            said = rest[:end]
-            self._text = f"{self._text[: found.start()]} {_GAP} {rest[end:]}"
-            self._leave_out(said)
-            if found["soft"]:
-                self._contrasts.append(" ".join(said.split()))
+        for pattern in (_AFTER, _EXCLUDING):
+            at = 0
+            while found := pattern.search(self._text, at):
+                said, end = _said(found, self._text)
+                at = found.end()
+                if _is_limit(said, found[0]):
+                    self._leave_out(said)
+                    at = found.start()
+                    self._text = f"{self._text[:at]} {_GAP} {self._text[end:]}"
+                    if found.groupdict().get("soft"):
+                        self._contrasts.append(" ".join(said.split()))
 
     def _leave_out(self, said: str) -> None:
         """Tell kinds of documents and venues from what a paper is about."""
@@ -198,10 +199,19 @@ class _Reading:
 
 
 def split_phrases(text: str) -> list[str]:
-    """Return what a list leaves out, a phrase each; "search and rescue" is one."""
-    kept = _JOINED.sub(lambda found: found[0].replace(" ", _GAP), text)
-    parts = re.split(r"\s*,\s*(?:(?:and|or|nor)\s+)?|\s+(?:and|nor|or)\s+(?!similar)", kept)
+    """Return what a list leaves out, a phrase each.
+
+    "Search and rescue" is one, and so is what hangs on a preposition: "speech against A and B".
+    """
+    kept = _JOINED.sub(lambda found: found[0].replace(" ", _GAP), _bare(text))
+    parts = re.split(r"\s*,\s*(?:(?:and|or|nor)\s+)?|\s+(?:nor|or)\s+(?!similar)", kept)
+    parts = [each for one in parts for each in _split_and(one)]
     return [bare for one in parts if (bare := _bare(one.replace(_GAP, " ")))]
+
+
+def _split_and(text: str) -> list[str]:
+    parts = re.split(r"\s+and\s+", text)
+    return [text] if _HANGS.search(_bare(parts[0])) else parts
 
 
 def _bare(text: str) -> str:
@@ -227,12 +237,24 @@ def _tidy(text: str) -> str:
     return re.sub(r"^[\s,;:.?!)-]+|[\s,;:-]+$", "", text)
 
 
-def _find_end(rest: str) -> int:
-    """Return where what is left out ends: at the next mark, or after a list with commas."""
-    listed = _LIST.match(rest)
-    start = listed.end() if listed else 0
-    end = _END.search(rest, start)
-    return end.start() if end else len(rest)
+def _said(found: "re.Match[str]", text: str) -> tuple[str, int]:
+    """Return what is left out, and where it ends: at the next mark, or after a list with commas."""
+    if found.re is _AFTER:
+        return found["said"] or found["first"], found.end()
+    listed = _LIST.match(text, found.end())
+    end = _END.search(text, listed.end() if listed else found.end())
+    at = end.start() if end else len(text)
+    return text[found.end() : at], at
+
+
+def _is_limit(said: str, cue: str) -> bool:
+    """Whether this is a thing, and not a clause of the question: "without lowering the rate"."""
+    phrases = split_phrases(said)
+    if cue.lower().endswith("without") and re.match(r"\s*\w+ing\s+\w", said):
+        return bool(phrases) and _bare(said) != said.strip() and not _CLAUSE.search(said)
+    return bool(phrases) and not any(
+        len(one.split()) > _PHRASES["most"] or _CLAUSE.search(one) for one in phrases
+    )
 
 
 Span = tuple[int, int]
@@ -257,17 +279,19 @@ def _number(text: str | None) -> int:
 _LISTS = WORDS["years"]
 _NUMBERS: Sequence[str] = _LISTS["numbers"]
 _YEAR_WORDS: Mapping[str, int] = _LISTS["words"]
-_YEAR = rf"((?:19|20)\d0'?s|(?:19|20)\d\d(?!s)|'[5-9]0s|(?:{'|'.join(_YEAR_WORDS)}))(?!\w|-[A-Za-z])"
+_YEAR = (
+    rf"((?:19|20)\d0'?s|(?:19|20)\d\d(?!s)|'[5-9]0s|(?:{'|'.join(_YEAR_WORDS)}))(?!\w|-[A-Za-z])"
+)
 _THE = r"(?:the\s+)?(?:(?:years?|end of)\s+)?(?:the\s+)?"
 _LEAD = (
-    rf"(?:,?\s*(?:\b(?:and|but)\s+)?(?:(?:{_any_of(WORDS['limits']['only'])})\s+)?"
-    rf"(?:(?:{_any_of(_LISTS['deeds'])})\s+)?)"
+    rf"(?:,?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
+    rf"(?:(?:{any_of(_LISTS['deeds'])})\s+)?)"
 )
 _TO_YEAR = rf"\s*(?:-|\bto\b|\bthrough\b|\band\b|\buntil\b|\btill\b|\bor\b)\s*{_THE}"
 
 
 def _years(names: str, tail: str = "") -> "re.Pattern[str]":
-    words = _any_of(_LISTS[names])
+    words = any_of(_LISTS[names])
     return re.compile(rf"{_LEAD}(?:{words})\s*{_THE}{_YEAR}{tail}", re.I)
 
 
@@ -279,7 +303,7 @@ _RANGE = (
 _YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (
         re.compile(
-            rf",?\s*(?:(?:and|but)\s+)?(?:{_any_of(_LISTS['without'])})\s+"
+            rf",?\s*(?:(?:and|but)\s+)?(?:{any_of(_LISTS['without'])})\s+"
             rf"(?:(?:those|papers|ones?|the|edition|year|published|from|in|of)\s+)*{_YEAR}",
             re.I,
         ),
@@ -288,7 +312,7 @@ _YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     ),
     (
         re.compile(
-            rf"{_LEAD}(?:{_any_of(_LISTS['within'])})\s+{_THE}{_YEAR}{_TO_YEAR}{_YEAR}"
+            rf"{_LEAD}(?:{any_of(_LISTS['within'])})\s+{_THE}{_YEAR}{_TO_YEAR}{_YEAR}"
             r"(?:\s+inclusive)?",
             re.I,
         ),
@@ -296,19 +320,19 @@ _YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     ),
     (
         re.compile(
-            rf"(?:(?:{_any_of(_LISTS['deeds'])})\s+|{_BOUNDARY}\s*|(?-i:(?<=[A-Z]{{3}}))\s+)"
-            rf"(?:(?:{_any_of(WORDS['limits']['only'])})\s+)?{_YEAR}{_TO_YEAR}{_YEAR}{_CLOSES}",
+            rf"(?:(?:{any_of(_LISTS['deeds'])})\s+|{_BOUNDARY}\s*|(?-i:(?<=[A-Z]{{3}}))\s+)"
+            rf"(?:(?:{any_of(WORDS['limits']['only'])})\s+)?{_YEAR}{_TO_YEAR}{_YEAR}{_CLOSES}",
             re.I,
         ),
         *_RANGE,
     ),
-    (_years("from", rf"(?:\s+(?:{_any_of(_LISTS['or_later'])}))?"), lambda one: one[0][0], None),
+    (_years("from", rf"(?:\s+(?:{any_of(_LISTS['or_later'])}))?"), lambda one: one[0][0], None),
     (_years("to"), None, lambda one: one[0][1]),
     (_years("after"), lambda one: one[0][1] + 1, None),
     (_years("before"), None, lambda one: one[0][0] - 1),
     (
         re.compile(
-            rf"{_LEAD}(?:(?:from|in)\s+)?{_THE}{_YEAR}(?:\+|\s*(?:{_any_of(_LISTS['or_later'])}))",
+            rf"{_LEAD}(?:(?:from|in)\s+)?{_THE}{_YEAR}(?:\+|\s*(?:{any_of(_LISTS['or_later'])}))",
             re.I,
         ),
         lambda one: one[0][0],
@@ -316,7 +340,7 @@ _YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     ),
     (
         re.compile(
-            rf"{_LEAD}(?:(?:from|in|until|by)\s+)?{_THE}{_YEAR}\s+(?:{_any_of(_LISTS['or_earlier'])})",
+            rf"{_LEAD}(?:(?:from|in|until|by)\s+)?{_THE}{_YEAR}\s+(?:{any_of(_LISTS['or_earlier'])})",
             re.I,
         ),
         None,
@@ -325,8 +349,8 @@ _YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (  # a decade, or a year in which it was published: "deaths in 2020" is a topic
         re.compile(
             rf"(?:{_LEAD}(?:in|from|during|of)\s+{_THE}(?=\S+s\b)|{_BOUNDARY}\s*(?:the\s+)?(?=\S+s\b)"
-            rf"|(?:,?\s*(?:{_any_of(_LISTS['deeds'])})\s+(?:in\s+|from\s+)?))"
-            rf"{_YEAR}(?:\s+(?:or|and)\s+{_THE}{_YEAR})?",
+            rf"|(?:,?\s*(?:{any_of(_LISTS['deeds'])})\s+(?:in\s+|from\s+)?))"
+            rf"{_YEAR}(?:\s+(?:or|and)\s+{_THE}{_YEAR})?{_CLOSES}",
             re.I,
         ),
         *_RANGE,
@@ -343,7 +367,7 @@ _AGES = (
     ),
     (
         re.compile(
-            rf"{_LEAD}\b(?:(?:in|of|from|within|over|during)\s+)?(?:the\s+)?(?:{_any_of(_LISTS['last'])})"
+            rf"{_LEAD}\b(?:(?:in|of|from|within|over|during)\s+)?(?:the\s+)?(?:{any_of(_LISTS['last'])})"
             rf"\s+(?:{_COUNT}\s+)?(?P<unit>years?|decades?)(?:\s+of\s+(?:literature|research|work))?\b"
             r"(?:\s+only)?",
             re.I,
@@ -366,7 +390,7 @@ _ONLY_AT = re.compile(
 
 def _venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
     """Yield how known venues are asked for: "at A or B", "published in A", "A papers", ", A only"."""
-    if not (known := _any_of(venues)):
+    if not (known := any_of(venues)):
         return
     some = rf"((?:{known})(?:(?:\s*,\s*|\s*,?\s+(?:or|and)\s+)(?:(?:at|in)\s+)?(?:{known}))*)"
     deed = r"(?:published|presented|appeared|appearing)"
@@ -379,9 +403,9 @@ def _venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
 _CUES = WORDS["cues"]
 _TYPE_NAMES = {name: kind for kind, said in WORDS["types"].items() for name in said["names"]}
 _TYPES = {tuple(stems(name)): kind for name, kind in _TYPE_NAMES.items()}
-_SOME_TYPES = rf"(?P<types>(?:{_any_of(_TYPE_NAMES)})(?:(?:\s*,\s*|\s+)(?:(?:and|or)\s+)?(?:{_any_of(_TYPE_NAMES)}))*)"
+_SOME_TYPES = rf"(?P<types>(?:{any_of(_TYPE_NAMES)})(?:(?:\s*,\s*|\s+)(?:(?:and|or)\s+)?(?:{any_of(_TYPE_NAMES)}))*)"
 _ONLY_TYPES = (
-    re.compile(rf"\b(?:{_any_of(WORDS['limits']['only'])})\s+{_SOME_TYPES}(?![\w-])", re.I),
+    re.compile(rf"\b(?:{any_of(WORDS['limits']['only'])})\s+{_SOME_TYPES}(?![\w-])", re.I),
     re.compile(rf"{_SOME_TYPES}\s+(?:only|alone)\b", re.I),
 )
 _THING = r"(?P<keep>[^,.;?]+)"
@@ -391,23 +415,25 @@ _TWICE = re.compile(
     + _THING,
     re.I,
 )
-_USE = _any_of(_CUES["use"])
-_NEVER = rf"(?!\s*(?:{_any_of(_CUES['never'])}))"
-_LEAD_IN = rf"(?:,?\s*(?:\b(?:{_any_of(_CUES['lead'])})\s+)*)"
+_USE = any_of(_CUES["use"])
+_NEVER = rf"(?!\s*(?:{any_of(_CUES['never'])}))"
+_LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(_CUES['lead'])})\s+)*)"
 _EXCLUDING = re.compile(
     rf"{_LEAD_IN}(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
     rf"\b(?:do|does|did)\s*n(?:o|')t\s+(?:{_USE})"
-    rf"|{_LEAD_IN}(?<!with and )(?<!with or )(?:{_any_of(_CUES['anywhere'])}){_NEVER}"
-    rf"|{_LEAD_IN}(?P<soft>{_any_of(_CUES['soft'])})"
-    rf"|(?:{_BOUNDARY}|\b(?:but|and|yet)\b)\s*{_LEAD_IN}(?:{_any_of(_CUES['clause'])})(?=\s){_NEVER}",
+    rf"|{_LEAD_IN}(?<!with and )(?<!with or )(?:{any_of(_CUES['anywhere'])}){_NEVER}"
+    rf"|{_LEAD_IN}(?P<soft>{any_of(_CUES['soft'])})"
+    rf"|(?:{_BOUNDARY}|\b(?:but|and|yet|that|which|please)\b)\s*{_LEAD_IN}"
+    rf"(?:{any_of(_CUES['clause'])})(?=\s){_NEVER}"
+    rf"|(?:{any_of(_CUES['place'])})\s+(?-i:(?=[A-Z]))",
     re.I,
 )
 _AFTER = re.compile(
-    rf"(?:[,;:(]|(?<=[.?!])|{_GAP})\s*(?P<said>[^,;:.?!(){_GAP}]+?)\s+(?:{_any_of(_CUES['after'])}){_CLOSES}"
-    rf"|^(?P<first>[^,;:.?!(){_GAP}]+?)\s+(?:{_any_of(_CUES['after'])})(?=\s*[,;:])",
+    rf"(?:[,;:(]|(?<=[.?!])|{_GAP})\s*(?P<said>[^,;:.?!(){_GAP}]+?)\s+(?:{any_of(_CUES['after'])}){_CLOSES}"
+    rf"|^(?P<first>[^,;:.?!(){_GAP}]+?)\s+(?:{any_of(_CUES['after'])})(?=\s*[,;:])",
     re.I,
 )
-_BREAKS = rf"{_any_of(_CUES['anywhere'] + _CUES['clause'] + _LISTS['deeds'])}|only\b|at\b|in\b|that\b|which\b|with\b"
+_BREAKS = rf"{any_of(_CUES['anywhere'] + _CUES['clause'] + _LISTS['deeds'])}|only\b|at\b|in\b|that\b|which\b|with\b"
 _ITEM = (
     rf"(?!{_BREAKS})(?:(?!(?:and|or|nor)\b)[\w'/+.-]+)(?:\s+(?!(?:and|or|nor)\b)[\w'/+.-]+){{0,4}}"
 )
@@ -419,13 +445,15 @@ _END = re.compile(
     re.I,
 )
 _PHRASES = WORDS["phrases"]
-_JOINED = re.compile(_any_of(_PHRASES["joined"]), re.I)
+_CLAUSE = re.compile(any_of(_PHRASES["verbs"]), re.I)
+_JOINED = re.compile(any_of(_PHRASES["joined"]), re.I)
 _LEADING = re.compile(
-    rf"^(?!{_any_of(_PHRASES['kept'])})(?:(?:{_any_of(_PHRASES['nouns'])})\s+"
-    rf"(?=(?:{_any_of(_PHRASES['leading'])})\s)|(?:{_any_of(_PHRASES['leading'])})\s+)",
+    rf"^(?!{any_of(_PHRASES['kept'])})(?:(?:{any_of(_PHRASES['nouns'])})\s+"
+    rf"(?=(?:{any_of(_PHRASES['leading'])})\s)|(?:{any_of(_PHRASES['leading'])})\s+)",
     re.I,
 )
-_TRAILING = re.compile(rf"(?:\s+(?:{_any_of(_PHRASES['trailing'])})|-based)$", re.I)
+_HANGS = re.compile(any_of(_PHRASES["hanging"]), re.I)
+_TRAILING = re.compile(rf"(?:\s+(?:{any_of(_PHRASES['trailing'])})|-based)$", re.I)
 _END_OF_B = r"(?=\s+(?:in|for|on|at|when|under)\b|[?.,;]|$)"
 _AHEAD = (
     r"(?:outperform(?:s|ed|ing)?|beat(?:s|ing)?|surpass(?:es|ed|ing)?|exceed(?:s|ed|ing)?"

@@ -269,7 +269,7 @@ def merge(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
 
 
 def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
-    against = breaks_by_facts(paper, limits)
+    against, quote = breaks_by_facts(paper, limits)
     return {
         "paper": paper,
         "found_by": [],
@@ -277,7 +277,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
         "score": None,
         "verdict": "out" if against else "unjudged",
         "reason": f"breaks a limit: {against}" if against else "",
-        "quote": "",
+        "quote": quote,
         "against": against,
         "doubt": 0.0,
     }
