@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph.papers.agent.constraints import Limits
-from deepera_graph.papers.agent.limit_rules import read_limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.selector import breaks_by_facts, make_selector
 from deepera_graph.papers.agent.wording import subject_of
 from deepera_graph.text.words import stems

@@ -27,7 +27,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.papers.agent.constraints import Limits, check_limits
-from deepera_graph.papers.agent.limit_rules import read_limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.state import (
     Action,
     LimitsRead,

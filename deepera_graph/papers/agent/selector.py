@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
-from deepera_graph.papers.agent.exclusions import find_kinds, goes_by_words, says
+from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
 from deepera_graph.text.words import split_sentences, stems

@@ -7,7 +7,7 @@ from langgraph.types import Send
 
 from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.papers.agent.constraints import Limits
-from deepera_graph.papers.agent.limit_rules import read_limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.selector import breaks_by_facts
 from deepera_graph.papers.agent.state import (
     Action,

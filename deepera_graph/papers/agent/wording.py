@@ -13,8 +13,8 @@ investigates investigated discuss discusses discussed examine examines examined 
 focuses focused focusing propose proposes proposed present presents introduce introduces
 introduced address addresses analyse analyses analyze analyzes describe describes top-tier
 journal recent latest cutting-edge advancements technological expand my ideas the an a on
-about to in into have has been done search searching need want get it idea ideas related i'd i'm like read possible after anything
-everything please has written known published been
+about to in into have has been done search searching need want get it idea ideas related
+i'd i'm like read possible after anything everything please has written known published
 """
 _ASKING = frozenset(_ASKED.split())
 _FEWEST_LEFT = 3  # words that a subject keeps at least

@@ -3,7 +3,7 @@
 Word forms, "schoolchildren", "honeybees", "GNNs" and a few other names of the thing count; all of
 its words have to stand together, so that excluding "honey bees" leaves other bees. A sentence that
 denies it ("without drones") or only compares with it ("than drones") does not count. The words are
-in `limits.toml`.
+in `words.toml`.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from deepera_graph.papers.agent.limit_rules import WORDS, any_of
+from deepera_graph.papers.agent.limits.patterns import WORDS, any_of
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 _MATCHING: Mapping[str, Any] = WORDS["matching"]
