@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.word_index import WordIndex
 
 _CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
+_YEARS = {"year_from": "gte", "year_to": "lte"}
+_SIGNS = {"gte": ">=", "lte": "<="}
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _store = partial(opt, panel="Store")
 
@@ -49,7 +52,8 @@ class SearchOptions:
         shown="50, at least as many as --retrieve",
     )
     where: list[str] | None = _store(
-        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' in quotes; VALUE may be "
+        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' or "
+        "'since 2015' in quotes; VALUE may be "
         'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
         brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
@@ -67,21 +71,45 @@ class SearchOptions:
 
 
 def read_conditions(where: Sequence[str]) -> dict[str, Any]:
-    """Read ``year=2015``, ``year={"gte": 2015}`` and ``year>=2015``; two bounds make a range."""
+    """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``.
+
+    Two bounds make a range.
+    """
     conditions: dict[str, Any] = {}
     for condition in where:
         found = _CONDITION.fullmatch(condition)
         if found is None:
-            raise SettingsError(
-                f"--where must be FIELD=VALUE or e.g. 'year>=2015', in quotes, got {condition!r}"
-            )
+            conditions["year"] = {**_bounds(conditions, "year"), **_read_years(condition)}
+            continue
         name, sign, text = found.groups()
         value = _read_value(text)
         if sign in _BOUNDS:
-            earlier = conditions.get(name)
-            value = {**(earlier if isinstance(earlier, dict) else {}), _BOUNDS[sign]: value}
+            value = {**_bounds(conditions, name), _BOUNDS[sign]: value}
         conditions[name] = value
     return conditions
+
+
+def _bounds(conditions: Mapping[str, Any], name: str) -> dict[str, Any]:
+    earlier = conditions.get(name)
+    return dict(earlier) if isinstance(earlier, dict) else {}
+
+
+def _read_years(condition: str) -> dict[str, int]:
+    """Read years in words; whatever else is asked in words, metadata cannot tell."""
+    from deepera_graph.papers.agent.limits.reading import read_limits
+
+    plain = read_limits(condition, year=date.today().year).to_dict()
+    topic = plain.pop("topic")
+    rest = {name: value for name, value in plain.items() if name not in ("question", *_YEARS)}
+    bounds = {_YEARS[name]: plain[name] for name in _YEARS if name in plain}
+    if not bounds or rest or topic != " ".join(condition.split()):
+        read = [*(f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items())]
+        hint = f"; understood was {' and '.join(read)}, and nothing else" if read else ""
+        raise SettingsError(
+            "--where must be FIELD=VALUE, e.g. 'year>=2015', or years in words, e.g. 'since 2015', "
+            f"in quotes, got {condition!r}{hint}"
+        )
+    return bounds
 
 
 def _read_value(text: str) -> Any:

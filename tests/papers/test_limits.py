@@ -3,7 +3,8 @@
 import pytest
 
 from deepera_graph.papers import Scope
-from deepera_graph.papers.agent.constraints import Limits, read_limits
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.wording import find_labels, subject_of
 
 VENUES = ("NORDAI", "ICRS", "ACL")
@@ -26,7 +27,7 @@ def read(text, **how):
         ("kelp counting, leaving out those built on drones", ["drones"], "kelp counting"),
         ("kelp counting that does not use drones", ["drones"], "kelp counting"),
         ("kelp counting, not about drones or boats", ["drones", "boats"], "kelp counting"),
-        ("kelp counting, excluding news and blogs", ["news and blogs"], "kelp counting"),
+        ("kelp counting, excluding news and blogs", ["news", "blogs"], "kelp counting"),
         ("kelp counting instead of fish counting", ["fish counting"], None),
         ("kelp counting beyond drones", ["drones"], None),
         ("kelp counting by boats rather than drones", ["drones"], None),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.constraints import Limits as Limits
-    from deepera_graph.papers.agent.constraints import read_limits as read_limits
     from deepera_graph.papers.agent.found import Found as Found
     from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
+    from deepera_graph.papers.agent.limits.reading import read_limits as read_limits
     from deepera_graph.papers.agent.roles import PaperRoles as PaperRoles
     from deepera_graph.papers.agent.roles import paper_roles as paper_roles
     from deepera_graph.papers.agent.state import Action as Action
@@ -32,7 +32,7 @@ _HOME = {
     "PaperSearchSettings": "state",
     "Selected": "state",
     "paper_roles": "roles",
-    "read_limits": "constraints",
+    "read_limits": "limits.reading",
 }
 __all__ = [
     "Action",

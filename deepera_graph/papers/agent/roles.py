@@ -26,7 +26,8 @@ from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
-from deepera_graph.papers.agent.constraints import Limits, check_limits, read_limits
+from deepera_graph.papers.agent.constraints import Limits, check_limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.state import (
     Action,
     LimitsRead,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
 from deepera_graph.text.words import split_sentences, stems
@@ -101,18 +102,34 @@ def select_by_words(task: SelectTask, config: RunnableConfig | None = None) -> S
     return Selected(papers=verdicts, usage=Usage())
 
 
-def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> str:
-    """Return the limit that year or venue of a paper breaks; empty if none."""
+def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    """Return the limit that year, venue or kind of a paper breaks, and its words that say so.
+
+    Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
+    it breaks `types` if it has an abstract.
+    """
     year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
     if year in limits.not_years:
-        return f"not from {year}"
+        return f"not from {year}", ""
     if year and limits.year_from and year < limits.year_from:
-        return f"from {limits.year_from} on"
+        return f"from {limits.year_from} on", ""
     if year and limits.year_to and year > limits.year_to:
-        return f"up to {limits.year_to}"
+        return f"up to {limits.year_to}", ""
     if venue and venue in {one.casefold() for one in limits.not_venues}:
-        return f"not at {paper['venue']}"
-    return ""
+        return f"not at {paper['venue']}", ""
+    return _breaks_by_kind(paper, limits)
+
+
+def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    if not limits.types and not limits.not_types:
+        return "", ""
+    kinds = find_kinds(paper["title"], paper["abstract"], str(paper.get("venue") or ""))
+    for kind in limits.not_types:
+        if kind in kinds:
+            return f"no {kind}", kinds[kind]
+    if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
+        return f"only {' or '.join(limits.types)}", ""
+    return "", ""
 
 
 def _against(
@@ -121,10 +138,12 @@ def _against(
     """Return the verdict on a paper that breaks an exclusion, the nearest sentence as its quote."""
     worst: tuple[float, str, str] | None = None
     for number, text in enumerate(sentences):
-        if not _counts(text):
-            continue
         for column, phrase in enumerate(limits.exclude):
-            found = 1.0 if _names(text, phrase) else float(nearness[number, column])
+            named = says(text, phrase)
+            found = float(named or 0.0)
+            by_words = named is not None or goes_by_words(text, phrase, limits.topic)
+            if not by_words and _counts(text):
+                found = float(nearness[number, column])
             if found >= AGAINST and (worst is None or found > worst[0]):
                 worst = (found, phrase, text)
     if worst is None:
@@ -166,13 +185,6 @@ def _doubt(sentences: Sequence[str], nearness: Floats) -> float:
 def _counts(sentence: str) -> bool:
     """Whether a sentence says what a paper itself does: it neither denies nor compares."""
     return not _DENIES.search(sentence) and not _COMPARES.search(sentence)
-
-
-def _names(sentence: str, phrase: str) -> bool:
-    wanted = stems(phrase)
-    has = stems(sentence)
-    n = len(wanted)
-    return bool(wanted) and any(has[at : at + n] == wanted for at in range(len(has) - n + 1))
 
 
 def _sentences(paper: PaperSeen) -> list[str]:

@@ -6,7 +6,8 @@ from typing import Any
 from langgraph.types import Send
 
 from deepera_graph.errors import BudgetError, CallError, RoleError
-from deepera_graph.papers.agent.constraints import Limits, read_limits
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.selector import breaks_by_facts
 from deepera_graph.papers.agent.state import (
     Action,
@@ -268,7 +269,7 @@ def merge(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
 
 
 def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
-    against = breaks_by_facts(paper, limits)
+    against, quote = breaks_by_facts(paper, limits)
     return {
         "paper": paper,
         "found_by": [],
@@ -276,7 +277,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
         "score": None,
         "verdict": "out" if against else "unjudged",
         "reason": f"breaks a limit: {against}" if against else "",
-        "quote": "",
+        "quote": quote,
         "against": against,
         "doubt": 0.0,
     }

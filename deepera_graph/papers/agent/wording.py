@@ -14,6 +14,7 @@ focuses focused focusing propose proposes proposed present presents introduce in
 introduced address addresses analyse analyses analyze analyzes describe describes top-tier
 journal recent latest cutting-edge advancements technological expand my ideas the an a on
 about to in into have has been done search searching need want get it idea ideas related
+i'd i'm like read possible after anything everything please has written known published
 """
 _ASKING = frozenset(_ASKED.split())
 _FEWEST_LEFT = 3  # words that a subject keeps at least

@@ -1,0 +1,1 @@
+"""How the limits of a question are read, and what of a paper breaks them, by rules."""

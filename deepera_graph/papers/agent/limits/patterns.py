@@ -1,0 +1,250 @@
+"""The patterns by which the limits of a question are found; their words are in `words.toml`."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+from deepera_graph.text.words import stems
+
+WORDS: Mapping[str, Any] = tomllib.loads(
+    files(__package__).joinpath("limits.toml").read_text(encoding="utf-8")
+)
+
+
+GAP = "\x1f"  # stands where a limit was taken out, as a phrase does not go on over it
+PLAIN_MARKS = str.maketrans(
+    {"’": "'", "‘": "'", "–": "-", "—": "-", "≥": ">=", "≤": "<=", GAP: " "}
+)
+BOUNDARY = rf"(?:^|[,;:(]|(?<=[.?!)])|(?<=\s)--?(?=\s)|{GAP})"
+CLOSES = rf"(?=\s*(?:$|[,;:.?!()]|--?\s|{GAP}))"
+
+
+def any_of(words: Iterable[str]) -> str:
+    """Return a pattern of any of these, the longest first."""
+    return "|".join(map(_one_of, sorted(words, key=lambda one: (-len(one), one))))
+
+
+def _one_of(phrase: str) -> str:
+    body = r"\s+".join(map(re.escape, phrase.split()))
+    first, last = (r"\b" if end.isalnum() else "" for end in (phrase[0], phrase[-1]))
+    return f"{first}{body}{last}"
+
+
+Span = tuple[int, int]
+LISTS = WORDS["years"]
+NUMBERS: Sequence[str] = LISTS["numbers"]
+YEAR_WORDS: Mapping[str, int] = LISTS["words"]
+YEAR = rf"((?:19|20)\d0'?s|(?:19|20)\d\d(?!s)|'[5-9]0s|(?:{'|'.join(YEAR_WORDS)}))(?!\w|-[A-Za-z])"
+THE = r"(?:the\s+)?(?:(?:years?|end of)\s+)?(?:the\s+)?"
+LEAD = (
+    rf"(?:,?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
+    rf"(?:(?:{any_of(LISTS['deeds'])})\s+)?)"
+)
+TO_YEAR = rf"\s*(?:-|\bto\b|\bthrough\b|\band\b|\buntil\b|\btill\b|\bor\b)\s*{THE}"
+
+
+def years(names: str, tail: str = "") -> "re.Pattern[str]":
+    """Return the pattern of a year behind words of a list."""
+    words = any_of(LISTS[names])
+    return re.compile(rf"{LEAD}(?:{words})\s*{THE}{YEAR}{tail}", re.I)
+
+
+Pick = Callable[[Sequence[Span]], int]
+RANGE = (
+    (lambda spans: min(one[0] for one in spans)),
+    (lambda spans: max(one[1] for one in spans)),
+)
+YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
+    (
+        re.compile(
+            rf",?\s*(?:(?:and|but)\s+)?(?:{any_of(LISTS['without'])})\s+"
+            rf"(?:(?:those|papers|ones?|the|edition|year|published|from|in|of)\s+)*{YEAR}",
+            re.I,
+        ),
+        None,
+        None,
+    ),
+    (
+        re.compile(
+            rf"{LEAD}(?:{any_of(LISTS['within'])})\s+{THE}{YEAR}{TO_YEAR}{YEAR}"
+            r"(?:\s+inclusive)?",
+            re.I,
+        ),
+        *RANGE,
+    ),
+    (
+        re.compile(
+            rf"(?:(?:{any_of(LISTS['deeds'])})\s+|{BOUNDARY}\s*|(?-i:(?<=[A-Z]{{3}}))\s+)"
+            rf"(?:(?:{any_of(WORDS['limits']['only'])})\s+)?{YEAR}{TO_YEAR}{YEAR}{CLOSES}",
+            re.I,
+        ),
+        *RANGE,
+    ),
+    (years("from", rf"(?:\s+(?:{any_of(LISTS['or_later'])}))?"), lambda one: one[0][0], None),
+    (years("to"), None, lambda one: one[0][1]),
+    (years("after"), lambda one: one[0][1] + 1, None),
+    (years("before"), None, lambda one: one[0][0] - 1),
+    (
+        re.compile(
+            rf"{LEAD}(?:(?:from|in)\s+)?{THE}{YEAR}(?:\+|\s*(?:{any_of(LISTS['or_later'])}))",
+            re.I,
+        ),
+        lambda one: one[0][0],
+        None,
+    ),
+    (
+        re.compile(
+            rf"{LEAD}(?:(?:from|in|until|by)\s+)?{THE}{YEAR}\s+(?:{any_of(LISTS['or_earlier'])})",
+            re.I,
+        ),
+        None,
+        lambda one: one[0][1],
+    ),
+    (  # a decade, or a year in which it was published: "deaths in 2020" is a topic
+        re.compile(
+            rf"(?:{LEAD}(?:in|from|during|of)\s+{THE}(?=\S+s\b)|{BOUNDARY}\s*(?:the\s+)?(?=\S+s\b)"
+            rf"|(?:,?\s*(?:{any_of(LISTS['deeds'])})\s+(?:in\s+|from\s+)?))"
+            rf"{YEAR}(?:\s+(?:or|and)\s+{THE}{YEAR})?{CLOSES}",
+            re.I,
+        ),
+        *RANGE,
+    ),
+)
+COUNT = rf"(?P<n>\d{{1,2}}|{'|'.join(NUMBERS)})"
+AGES = (
+    (
+        re.compile(
+            rf"{LEAD}\b(?:no|not)\s+(?:more|older)\s+than\s+{COUNT}\s+(?P<unit>years|decades)(?:\s+old)?\b",
+            re.I,
+        ),
+        0,
+    ),
+    (
+        re.compile(
+            rf"{LEAD}\b(?:(?:in|of|from|within|over|during)\s+)?(?:the\s+)?(?:{any_of(LISTS['last'])})"
+            rf"\s+(?:{COUNT}\s+)?(?P<unit>years?|decades?)(?:\s+of\s+(?:literature|research|work))?\b"
+            r"(?:\s+only)?",
+            re.I,
+        ),
+        1,
+    ),
+    (re.compile(rf"{LEAD}(?:\b(?:in|from)\s+)?\bthis\s+(?P<n>)(?P<unit>year)\b", re.I), 0),
+)
+NAME = r"((?:[A-Z][\w&+.-]*)(?:(?:,\s*|\s+(?:or|and|nor)\s+(?:at\s+)?|\s+)[A-Z][\w&+.-]*)*)"
+NOT_AT = re.compile(
+    r",?\s*(?:\b(?:and|but)\s+)?\b(?:[Nn]ot|[Ee]xcluding|[Ee]xcept(?:\s+for)?|[Ll]eaving out"
+    r"|[Ww]ithout)\s+(?:those\s+|papers\s+|ones\s+|work\s+)?(?:(?:published|presented)\s+)?(?:at|from)\s+"
+    + NAME
+)
+ONLY_AT = re.compile(
+    r",?\s*(?:\b(?:and|but)\s+)?\b[Oo]nly\s+(?:those\s+|papers\s+)?(?:published\s+)?(?:at|in|from)\s+"
+    + NAME
+)
+
+
+def venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
+    """Yield how known venues are asked for: "at A or B", "published in A", "A papers", "A only"."""
+    if not (known := any_of(venues)):
+        return
+    some = rf"((?:{known})(?:(?:\s*,\s*|\s*,?\s+(?:or|and)\s+)(?:(?:at|in)\s+)?(?:{known}))*)"
+    deed = r"(?:published|presented|appeared|appearing)"
+    yield re.compile(rf",?\s*(?:\b{deed}\s+)?\bat\s+(?:the\s+)?(?i:{some})")
+    yield re.compile(rf",?\s*\b(?:{deed}|papers|articles)\s+(?:in|from)\s+(?:the\s+)?{some}")
+    yield re.compile(rf"{some}\s+(?:only|alone|papers|articles)\b")
+    yield re.compile(rf"{BOUNDARY}\s*(?:(?:only|in|from)\s+)*{some}{CLOSES}")
+
+
+CUES = WORDS["cues"]
+TYPE_NAMES = {name: kind for kind, said in WORDS["types"].items() for name in said["names"]}
+TYPES = {tuple(stems(name)): kind for name, kind in TYPE_NAMES.items()}
+_TYPE = rf"(?:{any_of(TYPE_NAMES)})"
+SOME_TYPES = rf"(?P<types>{_TYPE}(?:(?:\s*,\s*|\s+)(?:(?:and|or)\s+)?{_TYPE})*)"
+ONLY_TYPES = (
+    re.compile(rf"\b(?:{any_of(WORDS['limits']['only'])})\s+{SOME_TYPES}(?![\w-])", re.I),
+    re.compile(rf"{SOME_TYPES}\s+(?:only|alone)\b", re.I),
+)
+THING = r"(?P<keep>[^,.;?]+)"
+TWICE = re.compile(
+    r",?\s*\b(?:but\s+)?(?:(?:do|does|did|is|are|can|could)?\s*not|never)\s+"
+    r"(?:(?:do|work|go|operate|function|be\s+done)\s+)?(?:without|exclud(?:e|ing)|lack(?:ing)?|avoid(?:ing)?)\s+"
+    + THING,
+    re.I,
+)
+USE = any_of(CUES["use"])
+NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
+LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+)*)"
+EXCLUDING = re.compile(
+    rf"{LEAD_IN}(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
+    rf"\b(?:do|does|did)\s*n(?:o|')t\s+(?:{USE})"
+    rf"|{LEAD_IN}(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
+    rf"|{LEAD_IN}(?P<soft>{any_of(CUES['soft'])})"
+    rf"|(?:{BOUNDARY}|\b(?:but|and|yet|that|which|please)\b)\s*{LEAD_IN}"
+    rf"(?:{any_of(CUES['clause'])})(?=\s){NEVER}"
+    rf"|(?:{any_of(CUES['place'])})\s+(?-i:(?=[A-Z]))",
+    re.I,
+)
+AFTER = re.compile(
+    rf"(?:[,;:(]|(?<=[.?!])|{GAP})\s*(?P<said>[^,;:.?!(){GAP}]+?)\s+(?:{any_of(CUES['after'])}){CLOSES}"
+    rf"|^(?P<first>[^,;:.?!(){GAP}]+?)\s+(?:{any_of(CUES['after'])})(?=\s*[,;:])",
+    re.I,
+)
+BREAKS = any_of(
+    [
+        *CUES["anywhere"],
+        *CUES["clause"],
+        *LISTS["deeds"],
+        "only",
+        "at",
+        "in",
+        "that",
+        "which",
+        "with",
+    ]
+)
+ITEM = (
+    rf"(?!{BREAKS})(?:(?!(?:and|or|nor)\b)[\w'/+.-]+)(?:\s+(?!(?:and|or|nor)\b)[\w'/+.-]+){{0,4}}"
+)
+LIST = re.compile(rf"\s*{ITEM}(?:\s*,\s*{ITEM})+\s*,?\s+(?:and|or|nor)\s+", re.I)
+END = re.compile(
+    rf"[.;?!:)](?:\s|$)|\)|,|\s--?\s|{GAP}"
+    r"|\s+(?:but|and)\s+(?=(?:not|no|without|excluding|only|published|are|is|that|which)\b)"
+    r"|\s+and\s+(?=[a-z]+s\s+(?:on|in|with|over|from|the|a)\b)|\s+(?=(?:published|nor)\b)",
+    re.I,
+)
+PHRASES = WORDS["phrases"]
+CLAUSE = re.compile(any_of(PHRASES["verbs"]), re.I)
+JOINED = re.compile(any_of(PHRASES["joined"]), re.I)
+LEADING = re.compile(
+    rf"^(?!{any_of(PHRASES['kept'])})(?:(?:{any_of(PHRASES['nouns'])})\s+"
+    rf"(?=(?:{any_of(PHRASES['leading'])})\s)|(?:{any_of(PHRASES['leading'])})\s+)",
+    re.I,
+)
+HANGS = re.compile(any_of(PHRASES["hanging"]), re.I)
+TRAILING = re.compile(rf"(?:\s+(?:{any_of(PHRASES['trailing'])})|-based)$", re.I)
+END_OF_B = r"(?=\s+(?:in|for|on|at|when|under)\b|[?.,;]|$)"
+AHEAD = (
+    r"(?:outperform(?:s|ed|ing)?|beat(?:s|ing)?|surpass(?:es|ed|ing)?|exceed(?:s|ed|ing)?"
+    r"|(?:is|are|was|were|works?|performs?|does|do)\s+better\s+than|superior\s+to)"
+)
+DIRECTIONS = (
+    (
+        re.compile(
+            rf"\b(?:better|higher|stronger)\s+(?:results?|scores?|performance|accuracy)\s+(?:for|with|of|by)"
+            rf"\s+(.+?)\s+than\s+(?:for\s+|with\s+|of\s+|by\s+)?(.+?){END_OF_B}",
+            re.I,
+        ),
+        1,
+        2,
+    ),
+    (
+        re.compile(
+            r"\b(?:that|where|which|show|showing|whether)\s+(?:that\s+)?([\w -]+?)"
+            rf"\s+{AHEAD}\s+(.+?){END_OF_B}",
+            re.I,
+        ),
+        1,
+        2,
+    ),
+)

@@ -1,0 +1,276 @@
+"""The rules by which the limits of a question are read; their words are in `words.toml`.
+
+A phrase after "excluding", "not", "without", "other than" and the like is no keyword with another
+sign: it is kept apart from the topic, so that it is not searched for, and a paper is held against
+it. Two negations ask for the thing. A limit that is taken out leaves a gap, which ends a phrase.
+
+Source:
+    Rules of ours. That systems of today take "not X" for a keyword is a finding of the ScholarQuest
+    study; its later leaderboard has no system above .163 nDCG@50 on questions with limits.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limits.patterns import (
+    AFTER,
+    AGES,
+    CLAUSE,
+    DIRECTIONS,
+    END,
+    EXCLUDING,
+    GAP,
+    HANGS,
+    JOINED,
+    LEADING,
+    LIST,
+    NOT_AT,
+    NUMBERS,
+    ONLY_AT,
+    ONLY_TYPES,
+    PHRASES,
+    PLAIN_MARKS,
+    TRAILING,
+    TWICE,
+    TYPES,
+    YEAR_WORDS,
+    YEARS,
+    Pick,
+    Span,
+    venue_patterns,
+)
+from deepera_graph.text.words import stems
+
+
+def read_limits(
+    question: str, *, as_of: str = "", venues: Sequence[str] = (), year: int | None = None
+) -> Limits:
+    """Read the limits of a question by rules.
+
+    Args:
+        question: What is asked.
+        as_of: Date of asking, which "the last five years" are counted from: ``2025`` or longer.
+        venues: Those of the base: "only at X" is a venue only if it is one of them, or if it is
+            written like one.
+        year: The year of asking, if *as_of* is empty.
+    """
+    text = " ".join(question.translate(PLAIN_MARKS).split())
+    asked = int(as_of[:4]) if as_of[:4].isdigit() else year
+    reading = _Reading(text, asked, venues)
+    reading.read()
+    return reading.limits(question)
+
+
+class _Reading:
+    """A question while its limits are taken out of it, one kind after the other."""
+
+    def __init__(self, text: str, asked: int | None, venues: Sequence[str]) -> None:
+        self._text, self._asked = text, asked
+        self._venues = {one.casefold(): one for one in venues}
+        self._from: list[int] = []
+        self._to: list[int] = []
+        self._not_years: list[int] = []
+        self._only: list[str] = []
+        self._not_venues: list[str] = []
+        self._types: list[str] = []
+        self._not_types: list[str] = []
+        self._exclude: list[str] = []
+        self._contrasts: list[str] = []  # words of the question that are searched for all the same
+        self._notes: list[str] = []
+        self._better: tuple[str, ...] = ()
+
+    def read(self) -> None:
+        """Take out all limits."""
+        self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
+        self._read_direction()
+        self._read_years()
+        self._read_types()
+        self._read_venues()
+        self._read_exclusions()
+
+    def limits(self, question: str) -> Limits:
+        """Return what was read."""
+        topic = _tidy(self._text)
+        is_topic = {one for one in self._exclude if set(stems(one)) <= set(stems(topic))}
+        self._notes += [
+            f"{one!r} is what is asked for, and is not left out" for one in sorted(is_topic)
+        ]
+        contrasts = [one for one in self._contrasts if _bare(one) not in is_topic]
+        topic = " ".join([topic.rstrip(" .?!"), *contrasts]) if contrasts else topic
+        return Limits(
+            question=question,
+            topic=topic or " ".join(question.split()),
+            exclude=tuple(dict.fromkeys(one for one in self._exclude if one not in is_topic)),
+            year_from=max(self._from, default=None),
+            year_to=min(self._to, default=None),
+            not_years=tuple(dict.fromkeys(self._not_years)),
+            venues=tuple(dict.fromkeys(self._only)),
+            not_venues=tuple(dict.fromkeys(self._not_venues)),
+            types=tuple(dict.fromkeys(self._types)),
+            not_types=tuple(dict.fromkeys(self._not_types)),
+            better=self._better,
+            notes=tuple(self._notes),
+        )
+
+    def _take(self, pattern: "re.Pattern[str]") -> Iterator["re.Match[str]"]:
+        """Yield the matches of a pattern, and take them out of the text."""
+        while found := pattern.search(self._text):
+            self._text = f"{self._text[: found.start()]} {GAP} {self._text[found.end() :]}"
+            yield found
+
+    def _read_direction(self) -> None:
+        for pattern, first, second in DIRECTIONS:
+            if found := pattern.search(self._text):
+                self._better = (_bare(found[first]), _bare(found[second]))
+                return
+
+    def _read_years(self) -> None:
+        for pattern, add in AGES:
+            for found in self._take(pattern):
+                self._count_back(found, add)
+        for pattern, low, high in YEARS:
+            for found in self._take(pattern):
+                self._keep_years([_span(one) for one in found.groups() if one], low, high)
+
+    def _keep_years(self, spans: Sequence[Span], low: Pick | None, high: Pick | None) -> None:
+        if low is not None:
+            self._from.append(low(spans))
+        if high is not None:
+            self._to.append(high(spans))
+        if low is None and high is None:
+            self._not_years += range(spans[0][0], spans[0][1] + 1)
+
+    def _count_back(self, found: "re.Match[str]", add: int) -> None:
+        """Read "the last five years" and the like."""
+        if self._asked is None:
+            self._notes.append(f"{found[0].strip(' ,')!r} needs a date of asking (as_of)")
+            return
+        n = _number(found["n"]) * (10 if found["unit"].lower().startswith("decade") else 1)
+        self._from.append(self._asked - n + add)
+        said = found[0].lower()
+        if "last year" in said or "this year" in said:  # "the past year" goes on until today
+            self._from[-1] = self._asked - ("last" in said)
+            self._to.append(self._from[-1])
+
+    def _read_types(self) -> None:
+        for pattern in ONLY_TYPES:
+            for found in self._take(pattern):
+                self._types += [TYPES[tuple(stems(one))] for one in split_phrases(found["types"])]
+
+    def _read_venues(self) -> None:
+        for found in self._take(NOT_AT):
+            self._not_venues += self._names(found[1])
+        for pattern in (ONLY_AT, *venue_patterns(self._venues.values())):
+            for found in self._take(pattern):
+                self._only += self._names(found[1])
+
+    def _names(self, text: str) -> list[str]:
+        whole = text.strip(" .,?")
+        if whole.casefold() in self._venues:
+            return [self._venues[whole.casefold()]]
+        parts = [
+            one.strip(" .,?")
+            for one in re.split(
+                r",\s*(?:(?:or|and)\s+)?|\s+(?:or|and|nor)\s+(?:at\s+|in\s+)?", whole
+            )
+        ]
+        return [self._venues.get(one.casefold(), one) for one in parts if one]
+
+    def _read_exclusions(self) -> None:
+        for pattern in (AFTER, EXCLUDING):
+            at = 0
+            while found := pattern.search(self._text, at):
+                said, end = _said(found, self._text)
+                at = found.end()
+                if _is_limit(said, found[0]):
+                    self._leave_out(said)
+                    at = found.start()
+                    self._text = f"{self._text[:at]} {GAP} {self._text[end:]}"
+                    if found.groupdict().get("soft"):
+                        self._contrasts.append(" ".join(said.split()))
+
+    def _leave_out(self, said: str) -> None:
+        """Tell kinds of documents and venues from what a paper is about."""
+        for one in split_phrases(said):
+            if (kind := TYPES.get(tuple(stems(one)))) is not None:
+                self._not_types.append(kind)
+            elif one.casefold() in self._venues:
+                self._not_venues.append(self._venues[one.casefold()])
+            else:
+                self._exclude.append(one)
+
+
+def split_phrases(text: str) -> list[str]:
+    """Return what a list leaves out, a phrase each.
+
+    "Search and rescue" is one, and so is what hangs on a preposition: "speech against A and B".
+    """
+    kept = JOINED.sub(lambda found: found[0].replace(" ", GAP), _bare(text))
+    parts = re.split(r"\s*,\s*(?:(?:and|or|nor)\s+)?|\s+(?:nor|or)\s+(?!similar)", kept)
+    parts = [each for one in parts for each in _split_and(one)]
+    return [bare for one in parts if (bare := _bare(one.replace(GAP, " ")))]
+
+
+def _split_and(text: str) -> list[str]:
+    parts = re.split(r"\s+and\s+", text)
+    return [text] if HANGS.search(_bare(parts[0])) else parts
+
+
+def _bare(text: str) -> str:
+    """Return a phrase without the words that lead to it."""
+    text = text.strip(" .,;:?!()")
+    before = None
+    while before != text:
+        before, text = text, LEADING.sub("", text).strip()
+        text = TRAILING.sub("", text).strip(" .,;:?!()") or text
+    return text
+
+
+def _tidy(text: str) -> str:
+    """Return what is left of a question without the holes and marks of what was taken out."""
+    text = re.sub(rf"\(\s*(?:[{GAP},;\s]*)\)", " ", text)
+    text = re.sub(rf"{GAP}|\s+please\b|^please\s", " ", text, flags=re.I)
+    text = " ".join(text.split())
+    text = re.sub(r"\(\s*[,;]*\s*|\s*[,;]*\s*\)", lambda found: found[0].strip(" ,;"), text)
+    text = re.sub(r"\s+([,.?!;:)])", r"\1", text)
+    text = re.sub(r"(?:[,;:]\s*)+(?=[,;:.?!]|$)", "", text)
+    text = re.sub(r"(?<=[.?!])[.,;]+", "", text)  # of a sentence that was a limit as a whole
+    text = re.sub(r"(?:\s+(?:and|but|--?|\())+(?=\s*(?:$|[.?!]))|^(?:and|but)\s+", "", text)
+    return re.sub(r"^[\s,;:.?!)-]+|[\s,;:-]+$", "", text)
+
+
+def _said(found: "re.Match[str]", text: str) -> tuple[str, int]:
+    """Return what is left out, and where it ends: at the next mark, or after a list with commas."""
+    if found.re is AFTER:
+        return found["said"] or found["first"], found.end()
+    listed = LIST.match(text, found.end())
+    end = END.search(text, listed.end() if listed else found.end())
+    at = end.start() if end else len(text)
+    return text[found.end() : at], at
+
+
+def _is_limit(said: str, cue: str) -> bool:
+    """Whether this is a thing, and not a clause of the question: "without lowering the rate"."""
+    phrases = split_phrases(said)
+    if cue.lower().endswith("without") and re.match(r"\s*\w+ing\s+\w", said):
+        return bool(phrases) and _bare(said) != said.strip() and not CLAUSE.search(said)
+    return bool(phrases) and not any(
+        len(one.split()) > PHRASES["most"] or CLAUSE.search(one) for one in phrases
+    )
+
+
+def _span(word: str) -> Span:
+    """Return the first and last year of ``2015``, ``2010s``, ``'90s`` or ``nineties``."""
+    low = word.lower().strip("'")
+    if low in YEAR_WORDS:
+        return YEAR_WORDS[low], YEAR_WORDS[low] + 9
+    digits = re.sub(r"\D", "", low)
+    year = int(digits) if len(digits) == 4 else 1900 + int(digits)
+    return (year, year + 9) if low.endswith("s") else (year, year)
+
+
+def _number(text: str | None) -> int:
+    if not text:
+        return 1
+    return int(text) if text.isdigit() else NUMBERS.index(text.lower()) + 1
