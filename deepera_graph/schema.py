@@ -44,6 +44,10 @@ ANSWER_TYPES: Mapping[AnswerType, str] = {
 }
 # What a passage says to a question that can be answered with yes or no, or to a claim.
 Direction = Literal["supports", "contradicts", "no_difference", "mixed", "unclear"]
+# How sure a judge is of what it keeps: of the second kind it cannot tell.
+Band = Literal["evidence", "possible"]
+EVIDENCE: Band = "evidence"
+POSSIBLE: Band = "possible"
 _FOR_ONE: Mapping[Direction, str] = {
     "supports": "supports",
     "contradicts": "contradicts",
@@ -87,6 +91,11 @@ def describe_directions(counts: Mapping[Direction, int]) -> str:
         f"{n} {_FOR_ONE[one] if n == 1 else _FOR_MANY.get(one, _FOR_ONE[one])}"
         for one, n in counts.items()
     )
+
+
+def find_band(score: float, evidence_point: float | None) -> Band:
+    """Return the band of a kept passage: evidence from a score on, or always if there is none."""
+    return EVIDENCE if evidence_point is None or score >= evidence_point else POSSIBLE
 
 
 class RoleAnswer(BaseModel):

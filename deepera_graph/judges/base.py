@@ -113,11 +113,14 @@ class Judge(ABC):
         group_size: Windows that it likes to be given together, >= 1; a round is a multiple of it.
         operating_point: The lowest score, in [0, 1], from which on what it judges counts as
             evidence, where the settings name no threshold.
+        evidence_point: The score, in [0, 1], from which on what is kept is called evidence; what is
+            kept below it is possible evidence. None if all that is kept is evidence.
     """
 
     gives_summaries: bool = False
     group_size: int = 1
     operating_point: float = OPERATING_POINT
+    evidence_point: float | None = None
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Say what to judge next; nothing is left if it says nothing. Quick, and no I/O.
@@ -177,6 +180,7 @@ class PassageJudge(Judge):
         self._role = role
         self.gives_summaries = bool(getattr(role, "gives_summaries", False))
         self.operating_point = getattr(role, "operating_point", OPERATING_POINT)
+        self.evidence_point = getattr(role, "evidence_point", None)
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Judge each window by itself."""
@@ -316,6 +320,7 @@ class CountedJudge(Judge):
     def __init__(self, judge: Judge, a_window: Usage | None = None) -> None:
         self._judge, self._a_window = judge, a_window
         self.group_size, self.operating_point = judge.group_size, judge.operating_point
+        self.evidence_point = judge.evidence_point
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Plan as the judge does."""

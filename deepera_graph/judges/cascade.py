@@ -123,7 +123,7 @@ class _TwoJudges(Judge):
     def __init__(self, first: Judge, second: Judge) -> None:
         self._judges: dict[str, Judge] = {_FIRST: first, _SECOND: second}
         self.gives_summaries, self.group_size = second.gives_summaries, second.group_size
-        self.operating_point = second.operating_point
+        self.operating_point, self.evidence_point = second.operating_point, second.evidence_point
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """Have those begin that can."""

@@ -219,6 +219,7 @@ def receive(
         "left_out": [],
         "warnings": [],
         "documents": [],
+        "evidence_point": None,
         "answer": None,
         "fallback": None,
     }

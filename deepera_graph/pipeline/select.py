@@ -23,6 +23,7 @@ from deepera_graph.pipeline.summarize import given_summaries
 from deepera_graph.schema import (
     AGAINST_IT,
     FOR_IT,
+    find_band,
 )
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
@@ -46,7 +47,8 @@ def select(
     is kept without evidence, too, unless that is required; of a judge that names its evidence such
     a passage is flagged, and one with a quote that does not occur in it is held back.
 
-    The *judge* is asked whether it can read such a question at all.
+    The *judge* is asked whether it can read such a question at all, and from which score on what is
+    kept is evidence; below, it is possible evidence.
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
 
@@ -76,6 +78,9 @@ def select(
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, evidence)
     ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
+    point = None if judge is None else judge.evidence_point
+    if fallback is None:
+        ranking = [_with_band(one, point) for one in ranking]
     bare: list[str] = []
     if names_evidence:
         ranking = [_flagged(one, threshold) for one in ranking]
@@ -87,6 +92,7 @@ def select(
         "warnings": [*([] if judge is None else _warnings(state, judge)), *bare],
         "documents": [],
         "threshold": threshold,
+        "evidence_point": point,
         "outcome": outcome(
             records,
             settings,
@@ -173,6 +179,7 @@ def _joined(
         "id": passage.id or str(index + 1),
         "rank": 0,
         "kept": False,
+        "band": None,
         **{key: verdict[key] for key in _UNREADABLE},
         "direction": verdict.get("direction"),
         "quote_span": None,
@@ -291,6 +298,13 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
+def _with_band(record: RankRecord, evidence_point: float | None) -> RankRecord:
+    """Name how sure the judge is of a passage that it keeps."""
+    if not record["kept"] or record["score"] is None:
+        return record
+    return {**record, "band": find_band(record["score"], evidence_point)}
+
+
 def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:
     """Have the reason agree with the decision: a judge gives it without knowing the threshold."""
     reason, passes_it = record["reason"], _value(record["score"]) >= threshold
@@ -356,5 +370,6 @@ def _with_summary(
     if summary["cause"]:
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
     if summary["status"] == "none" and may_drop:
-        changed["kept"], changed["reason"] = False, changed["reason"].removeprefix(FOR_IT)
+        changed["kept"], changed["band"] = False, None
+        changed["reason"] = changed["reason"].removeprefix(FOR_IT)
     return changed

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 KEEP_MB = 256
 _DIGITS = 16
-_POINT = re.compile(rb'"operating_point":\s*([0-9.]+)')
+_POINT = rb'"%s":\s*([0-9.]+)'
 
 _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each file
 
@@ -62,10 +62,19 @@ class Weights:
 
         That of judges that name none if the weights do not say, or are damaged: judging says so.
         """
+        point = self._read_point(b"operating_point")
+        return OPERATING_POINT if point is None else point
+
+    def evidence_point(self) -> float | None:
+        """Return the score, in [0, 1], from which on what is kept is evidence; None if not told."""
+        return self._read_point(b"evidence_point")
+
+    def _read_point(self, name: bytes) -> float | None:
         with suppress(OSError, ValueError):
-            found = _POINT.search((self.place() / "head.json").read_bytes())  # megabytes of trees
-            return OPERATING_POINT if found is None else float(found[1])
-        return OPERATING_POINT
+            head = (self.place() / "head.json").read_bytes()  # megabytes of trees
+            found = re.search(_POINT % name, head)
+            return None if found is None else float(found[1])
+        return None
 
     def model(self) -> "EvidenceModel":
         """Return the model, which all that have equal weights and threads share.
@@ -210,6 +219,11 @@ class TrainedJudge(Judge):
     def operating_point(self) -> float:  # type: ignore[override]  # read when it is asked for
         """Where the weights say that evidence begins."""
         return self._weights.operating_point()
+
+    @cached_property
+    def evidence_point(self) -> float | None:  # type: ignore[override]  # as above
+        """Where the weights say that possible evidence ends."""
+        return self._weights.evidence_point()
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge all windows of the question together: each is judged beside the others."""
