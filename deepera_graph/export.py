@@ -151,6 +151,8 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
     }
     if result.evidence_point is not None:
         plain["evidence_point"] = result.evidence_point
+    if result.missing_words:
+        plain["missing_words"] = list(result.missing_words)
     if result.left_out:
         plain["left_out"] = [_describe_passage(one) for one in result.left_out]
     if result.warnings:

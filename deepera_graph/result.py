@@ -265,6 +265,8 @@ class RerankResult:
         threshold: The lowest score kept, in [0, 1], as applied to this question.
         evidence_point: The score, in [0, 1], from which on what passed is evidence, below it is
             possible evidence; None if all that passed is evidence.
+        missing_words: Words of the question that no passage has in any form; where there are any,
+            nothing is evidence, and no passage has a direction.
         answer: The answer with its citations, if one was asked for.
         usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
@@ -289,6 +291,7 @@ class RerankResult:
     warnings: tuple[str, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
     evidence_point: float | None = None
+    missing_words: tuple[str, ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -387,6 +390,8 @@ class RerankResult:
             del plain["sources"]
         if self.evidence_point is None:
             del plain["evidence_point"]
+        if not self.missing_words:
+            del plain["missing_words"]
         return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
@@ -408,6 +413,7 @@ class RerankResult:
             values[name] = tuple(_read_passage(one, plain) for one in values.get(name, ()))
         values["warnings"] = tuple(plain.get("warnings", ()))
         values["sources"] = tuple(plain.get("sources", ()))
+        values["missing_words"] = tuple(plain.get("missing_words", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
         stages = plain["usage"].get("stages", plain["usage"])

@@ -8,7 +8,7 @@ label or other metadata.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
@@ -93,9 +93,13 @@ def describe_directions(counts: Mapping[Direction, int]) -> str:
     )
 
 
-def find_band(score: float, evidence_point: float | None) -> Band:
-    """Return the band of a kept passage: evidence from a score on, or always if there is none."""
-    return EVIDENCE if evidence_point is None or score >= evidence_point else POSSIBLE
+def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:
+    """Return the band of a kept passage: evidence from a score on, or always if there is none.
+
+    Where words of the question are missing in all passages, none is evidence for it.
+    """
+    is_sure = evidence_point is None or score >= evidence_point
+    return EVIDENCE if is_sure and not missing_words else POSSIBLE
 
 
 class RoleAnswer(BaseModel):

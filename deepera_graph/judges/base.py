@@ -148,6 +148,13 @@ class Judge(ABC):
         """
         return ""
 
+    def missing_words(self, question: str, windows: Sequence[Window]) -> Sequence[str]:
+        """Return the words of a question without which no window can answer it, if none has them.
+
+        It is asked as `question_problem` is. Where there are any, no window is taken for evidence.
+        """
+        return ()
+
     def promise(self, request: PlanRequest) -> Mapping[int, float] | None:
         """Say how likely windows are evidence, so that the best are first where not all are judged.
 

@@ -148,6 +148,10 @@ class _TwoJudges(Judge):
         judges = (self._judges[part] for part in (_FIRST, _SECOND))
         return next(filter(None, (one.question_problem(question, windows) for one in judges)), "")
 
+    def missing_words(self, question: str, windows: Sequence[Window]) -> Sequence[str]:
+        """Return what the careful judge misses: it has the last word."""
+        return self._judges[_SECOND].missing_words(question, windows)
+
     def _plan_part(
         self, part: str, request: PlanRequest, *, open: Sequence[int], next: Sequence[int]
     ) -> list[Batch]:

@@ -220,6 +220,7 @@ def receive(
         "warnings": [],
         "documents": [],
         "evidence_point": None,
+        "missing_words": [],
         "answer": None,
         "fallback": None,
     }

@@ -79,8 +79,11 @@ def select(
     kept, fallback = _keep(ordered, threshold, settings, evidence)
     ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
     point = None if judge is None else judge.evidence_point
+    problems, missing = _ask_judge(state, judge)
+    if missing:
+        ranking = [{**one, "direction": None} for one in ranking]
     if fallback is None:
-        ranking = [_with_band(one, point) for one in ranking]
+        ranking = [_with_band(one, point, missing) for one in ranking]
     bare: list[str] = []
     if names_evidence:
         ranking = [_flagged(one, threshold) for one in ranking]
@@ -89,10 +92,11 @@ def select(
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
-        "warnings": [*([] if judge is None else _warnings(state, judge)), *bare],
+        "warnings": [*problems, *bare],
         "documents": [],
         "threshold": threshold,
         "evidence_point": point,
+        "missing_words": missing,
         "outcome": outcome(
             records,
             settings,
@@ -102,15 +106,24 @@ def select(
     }
 
 
-def _warnings(state: State, judge: Judge) -> list[str]:
-    """Return what the judge says of the question, if anything."""
+def _ask_judge(state: State, judge: Judge | None) -> tuple[list[str], list[str]]:
+    """Return what the judge says of the question, if anything, and which words of it it misses."""
+    if judge is None:
+        return [], []
     shown = (
         shown_text(state["passages"][one["index"]], one["start"], one["end"])
         for one in state["windows"]
     )
     windows = {window_key(window): window for window in shown}
-    problem = judge.question_problem(state["question"], list(windows.values()))
-    return [problem] if problem else []
+    given = state["question"], list(windows.values())
+    problem, missing = judge.question_problem(*given), list(judge.missing_words(*given))
+    if missing:
+        names = " or ".join(f'"{word}"' for word in missing)
+        problem = problem or (
+            f"no passage names {names}, nor anything like it, which the question is about: what is "
+            "kept is possible evidence at most"
+        )
+    return [problem] if problem else [], missing
 
 
 def outcome(
@@ -298,11 +311,13 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
-def _with_band(record: RankRecord, evidence_point: float | None) -> RankRecord:
+def _with_band(
+    record: RankRecord, evidence_point: float | None, missing: Sequence[str]
+) -> RankRecord:
     """Name how sure the judge is of a passage that it keeps."""
     if not record["kept"] or record["score"] is None:
         return record
-    return {**record, "band": find_band(record["score"], evidence_point)}
+    return {**record, "band": find_band(record["score"], evidence_point, missing)}
 
 
 def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:

@@ -214,6 +214,9 @@ class Output(TypedDict):
     evidence_point: Annotated[
         float | None, Field(description="From this score on what is kept is evidence; or all is.")
     ]
+    missing_words: Annotated[
+        list[str], Field(description="Of the question, in no passage: then none is evidence.")
+    ]
     outcome: Annotated[Outcome, Field(description="How it went; ok if evidence was kept.")]
     fallback: Annotated[str | None, Field(description="The on_empty choice, if it was needed.")]
     answer: Annotated[AnswerRecord | None, Field(description="With citations, if asked for.")]

@@ -210,3 +210,24 @@ def test_the_demonstration_says_that_a_mistake_is_only_possible(result):
     trial = Trial(question=asked, result=result)
     assert trial.mistakes() == ["kept 2, no evidence, score 0.50, possible"]
     assert [one.get("band") for one in trial.to_dict()["ranking"]] == BANDS
+
+
+class Misses(Unsure):
+    def missing_words(self, question, windows):
+        return ["firm"]
+
+
+def test_where_a_word_of_the_question_is_missing_nothing_is_evidence():
+    backend = replace(list_backend(), judge=Misses(play))
+    found = EvidenceReranker(backend).rerank(QUESTION, list(SCORES))
+    assert [one.band for one in found.passages] == ["possible", "possible", None]
+    assert {one.direction for one in found.passages} == {None}
+    assert found.warnings == (
+        'no passage names "firm", nor anything like it, which the question is about: what is kept '
+        "is possible evidence at most",
+    )
+    assert RerankResult.from_json(found.to_json()).missing_words == ("firm",)
+    assert describe_result(found)["missing_words"] == ["firm"]
+    assert {one.band for one in draw_line(found, 0.05).kept} == {"possible"}
+    careful = as_judge(cascade_backend(scripted_backend({}), backend).judge)
+    assert careful.missing_words(QUESTION, []) == ["firm"]

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import CallError, DeepEraError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
+from deepera_graph.judges.heuristic.missing import find_missing
 from deepera_graph.judges.heuristic.roles import find_question_problem, heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 KEEP_MB = 256
 _DIGITS = 16
+_MOST_COMPARED = 200  # windows whose vectors are still in memory when they were judged
 _POINT = rb'"%s":\s*([0-9.]+)'
 
 _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each file
@@ -241,6 +243,17 @@ class TrainedJudge(Judge):
     def question_problem(self, question: str, windows: Sequence[Window]) -> str:
         """Say whether a model of English can read the question, and finds its words."""
         return find_question_problem(question, windows)
+
+    def missing_words(self, question: str, windows: Sequence[Window]) -> list[str]:
+        """Return the words of a question that no window names, nor anything like them."""
+        if len(windows) > _MOST_COMPARED or find_question_problem(question, windows):
+            return []
+        texts = [f"{one['title']} {one['text']}" for one in windows]
+        missing = find_missing(question, texts)
+        if missing:
+            with suppress(DeepEraError, ImportError, OSError):  # nothing was judged then
+                return self._weights.model().find_unlike(question, windows, missing)
+        return []
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """Begin to read windows while the intent is not known.

@@ -18,6 +18,7 @@ from deepera_graph.judges.trained.features import (
     complete_features,
     join_title,
     match_passage,
+    pairwise_dot,
     vectorize_passage,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
@@ -37,6 +38,7 @@ from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
 _LIKELY = 0.5
+LIKE = 0.35  # cosine from which on a token may stand for a word of the question
 LEAST_READ = 0.05  # the lowest score of a passage whose direction is read: it takes milliseconds
 _SIGNS = {  # what a note at or above one half says, and what it says below
     "results": ("reports results", "hardly reports results"),
@@ -264,6 +266,28 @@ class EvidenceModel:
         found = iter(self.encoder.encode_each([one["text"] for one in filled], compare))
         nothing = Alignment(0.0, 0.0, 0.0)
         return [next(found) if one["text"].strip() else nothing for one in windows]
+
+    def find_unlike(
+        self, question: str, windows: Sequence[Window], words: Sequence[str]
+    ) -> list[str]:
+        """Return those of some words of a question, in lower case, that no token is like.
+
+        A word is like a token of a window from a cosine of `LIKE` on; one that the question does
+        not spell so is left out.
+        """
+        [asked] = self.encoder.encode([question])
+        vectors = {word: asked.find_word(question, word) for word in words}
+        named = {word: vector for word, vector in vectors.items() if vector is not None}
+        texts = [text for one in windows for text in (one["title"], one["text"]) if text.strip()]
+        if not named or not texts:
+            return []
+        wanted = np.stack(list(named.values()))
+
+        def compare(place: int, body: Encoded) -> NDArray[np.float32]:
+            return pairwise_dot(wanted, body.units).max(axis=1)
+
+        nearest = np.stack(self.encoder.encode_each(texts, compare)).max(axis=0)
+        return [word for word, cosine in zip(named, nearest, strict=True) if cosine < LIKE]
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""

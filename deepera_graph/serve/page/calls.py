@@ -148,5 +148,5 @@ def draw_line(result: RerankResult, threshold: float) -> RerankResult:
 
 def _set_kept(passage: RankedPassage, kept: bool, result: RerankResult) -> RankedPassage:
     score = passage.score if kept else None
-    band = None if score is None else find_band(score, result.evidence_point)
+    band = None if score is None else find_band(score, result.evidence_point, result.missing_words)
     return replace(passage, kept=kept, band=band)

@@ -37,8 +37,8 @@ function drop(parts, passage, why) {
 }
 
 /** How sure the judge is of a passage that is kept, as deepera_graph.schema.find_band. */
-export function bandOf(passage, { evidence_point: point = null }) {
-  return point === null || passage.score >= point ? "evidence" : "possible";
+export function bandOf(passage, { evidence_point: point = null, missing_words: missing = [] }) {
+  return (point === null || passage.score >= point) && !missing.length ? "evidence" : "possible";
 }
 
 /** Say in a sentence what was found; as deepera_graph.export.describe_outcome. */
