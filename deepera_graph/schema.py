@@ -131,10 +131,6 @@ class Intent(RoleAnswer):
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
 
 
-# How a judge may begin a reason, by its own score; `select` has it agree with what is decided.
-FOR_IT, AGAINST_IT = "for it: ", "against it: "
-
-
 class Judgement(RoleAnswer):
     """How far one passage gives direct evidence for one question."""
 

@@ -20,11 +20,7 @@ from deepera_graph.pipeline.state import (
     kept_document,
 )
 from deepera_graph.pipeline.summarize import given_summaries
-from deepera_graph.schema import (
-    AGAINST_IT,
-    FOR_IT,
-    find_band,
-)
+from deepera_graph.schema import find_band
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
@@ -77,7 +73,7 @@ def select(
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, evidence)
-    ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
+    ranking = _ranked(kept, ordered)
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
     if missing:
@@ -320,18 +316,6 @@ def _with_band(
     return {**record, "band": find_band(record["score"], evidence_point, missing)}
 
 
-def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:
-    """Have the reason agree with the decision: a judge gives it without knowing the threshold."""
-    reason, passes_it = record["reason"], _value(record["score"]) >= threshold
-    if reason.startswith(AGAINST_IT) and passes_it and record["kept"]:
-        signs = reason.removeprefix(AGAINST_IT)
-        return {**record, "reason": f"passes {threshold:g} all the same: {signs}"}
-    if reason.startswith(FOR_IT) and not (passes_it and record["kept"]):
-        cause = "passes, but others are better" if passes_it else f"below {threshold:g}"
-        return {**record, "reason": f"{cause}: {reason.removeprefix(FOR_IT)}"}
-    return record
-
-
 def _failed(record: RankRecord) -> bool:
     return record["status"] == "failed"
 
@@ -386,5 +370,4 @@ def _with_summary(
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
     if summary["status"] == "none" and may_drop:
         changed["kept"], changed["band"] = False, None
-        changed["reason"] = changed["reason"].removeprefix(FOR_IT)
     return changed

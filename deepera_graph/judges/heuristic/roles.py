@@ -171,11 +171,12 @@ def explain(study: RuleAnalysis, kind: Sought) -> str:
 def _describe(reading: SentenceReading) -> str:
     if reading.grounding < GROUNDED:
         return _describe_lack(reading)
-    signs = _list_signs(reading)
+    signs = list_signs(reading)
     return f"states a result: {', '.join(signs)}" if signs else "states a result"
 
 
-def _list_signs(reading: SentenceReading) -> list[str]:
+def list_signs(reading: SentenceReading) -> list[str]:
+    """Return the word that tells of a result, in quotation marks, and a number; as far as found."""
     found = words(reading.sentence.text)
     told = [word for cue in _TELLING for word in found if word in words_of_cue(cue)]
     telling = [word for word in told if word not in _FAINT] or told
