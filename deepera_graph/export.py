@@ -11,14 +11,14 @@ from urllib.parse import quote
 from deepera_graph.citation import Citation, write_bibtex, write_ris
 from deepera_graph.errors import SettingsError
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
-from deepera_graph.schema import describe_directions, name_direction
+from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
 from deepera_graph.text.sheets import write_sheet
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3
-EVIDENCE, BELOW = "evidence", "below the threshold"
+BELOW = "below the threshold"
 _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
@@ -92,10 +92,15 @@ def _outcome_line(result: RerankResult) -> str:
         return f"The search found no passages for this question. {_NOTHING}"
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
-    if result.kept:
-        verb = "gives" if len(result.kept) == 1 else "give"
+    n_sure, n_possible = len(result.evidence), len(result.possible)
+    if n_sure:
+        verb = "gives" if n_sure == 1 else "give"
         said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
-        return f"{len(result.kept)} of {_count_passages(n)} {verb} direct evidence ({said}):"
+        more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
+        return f"{n_sure} of {_count_passages(n)} {verb} direct evidence ({said}){more}:"
+    if n_possible:
+        found = f"{n_possible} of {n} {_is_are(n_possible)} possible evidence, not certain"
+        return f"No passage gives direct evidence ({cut}). {found}:"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -103,9 +108,14 @@ def _outcome_line(result: RerankResult) -> str:
 
 def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
     text = in_one_line(one.summary or one.text)
-    said = f", {name_direction(one.direction)}" if one.direction else ""
+    said = f", {POSSIBLE}" if one.band == POSSIBLE else ""
+    said += f", {name_direction(one.direction)}" if one.direction else ""
     source, shown = in_one_line(str(one.citation)), result.show_score(one.score)
     return f"[{number}] ({source}; score {shown}{said}) {text}"
+
+
+def _is_are(n: int) -> str:
+    return "is" if n == 1 else "are"
 
 
 def _count_passages(n: int) -> str:
@@ -117,11 +127,6 @@ def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
     if result.kept and result.fallback is None:
         return result.kept
     return (*(result.kept or result.dropped[:N_NEAREST]), *result.failed)
-
-
-def is_evidence(result: RerankResult, passage: RankedPassage) -> bool:
-    """Tell whether a passage passed; what `on_empty` kept all the same did not."""
-    return passage.kept and result.fallback is None
 
 
 def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, Any]:
@@ -140,6 +145,10 @@ def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, A
         "ranking": [_describe_passage(one) for one in result.passages],
         "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
     }
+    if result.evidence_point is not None:
+        plain["evidence_point"] = result.evidence_point
+    if result.missing_words:
+        plain["missing_words"] = list(result.missing_words)
     if result.left_out:
         plain["left_out"] = [_describe_passage(one) for one in result.left_out]
     if result.warnings:
@@ -182,6 +191,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         "quote": passage.quote,
         "summary": passage.summary,
     }
+    if passage.band:
+        fields["band"] = passage.band
     if passage.direction:
         fields["direction"] = passage.direction
     if passage.quote_status:
@@ -232,20 +243,20 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     for one in passages:
         source = one.citation
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
-        fields |= {"decision": _decision(result, one), "authors": "; ".join(source.authors)}
+        fields |= {"decision": _decide(one), "authors": "; ".join(source.authors)}
         fields |= {"section": one.metadata.get("section")}
         rows.append([fields.get(name, getattr(one, name, None)) for name in _COLUMNS])
     return write_sheet(rows)
 
 
-def _decision(result: RerankResult, passage: RankedPassage) -> str:
-    if is_evidence(result, passage):
-        return EVIDENCE
+def _decide(passage: RankedPassage) -> str:
+    if passage.band is not None:
+        return passage.band
     return passage.status.replace("_", " ") if passage.score is None else BELOW
 
 
-def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
-    decision, side = _decision(result, passage), name_direction(passage.direction)
+def _decide_and_side(passage: RankedPassage) -> str:
+    decision, side = _decide(passage), name_direction(passage.direction)
     if passage.score is None:
         decision = _cell(f"{decision}: {passage.reason}")
     return ", ".join(filter(None, (decision, side)))
@@ -253,7 +264,7 @@ def _decide_and_side(result: RerankResult, passage: RankedPassage) -> str:
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
-        f"| {one.rank} | {_decide_and_side(result, one)} | {_show(result, one)} "
+        f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
         f"| {_cite_markdown(one)} | {_cell(one.quote)} | {_cell(one.summary)} |"
         for one in passages
     ]
@@ -287,10 +298,22 @@ def describe_outcome(result: RerankResult) -> str:
             found = " ".join(filter(None, (failures, _describe_others(result))))
         is_near = result.kept or result.dropped
         return found + (" The nearest are shown; they are not evidence." if is_near else "")
+    return f"{_describe_bands(result, passages)} {failures}".rstrip()
+
+
+def _describe_bands(result: RerankResult, passages: str) -> str:
+    """Say how many passages are evidence, and how many may be; as ``verdicts.js`` does."""
+    n_sure, n_possible = len(result.evidence), len(result.possible)
+    from_on = f"{result.threshold:g}"
+    if not n_sure:
+        reach = f"reaching {from_on}"
+        return f"No evidence: {n_possible} of {passages} {_is_are(n_possible)} possible, {reach}."
     said = describe_directions(result.direction_counts)
     sides = f" ({said})" if said else ""
-    found = f"Evidence: {len(result.kept)} of {passages} reached {threshold}{sides}."
-    return f"{found} {failures}".rstrip()
+    if not n_possible:
+        return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}."
+    more = f"{n_possible} more {_is_are(n_possible)} possible, reaching {from_on}"
+    return f"Evidence: {n_sure} of {passages}{sides}; {more}."
 
 
 def _describe_others(result: RerankResult) -> str:
@@ -343,7 +366,7 @@ def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
     """Return the sources of the evidence, each once, with what their passages say."""
     articles: dict[tuple[str, ...], list[RankedPassage]] = {}
     for one in result.kept:
-        if is_evidence(result, one):
+        if one.band is not None:
             known = one.citation.link.lower() or one.citation.title
             articles.setdefault((known, "" if known else one.id), []).append(one)
     return [_join_parts(result, parts) for parts in articles.values()]
@@ -351,7 +374,8 @@ def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
 
 def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
     notes = (
-        f"score {_show(result, one)}{f', p. {one.quote_page}' if one.quote_page else ''}: "
+        f"{f'{POSSIBLE}, ' if one.band == POSSIBLE else ''}score {_show(result, one)}"
+        f"{f', p. {one.quote_page}' if one.quote_page else ''}: "
         f"{one.quote or one.summary}"
         for one in parts
     )

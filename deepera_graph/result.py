@@ -23,6 +23,9 @@ from deepera_graph.pipeline.state import (
     read_outcome,
 )
 from deepera_graph.schema import (
+    EVIDENCE,
+    POSSIBLE,
+    Band,
     Direction,
     count_directions,
     describe_directions,
@@ -51,7 +54,7 @@ def result_html(result: "RerankResult") -> str:
     head = (
         f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
-        f"kept {len(result.kept)}, dropped {len(dropped)}, "
+        f"{describe_kept(result)}, dropped {len(dropped)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{describe_calls(result.total_usage)}, {result.seconds.get('total', 0):.2f} s"
         f"{f' · {said}' if said else ''}"
@@ -72,6 +75,12 @@ def result_html(result: "RerankResult") -> str:
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return replace_controls(f"<div>{head}<table>{body}</table></div>")
+
+
+def describe_kept(result: "RerankResult") -> str:
+    """Return how many were kept, and how many of them are possible: ``kept 3, 1 possible``."""
+    n_possible = len(result.possible)
+    return f"kept {len(result.kept)}" + (f", {n_possible} possible" if n_possible else "")
 
 
 def describe_failures(result: "RerankResult") -> str:
@@ -108,6 +117,7 @@ def _rows(result: "RerankResult", passages: "Sequence[RankedPassage]") -> list[s
 
 def _row(result: "RerankResult", passage: "RankedPassage") -> str:
     score = result.show_score(passage.score)
+    score += f"<br>{POSSIBLE}" if passage.band == POSSIBLE else ""
     score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
     shade = "font-weight:bold" if passage.kept else "opacity:0.65"
     quote = ""
@@ -154,6 +164,7 @@ class RankedPassage:
         rank: Place in the ranking, from 1 without gaps; 0 for a passage left out of it.
         score: Relevance as evidence, in [0, 1]; None when the passage could not be judged.
         kept: Whether it passed the filter.
+        band: Of what passed, ``evidence``, or ``possible`` where its judge is not sure; else None.
         status: ``scored``, ``repaired``, ``failed``, ``skipped_budget`` or ``not_needed`` (there
             was enough without it); `reason` has the cause.
         reason: Why, in a few words.
@@ -193,6 +204,7 @@ class RankedPassage:
     retrieval_score: float | None
     document_id: str | None = None
     direction: Direction | None = None
+    band: Band | None = None
     unusable: bool = field(default=False, repr=False)
 
     @property
@@ -251,6 +263,10 @@ class RerankResult:
             could not be judged) or ``budget_stop`` (the budget left some undone).
         fallback: The `on_empty` choice that filled an empty result, or None.
         threshold: The lowest score kept, in [0, 1], as applied to this question.
+        evidence_point: The score, in [0, 1], from which on what passed is evidence, below it is
+            possible evidence; None if all that passed is evidence.
+        missing_words: Words of the question that no passage has in any form; where there are any,
+            nothing is evidence, and no passage has a direction.
         answer: The answer with its citations, if one was asked for.
         usage: Calls and tokens a stage (``intent``, ``score``, ``summarize``, ``answer``).
         seconds: Wall time a stage, and ``total``.
@@ -274,6 +290,8 @@ class RerankResult:
     left_out: tuple[RankedPassage, ...] = ()
     warnings: tuple[str, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()
+    evidence_point: float | None = None
+    missing_words: tuple[str, ...] = ()
 
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
@@ -284,6 +302,16 @@ class RerankResult:
     def kept(self) -> tuple[RankedPassage, ...]:
         """The passages that passed the filter, best first."""
         return tuple(one for one in self.passages if one.kept)
+
+    @property
+    def evidence(self) -> tuple[RankedPassage, ...]:
+        """The passages that passed and of which the judge is sure, best first."""
+        return tuple(one for one in self.passages if one.band == EVIDENCE)
+
+    @property
+    def possible(self) -> tuple[RankedPassage, ...]:
+        """The passages that passed and may be evidence, best first."""
+        return tuple(one for one in self.passages if one.band == POSSIBLE)
 
     @property
     def dropped(self) -> tuple[RankedPassage, ...]:
@@ -303,8 +331,8 @@ class RerankResult:
 
     @property
     def direction_counts(self) -> dict[Direction, int]:
-        """How many kept passages support, contradict, ...; those without a direction left out."""
-        return count_directions(one.direction for one in self.kept)
+        """How much of the evidence supports, contradicts, ...; what has no direction left out."""
+        return count_directions(one.direction for one in self.evidence)
 
     def show_score(self, score: float | None) -> str:
         """Return a score for readers: two decimals, or as many as tell it from the threshold.
@@ -365,6 +393,10 @@ class RerankResult:
         plain["manifest"] = dict(self.manifest)
         if not self.sources:
             del plain["sources"]
+        if self.evidence_point is None:
+            del plain["evidence_point"]
+        if not self.missing_words:
+            del plain["missing_words"]
         return {"format": FORMAT, **_to_plain(plain)}
 
     def to_json(self) -> str:
@@ -383,9 +415,10 @@ class RerankResult:
         values = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
         values["passages"] = plain["passages"] if "passages" in plain else plain["ranking"]
         for name in ("passages", "left_out"):
-            values[name] = tuple(map(RankedPassage.from_dict, values.get(name, ())))
+            values[name] = tuple(_read_passage(one, plain) for one in values.get(name, ()))
         values["warnings"] = tuple(plain.get("warnings", ()))
         values["sources"] = tuple(plain.get("sources", ()))
+        values["missing_words"] = tuple(plain.get("missing_words", ()))
         values["intent"] = _read_intent(plain["intent"])
         values["outcome"] = read_outcome(plain["outcome"])
         stages = plain["usage"].get("stages", plain["usage"])
@@ -432,6 +465,12 @@ def _read_intent(plain: Mapping[str, Any]) -> IntentRecord:
     apart = {name: plain[name] for name in ("status", "cause")}
     rest = {name: value for name, value in plain.items() if name not in apart}
     return cast("IntentRecord", {"fields": rest, **apart})
+
+
+def _read_passage(plain: Mapping[str, Any], result: Mapping[str, Any]) -> RankedPassage:
+    """Read a passage of a result; one written before there were bands is evidence if it passed."""
+    passed = plain["kept"] and result["fallback"] is None
+    return RankedPassage.from_dict({"band": EVIDENCE if passed else None, **plain})
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

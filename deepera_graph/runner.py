@@ -175,6 +175,8 @@ class Run:
             outcome=read_outcome(output["outcome"]),
             fallback=output["fallback"],
             threshold=output["threshold"],
+            evidence_point=output.get("evidence_point"),
+            missing_words=tuple(output.get("missing_words", ())),
             answer=output["answer"],
             usage={stage: Usage.of(used) for stage, used in output["usage"].items()},
             seconds={**self._seconds, "total": perf_counter() - self._started},

@@ -8,7 +8,7 @@ label or other metadata.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
@@ -44,6 +44,10 @@ ANSWER_TYPES: Mapping[AnswerType, str] = {
 }
 # What a passage says to a question that can be answered with yes or no, or to a claim.
 Direction = Literal["supports", "contradicts", "no_difference", "mixed", "unclear"]
+# How sure a judge is of what it keeps: of the second kind it cannot tell.
+Band = Literal["evidence", "possible"]
+EVIDENCE: Band = "evidence"
+POSSIBLE: Band = "possible"
 _FOR_ONE: Mapping[Direction, str] = {
     "supports": "supports",
     "contradicts": "contradicts",
@@ -89,6 +93,15 @@ def describe_directions(counts: Mapping[Direction, int]) -> str:
     )
 
 
+def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:
+    """Return the band of a kept passage: evidence from a score on, or always if there is none.
+
+    Where words of the question are missing in all passages, none is evidence for it.
+    """
+    is_sure = evidence_point is None or score >= evidence_point
+    return EVIDENCE if is_sure and not missing_words else POSSIBLE
+
+
 class RoleAnswer(BaseModel):
     """Base of what a role gives back."""
 
@@ -116,10 +129,6 @@ class Intent(RoleAnswer):
     )
     intent: IntentKind = Field(description="What kind of relation the question asks about.")
     expected_answer_type: AnswerType = Field(description="What form the answer has.")
-
-
-# How a judge may begin a reason, by its own score; `select` has it agree with what is decided.
-FOR_IT, AGAINST_IT = "for it: ", "against it: "
 
 
 class Judgement(RoleAnswer):

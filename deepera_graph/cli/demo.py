@@ -217,7 +217,8 @@ def _show_passage(
 ) -> None:
     near = trial.result.fallback is not None
     head = ("below the threshold: ", "bold red") if near else ("kept ", "bold green")
-    score = f" score {trial.result.show_score(passage.score)} "
+    how = f"{passage.band} " if passage.band == "possible" else ""
+    score = f" score {trial.result.show_score(passage.score)} {how}"
     console.print(Text.assemble(head, (passage.id, "bold"), score, _label(trial, passage)))
     words = passage.summary or passage.quote
     for text, style in ((words, "italic"), (passage.reason, "dim")):

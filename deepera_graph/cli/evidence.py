@@ -17,11 +17,10 @@ from deepera_graph.export import (
     N_NEAREST,
     answer_with_numbers,
     describe_outcome,
-    is_evidence,
 )
 from deepera_graph.result import describe_calls, describe_failures
 from deepera_graph.retrieval import explain_field
-from deepera_graph.schema import describe_directions, name_direction
+from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -132,6 +131,8 @@ def _closing_line(result: RerankResult) -> str:
     undone = f", {n_undone} not judged" if n_undone else ""
     unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
     kept = f"{len(result.kept)} kept"
+    if result.possible:
+        kept += f" ({len(result.evidence)} evidence, {len(result.possible)} possible)"
     if result.fallback is not None:
         kept = f"0 kept, {len(result.kept)} shown by --on-empty {result.fallback}"
     words = (
@@ -163,11 +164,17 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 
 
 def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
-    """Show what was kept, and say what could not be judged beside it; or show the nearest."""
+    """Show what was kept, the evidence first, and what could not be judged; or the nearest."""
     if not result.kept:
         _show_nearest(console, result, quiet=quiet)
         return
     for passage in result.kept:
+        if passage.band != POSSIBLE:
+            _show_passage(console, result, passage)
+    if result.possible:
+        words = f"Possible: {count(len(result.possible), 'passage')} that may be evidence or not"
+        console.print(Text(words, style="bold yellow"))
+    for passage in result.possible:
         _show_passage(console, result, passage)
     if result.failed:
         console.print(Text(describe_failures(result), style="bold yellow"))
@@ -175,14 +182,19 @@ def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> No
 
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
     """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
-    near = not is_evidence(result, passage)
+    near = passage.band is None
+    is_possible = passage.band == POSSIBLE
+    colour = "yellow" if is_possible else "green"
     said = name_direction(passage.direction)
     score = Text.assemble(
         (f"{passage.rank:>2}. ", "dim"),
         ("score " if near else "", "red"),
-        (result.show_score(passage.score), "bold red" if near else "bold green"),
-        (f", {BELOW}" if near else "", "red"),
-        f"{',' if near else ''} {said}" if said else "",
+        (result.show_score(passage.score), f"bold {'red' if near else colour}"),
+        (
+            f", {BELOW}" if near else f" {POSSIBLE}" if is_possible else "",
+            "red" if near else colour,
+        ),
+        f"{',' if near or is_possible else ''} {said}" if said else "",
     )
     if near:
         console.print(score)

@@ -12,6 +12,7 @@ from deepera_graph.export import describe_result
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.store import open_store
+from deepera_graph.schema import POSSIBLE
 
 GOLDEN = "golden"
 
@@ -115,7 +116,8 @@ class Trial:
             first, *others = self.wrongly_kept
             also = f"; and {', '.join(one.id for one in others)}" if others else ""
             label = self.label(first) or "no evidence"
-            found.append(f"kept {first.id}, {label}, {self._show(first)}{also}")
+            how = f", {POSSIBLE}" if first.band == POSSIBLE else ""
+            found.append(f"kept {first.id}, {label}, {self._show(first)}{how}{also}")
         if self.missed:
             best = self.missed[0]
             found.append(f"missed the evidence {best.id}, {self._show(best)}")

@@ -115,12 +115,15 @@ class Judge(ABC):
             says False: estimates then count no call of it, and a server tries it when it starts.
         operating_point: The lowest score, in [0, 1], from which on what it judges counts as
             evidence, where the settings name no threshold.
+        evidence_point: The score, in [0, 1], from which on what is kept is called evidence; what is
+            kept below it is possible evidence. None if all that is kept is evidence.
     """
 
     gives_summaries: bool = False
     group_size: int = 1
     asks_model: bool = True
     operating_point: float = OPERATING_POINT
+    evidence_point: float | None = None
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Say what to judge next; nothing is left if it says nothing. Quick, and no I/O.
@@ -147,6 +150,13 @@ class Judge(ABC):
         It is asked once a question, after the distinct windows were judged: quick, and no I/O.
         """
         return ""
+
+    def missing_words(self, question: str, windows: Sequence[Window]) -> Sequence[str]:
+        """Return the words of a question without which no window can answer it, if none has them.
+
+        It is asked as `question_problem` is. Where there are any, no window is taken for evidence.
+        """
+        return ()
 
     def promise(self, request: PlanRequest) -> Mapping[int, float] | None:
         """Say how likely windows are evidence, so that the best are first where not all are judged.
@@ -181,6 +191,7 @@ class PassageJudge(Judge):
         self.gives_summaries = bool(getattr(role, "gives_summaries", False))
         self.asks_model = bool(getattr(role, "asks_model", True))
         self.operating_point = getattr(role, "operating_point", OPERATING_POINT)
+        self.evidence_point = getattr(role, "evidence_point", None)
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Judge each window by itself."""
@@ -320,6 +331,7 @@ class CountedJudge(Judge):
     def __init__(self, judge: Judge, a_window: Usage | None = None) -> None:
         self._judge, self._a_window = judge, a_window
         self.group_size, self.operating_point = judge.group_size, judge.operating_point
+        self.evidence_point = judge.evidence_point
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Plan as the judge does."""

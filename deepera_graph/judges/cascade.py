@@ -124,7 +124,7 @@ class _TwoJudges(Judge):
         self._judges: dict[str, Judge] = {_FIRST: first, _SECOND: second}
         self.gives_summaries, self.group_size = second.gives_summaries, second.group_size
         self.asks_model = first.asks_model or second.asks_model
-        self.operating_point = second.operating_point
+        self.operating_point, self.evidence_point = second.operating_point, second.evidence_point
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """Have those begin that can."""
@@ -148,6 +148,10 @@ class _TwoJudges(Judge):
         """Say what the first of them says that says anything."""
         judges = (self._judges[part] for part in (_FIRST, _SECOND))
         return next(filter(None, (one.question_problem(question, windows) for one in judges)), "")
+
+    def missing_words(self, question: str, windows: Sequence[Window]) -> Sequence[str]:
+        """Return what the careful judge misses: it has the last word."""
+        return self._judges[_SECOND].missing_words(question, windows)
 
     def _plan_part(
         self, part: str, request: PlanRequest, *, open: Sequence[int], next: Sequence[int]

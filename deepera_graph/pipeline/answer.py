@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from deepera_graph.errors import RoleError
 from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
-from deepera_graph.schema import Answer, AnswerTask, EvidenceItem, with_repair_note
+from deepera_graph.schema import POSSIBLE, Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
 
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»')
@@ -33,17 +33,18 @@ INSUFFICIENT = "insufficient evidence"
 _CITATION = re.compile(r"\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]")
 
 
-def kept_records(state: State) -> list[RankRecord]:
-    """Return the kept passages, best first."""
-    return [record for record in state["ranking"] if record["kept"]]
+def answerable_records(state: State) -> list[RankRecord]:
+    """Return the kept passages that an answer may be made of, best first: no possible ones."""
+    kept = (record for record in state["ranking"] if record["kept"])
+    return [record for record in kept if record.get("band") != POSSIBLE]
 
 
 def ask(state: State) -> AnswerTask:
-    """Show the answerer the kept evidence, numbered by its place from 1."""
+    """Show the answerer the evidence, numbered by its place from 1."""
     return {
         "question": state["question"],
         "intent": state["intent"]["fields"],
-        "evidence": [_item(state, record) for record in kept_records(state)],
+        "evidence": [_item(state, record) for record in answerable_records(state)],
     }
 
 
@@ -53,7 +54,7 @@ def record(state: State, answer: Answer) -> Update:
     What the answer quotes is looked for in the kept passages. An answerer may find that the
     evidence does not suffice, and say so in these words.
     """
-    ids = [one["id"] for one in kept_records(state)]
+    ids = [one["id"] for one in answerable_records(state)]
     text = _CITATION.sub(lambda match: _as_ids(match.group(1), ids), answer.text)
     cited = _numbers_in(answer.text) + list(answer.citations)
     citations = list(dict.fromkeys(ids[n - 1] for n in cited if 1 <= n <= len(ids)))
@@ -81,14 +82,15 @@ def abstain(state: State) -> Update:
     unjudged = [one for one in records if one["score"] is None]
     if unjudged and len(unjudged) == len(records):
         return _answered("", [], "failed", f"no passage was judged: {unjudged[0]['reason']}")
-    cause = "no passage was kept"
+    is_possible = any(one.get("band") == POSSIBLE for one in records)
+    cause = "only possible evidence was kept" if is_possible else "no passage was kept"
     if unjudged:
         cause += f", and {len(unjudged)} of {len(records)} could not be judged"
     return _answered(INSUFFICIENT, [], "insufficient_evidence", cause)
 
 
 def _texts(state: State) -> list[tuple[str, str]]:
-    records = kept_records(state)
+    records = answerable_records(state)
     return [(one["id"], state["passages"][one["index"]].page_content) for one in records]
 
 

@@ -15,7 +15,7 @@ from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import name_problems
 from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
-from deepera_graph.schema import RoleAnswer, RoleSet
+from deepera_graph.schema import POSSIBLE, RoleAnswer, RoleSet
 from deepera_graph.usage import Usage, UsageRecord
 
 Event = dict[str, Any]
@@ -39,10 +39,12 @@ def _scored(record: JudgementRecord) -> Event:
 
 def _selected(update: Update) -> Event:
     kept = [record["id"] for record in update["ranking"] if record["kept"]]
+    possible = [record["id"] for record in update["ranking"] if record.get("band") == POSSIBLE]
     return {
         "event": "selected",
         "threshold": update["threshold"],
         "kept": kept,
+        "possible": possible,
         "outcome": update["outcome"],
         "warnings": update["warnings"],
     }

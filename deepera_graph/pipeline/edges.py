@@ -19,6 +19,7 @@ from deepera_graph.budget import meter_of
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.passages import retrieval_place, shown_text
+from deepera_graph.pipeline.answer import answerable_records
 from deepera_graph.pipeline.call import tell
 from deepera_graph.pipeline.score import Evidence, passes
 from deepera_graph.pipeline.state import (
@@ -168,7 +169,7 @@ def last_step(state: State, *, settings: Settings) -> str:
     """Answer if that was asked for."""
     if not settings.answer:
         return END
-    return "answer" if any(record["kept"] for record in state["ranking"]) else "abstain"
+    return "answer" if answerable_records(state) else "abstain"
 
 
 class _Pool:

@@ -169,6 +169,8 @@ def build_graph(
 
 def with_threshold(settings: Settings, judge: Judge) -> Settings:
     """Return settings with a threshold: that of the judge, if they name none."""
+    if judge.evidence_point is not None:
+        check_share("evidence_point of the judge", judge.evidence_point)
     if settings.threshold is not None:
         return settings
     check_share("operating_point of the judge", judge.operating_point)

@@ -219,6 +219,8 @@ def receive(
         "left_out": [],
         "warnings": [],
         "documents": [],
+        "evidence_point": None,
+        "missing_words": [],
         "answer": None,
         "fallback": None,
     }

@@ -20,10 +20,7 @@ from deepera_graph.pipeline.state import (
     kept_document,
 )
 from deepera_graph.pipeline.summarize import given_summaries
-from deepera_graph.schema import (
-    AGAINST_IT,
-    FOR_IT,
-)
+from deepera_graph.schema import find_band
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
@@ -46,7 +43,8 @@ def select(
     is kept without evidence, too, unless that is required; of a judge that names its evidence such
     a passage is flagged, and one with a quote that does not occur in it is held back.
 
-    The *judge* is asked whether it can read such a question at all.
+    The *judge* is asked whether it can read such a question at all, and from which score on what is
+    kept is evidence; below, it is possible evidence.
 
     Ties go to the better first-stage rank, then to the earlier input (DeepEra, algorithm 1).
 
@@ -75,7 +73,13 @@ def select(
     left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
     ordered = _by_score([one for one in records if one not in left_out])
     kept, fallback = _keep(ordered, threshold, settings, evidence)
-    ranking = [_with_agreeing_reason(one, threshold) for one in _ranked(kept, ordered)]
+    ranking = _ranked(kept, ordered)
+    point = None if judge is None else judge.evidence_point
+    problems, missing = _ask_judge(state, judge)
+    if missing:
+        ranking = [{**one, "direction": None} for one in ranking]
+    if fallback is None:
+        ranking = [_with_band(one, point, missing) for one in ranking]
     bare: list[str] = []
     if names_evidence:
         ranking = [_flagged(one, threshold) for one in ranking]
@@ -84,9 +88,11 @@ def select(
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
-        "warnings": [*([] if judge is None else _warnings(state, judge)), *bare],
+        "warnings": [*problems, *bare],
         "documents": [],
         "threshold": threshold,
+        "evidence_point": point,
+        "missing_words": missing,
         "outcome": outcome(
             records,
             settings,
@@ -96,15 +102,24 @@ def select(
     }
 
 
-def _warnings(state: State, judge: Judge) -> list[str]:
-    """Return what the judge says of the question, if anything."""
+def _ask_judge(state: State, judge: Judge | None) -> tuple[list[str], list[str]]:
+    """Return what the judge says of the question, if anything, and which words of it it misses."""
+    if judge is None:
+        return [], []
     shown = (
         shown_text(state["passages"][one["index"]], one["start"], one["end"])
         for one in state["windows"]
     )
     windows = {window_key(window): window for window in shown}
-    problem = judge.question_problem(state["question"], list(windows.values()))
-    return [problem] if problem else []
+    given = state["question"], list(windows.values())
+    problem, missing = judge.question_problem(*given), list(judge.missing_words(*given))
+    if missing:
+        names = " or ".join(f'"{word}"' for word in missing)
+        problem = problem or (
+            f"no passage names {names}, nor anything like it, which the question is about: what is "
+            "kept is possible evidence at most"
+        )
+    return [problem] if problem else [], missing
 
 
 def outcome(
@@ -173,6 +188,7 @@ def _joined(
         "id": passage.id or str(index + 1),
         "rank": 0,
         "kept": False,
+        "band": None,
         **{key: verdict[key] for key in _UNREADABLE},
         "direction": verdict.get("direction"),
         "quote_span": None,
@@ -291,16 +307,13 @@ def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecor
     ]
 
 
-def _with_agreeing_reason(record: RankRecord, threshold: float) -> RankRecord:
-    """Have the reason agree with the decision: a judge gives it without knowing the threshold."""
-    reason, passes_it = record["reason"], _value(record["score"]) >= threshold
-    if reason.startswith(AGAINST_IT) and passes_it and record["kept"]:
-        signs = reason.removeprefix(AGAINST_IT)
-        return {**record, "reason": f"passes {threshold:g} all the same: {signs}"}
-    if reason.startswith(FOR_IT) and not (passes_it and record["kept"]):
-        cause = "passes, but others are better" if passes_it else f"below {threshold:g}"
-        return {**record, "reason": f"{cause}: {reason.removeprefix(FOR_IT)}"}
-    return record
+def _with_band(
+    record: RankRecord, evidence_point: float | None, missing: Sequence[str]
+) -> RankRecord:
+    """Name how sure the judge is of a passage that it keeps."""
+    if not record["kept"] or record["score"] is None:
+        return record
+    return {**record, "band": find_band(record["score"], evidence_point, missing)}
 
 
 def _failed(record: RankRecord) -> bool:
@@ -356,5 +369,5 @@ def _with_summary(
     if summary["cause"]:
         changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
     if summary["status"] == "none" and may_drop:
-        changed["kept"], changed["reason"] = False, changed["reason"].removeprefix(FOR_IT)
+        changed["kept"], changed["band"] = False, None
     return changed

@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.citation import Citation
 from deepera_graph.passages import PassageLike
-from deepera_graph.schema import Batch, Direction, IntentFields, PassageTask
+from deepera_graph.schema import Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -89,7 +89,7 @@ class RankRecord(TypedDict):
     `quote_status` says how it was found there, empty when there is no quote, and ``not_found``
     without one where the judge named a sentence that the passage does not have; `window` is the
     stretch of text that was scored, None when it was the whole passage; `direction` is None where
-    the judge gave none.
+    the judge gave none, and `band` for what is not kept, or by `on_empty` alone.
     """
 
     index: int
@@ -97,6 +97,7 @@ class RankRecord(TypedDict):
     rank: int
     score: float | None
     kept: bool
+    band: Band | None
     status: PassageStatus
     reason: str
     direction: Direction | None
@@ -210,6 +211,12 @@ class Output(TypedDict):
     ]
     documents: Annotated[list[Document], Field(description="The kept passages, best first.")]
     threshold: Annotated[float, Field(description="Lowest score kept, as applied; in [0, 1].")]
+    evidence_point: Annotated[
+        float | None, Field(description="From this score on what is kept is evidence; or all is.")
+    ]
+    missing_words: Annotated[
+        list[str], Field(description="Of the question, in no passage: then none is evidence.")
+    ]
     outcome: Annotated[Outcome, Field(description="How it went; ok if evidence was kept.")]
     fallback: Annotated[str | None, Field(description="The on_empty choice, if it was needed.")]
     answer: Annotated[AnswerRecord | None, Field(description="With citations, if asked for.")]
@@ -227,8 +234,8 @@ class State(Output):
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
-    "rank", "reason", "direction", "quote", "quote_span", "quote_status", "status", "window",
-    "summary", "summary_status", "retrieval_rank", "retrieval_score",
+    "rank", "band", "reason", "direction", "quote", "quote_span", "quote_status", "status",
+    "window", "summary", "summary_status", "retrieval_rank", "retrieval_score",
 )  # fmt: skip
 
 

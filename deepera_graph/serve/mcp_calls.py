@@ -10,7 +10,6 @@ from deepera_graph.export import (
     answer_with_numbers,
     describe_evidence,
     describe_source,
-    is_evidence,
 )
 from deepera_graph.papers.calls import answer_call, describe_error
 from deepera_graph.result import RankedPassage, RerankResult
@@ -131,7 +130,7 @@ def _describe(result: RerankResult, given: QuestionArguments) -> dict[str, Any]:
         "outcome": result.outcome,
         "threshold": result.threshold,
         "evidence": evidence,
-        "is_weak": any(not is_evidence(result, one) for one in result.kept),
+        "is_weak": any(one.band is None for one in result.kept),
         "direction_counts": result.direction_counts,
         "n_passages": len(result.all_passages),
         "n_dropped": len(result.dropped),
@@ -148,6 +147,7 @@ def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict
         "number": number,
         "id": one.id,
         "score": one.score,
+        "band": one.band,
         "direction": one.direction,
         "summary": one.summary or one.text[:MOST_TEXT],
         "quote": one.quote,

@@ -136,6 +136,10 @@ class PieceOfEvidence(BaseModel):
     number: int = Field(description="As cited: [1].")
     id: str
     score: float = Field(description="How far it is direct evidence, in [0, 1].")
+    band: Literal["evidence", "possible"] | None = Field(
+        description="How sure the judge is: evidence, or possible evidence, which is to be called "
+        "so; null for what is below the threshold."
+    )
     direction: str | None = Field(
         description="What it says to a yes/no question or a claim: supports, contradicts, "
         "no_difference, mixed, unclear; null where that is not known."
@@ -168,7 +172,7 @@ class EvidenceResult(BaseModel):
     threshold: float
     evidence: list[PieceOfEvidence]
     is_weak: bool = Field(description="Whether the evidence is below the threshold.")
-    direction_counts: dict[str, int]
+    direction_counts: dict[str, int] = Field(description="Of what is evidence, not possible.")
     n_passages: int
     n_dropped: int
     dropped: list[NotKept] = Field([], description="If asked for.")

@@ -54,6 +54,7 @@ def test_ids_and_metadata_are_kept_and_extended():
     assert first.metadata["relevance_score"] == second.metadata["relevance_score"] == 0.9
     assert first.metadata["deepera"] == {
         "rank": 1,
+        "band": "evidence",
         "reason": "scored 0.9",
         "direction": None,
         "quote": "",

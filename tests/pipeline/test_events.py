@@ -49,6 +49,7 @@ def test_every_stage_says_what_it_did(is_async):
         "event": "selected",
         "threshold": 0.8,
         "kept": ["2", "1"],
+        "possible": [],
         "outcome": "ok",
         "warnings": [],
     }

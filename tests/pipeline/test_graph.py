@@ -23,7 +23,7 @@ from support.roles import ScriptedRole, judged, scripted_backend
 QUESTION = "Which text?"
 OUTPUT_KEYS = {
     "question", "intent", "ranking", "documents", "threshold", "outcome", "fallback", "answer",
-    "usage", "left_out", "warnings",
+    "usage", "left_out", "warnings", "evidence_point", "missing_words",
 }  # fmt: skip
 
 

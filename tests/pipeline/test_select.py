@@ -10,7 +10,6 @@ from langchain_core.documents import Document
 from deepera_graph import (
     BackendError,
     EvidenceReranker,
-    Judgement,
     PerIntent,
     Quantile,
     RoleError,
@@ -292,28 +291,3 @@ def test_a_backend_that_judged_nothing_is_to_blame_not_a_passage():
     dead = [judgement(n, None, unusable=True) for n in range(2)]
     with pytest.raises(BackendError):
         selected(["x" * 10] * 2, dead, on_error="raise")
-
-
-@pytest.mark.parametrize(
-    ("settings", "reasons"),
-    [
-        ({"threshold": 0.5}, ["for it: a", "for it: b", "against it: c"]),
-        ({"threshold": 0.8}, ["for it: a", "below 0.8: b", "against it: c"]),
-        ({"threshold": 0.2}, ["for it: a", "for it: b", "passes 0.2 all the same: c"]),
-        (
-            {"threshold": 0.5, "top_n": 1},
-            ["for it: a", "passes, but others are better: b", "against it: c"],
-        ),
-        (
-            {"threshold": 0.95, "on_empty": "topn"},
-            ["below 0.95: a", "below 0.95: b", "against it: c"],
-        ),
-    ],
-)
-def test_a_reason_agrees_with_what_is_decided(settings, reasons):
-    verdicts = {"A": (0.9, "for it: a"), "B": (0.6, "for it: b"), "C": (0.3, "against it: c")}
-    backend = scripted_backend(
-        lambda task: Judgement(score=verdicts[task["text"]][0], reason=verdicts[task["text"]][1])
-    )
-    result = EvidenceReranker(backend, **settings).rerank("Which?", list(verdicts))
-    assert [one.reason for one in result.passages] == reasons

@@ -2,8 +2,9 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Self, TypeVar
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Self, TypeVar, get_args
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -21,6 +22,7 @@ from deepera_graph.judges.heuristic.analysis import (
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.heuristic.topicality import (
     CUE_NAMES,
+    is_general,
     names_any,
     read_question_terms,
     section_weight,
@@ -42,6 +44,7 @@ from deepera_graph.schema import (
     Window,
     count_directions,
     describe_directions,
+    name_direction,
     passage_task,
     passage_tasks,
 )
@@ -53,34 +56,80 @@ NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is as
 
 
 def answer(task: AnswerTask) -> Answer:
-    """Return up to five evidence sentences in the order of the evidence, each with its ``[n]``.
+    """Return up to five evidence sentences, one a passage, each with its ``[n]``.
 
-    A sentence that an earlier passage already gave is not repeated. White space within a sentence
-    becomes one space; nothing else changes. Where passages disagree, the best of each direction is
-    among the five; and where it is known, what all of them say is counted at the end. A sentence
-    that names nothing of the question is no answer to it; if all are such, there is none.
+    They are grouped by what they say, ``Supports: ...``, where that is known, else in the order of
+    the evidence; the best of each direction is among the five, and those that answer are counted at
+    the end. A sentence that an earlier passage already gave is not repeated. White space within a
+    sentence becomes one space; nothing else changes.
+
+    A sentence that names nothing of the question is no answer to it, nor is one of a passage that
+    does not name its outcome; if all are such, there is none.
     """
     need = read_question_terms(task["question"], task["intent"]["entity_type"])
+    outcome = read_question_terms(find_outcome(task["question"]), "")
     sentences: dict[str, int] = {}
+    directions: dict[int, Direction | None] = {}
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
-        if sentence and names_any(need, sentence):
+        whole = f"{item['title']} {item['text']} {sentence}"
+        if sentence and names_any(need, sentence) and names_any(outcome, whole):
             sentences.setdefault(sentence, number)
+            directions[number] = item.get("direction")
     if not sentences:
         return Answer(text=NO_ANSWER, citations=[], usage=Usage())
-    directions = [item.get("direction") for item in task["evidence"]]
     numbers = _pick_numbers(list(sentences.values()), directions)
-    parts = [f"{one} [{number}]" for one, number in sentences.items() if number in numbers]
-    if said := describe_directions(count_directions(directions)):
+    chosen = {number: one for one, number in sentences.items() if number in numbers}
+    parts = [_write_side(side, chosen, directions) for side in (None, *get_args(Direction))]
+    if said := describe_directions(count_directions(directions.values())):
         parts.append(f"({said})")
-    return Answer(text=" ".join(parts), citations=numbers, usage=Usage())
+    return Answer(text=" ".join(filter(None, parts)), citations=numbers, usage=Usage())
 
 
-def _pick_numbers(numbers: Sequence[int], directions: Sequence[Direction | None]) -> list[int]:
+_OF_WHOM = frozenset(("in", "among", "during", "after", "than", "when", "versus", "compared"))
+_EMPTY = frozenset(
+    """
+    amount frequency incidence level levels likelihood number odds prevalence rate rates risk risks
+    use
+    """.split()  # noqa: SIM905
+)
+_FIRST_ASKED = 3  # words of a question before which no group is named
+
+
+def find_outcome(question: str) -> str:
+    """Return the word for what a question asks about its subject; empty if it names none.
+
+    That is the last word of what its verb is about, or the one before an ``of``, and before those
+    in whom it is looked for: *growth* in ``Does A reduce the growth of B in C?``.
+    """
+    found = words(question)
+    verbs = (place for place, word in enumerate(found) if word in _STATING - _FAINT)
+    verb = next(verbs, -1)
+    asked = found[verb + 1 :]
+    skipped = 0 if verb >= 0 else _FIRST_ASKED
+    ends = (place for place, word in enumerate(asked) if place >= skipped and word in _OF_WHOM)
+    asked = asked[: next(ends, len(asked))]
+    before = [one for one, after in pairwise(asked) if after == "of" and one not in _EMPTY]
+    telling = [
+        one for one in (*asked, *before[:1]) if one not in STOP_WORDS and not is_general(one)
+    ]
+    return telling[-1] if telling else ""
+
+
+def _write_side(
+    side: Direction | None, sentences: Mapping[int, str], directions: Mapping[int, Direction | None]
+) -> str:
+    """Return the sentences that say the same, after a word for it; empty if none does."""
+    said = [f"{one} [{number}]" for number, one in sentences.items() if directions[number] == side]
+    head = [f"{name_direction(side).capitalize()}:"] if side else []
+    return " ".join([*head, *said]) if said else ""
+
+
+def _pick_numbers(numbers: Sequence[int], directions: Mapping[int, Direction | None]) -> list[int]:
     """Return at most five numbers of evidence, rising: the first of each direction, then others."""
     firsts: dict[Direction | None, int] = {}
     for number in numbers:
-        firsts.setdefault(directions[number - 1], number)
+        firsts.setdefault(directions[number], number)
     wanted = [number for direction, number in firsts.items() if direction is not None]
     return sorted(list(dict.fromkeys([*wanted, *numbers]))[:MAX_SENTENCES])
 
@@ -122,11 +171,12 @@ def explain(study: RuleAnalysis, kind: Sought) -> str:
 def _describe(reading: SentenceReading) -> str:
     if reading.grounding < GROUNDED:
         return _describe_lack(reading)
-    signs = _list_signs(reading)
+    signs = list_signs(reading)
     return f"states a result: {', '.join(signs)}" if signs else "states a result"
 
 
-def _list_signs(reading: SentenceReading) -> list[str]:
+def list_signs(reading: SentenceReading) -> list[str]:
+    """Return the word that tells of a result, in quotation marks, and a number; as far as found."""
     found = words(reading.sentence.text)
     told = [word for cue in _TELLING for word in found if word in words_of_cue(cue)]
     telling = [word for word in told if word not in _FAINT] or told

@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import CallError, DeepEraError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
+from deepera_graph.judges.heuristic.missing import find_missing
 from deepera_graph.judges.heuristic.roles import find_question_problem, heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 KEEP_MB = 256
 _DIGITS = 16
-_POINT = re.compile(rb'"operating_point":\s*([0-9.]+)')
+_MOST_COMPARED = 200  # windows whose vectors are still in memory when they were judged
+_POINT = rb'"%s":\s*([0-9.]+)'
 
 _Stamp = tuple[tuple[str, int, int], ...]  # name, bytes and last change of each file
 
@@ -62,10 +64,19 @@ class Weights:
 
         That of judges that name none if the weights do not say, or are damaged: judging says so.
         """
+        point = self._read_point(b"operating_point")
+        return OPERATING_POINT if point is None else point
+
+    def evidence_point(self) -> float | None:
+        """Return the score, in [0, 1], from which on what is kept is evidence; None if not told."""
+        return self._read_point(b"evidence_point")
+
+    def _read_point(self, name: bytes) -> float | None:
         with suppress(OSError, ValueError):
-            found = _POINT.search((self.place() / "head.json").read_bytes())  # megabytes of trees
-            return OPERATING_POINT if found is None else float(found[1])
-        return OPERATING_POINT
+            head = (self.place() / "head.json").read_bytes()  # megabytes of trees
+            found = re.search(_POINT % name, head)
+            return None if found is None else float(found[1])
+        return None
 
     def model(self) -> "EvidenceModel":
         """Return the model, which all that have equal weights and threads share.
@@ -213,6 +224,11 @@ class TrainedJudge(Judge):
         """Where the weights say that evidence begins."""
         return self._weights.operating_point()
 
+    @cached_property
+    def evidence_point(self) -> float | None:  # type: ignore[override]  # as above
+        """Where the weights say that possible evidence ends."""
+        return self._weights.evidence_point()
+
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge all windows of the question together: each is judged beside the others."""
         every = range(len(request.windows))
@@ -229,6 +245,17 @@ class TrainedJudge(Judge):
     def question_problem(self, question: str, windows: Sequence[Window]) -> str:
         """Say whether a model of English can read the question, and finds its words."""
         return find_question_problem(question, windows)
+
+    def missing_words(self, question: str, windows: Sequence[Window]) -> list[str]:
+        """Return the words of a question that no window names, nor anything like them."""
+        if len(windows) > _MOST_COMPARED or find_question_problem(question, windows):
+            return []
+        texts = [f"{one['title']} {one['text']}" for one in windows]
+        missing = find_missing(question, texts)
+        if missing:
+            with suppress(DeepEraError, ImportError, OSError):  # nothing was judged then
+                return self._weights.model().find_unlike(question, windows, missing)
+        return []
 
     def prepare(self, windows: Sequence[Window]) -> None:
         """Begin to read windows while the intent is not known.

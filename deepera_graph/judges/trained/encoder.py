@@ -90,6 +90,18 @@ class Encoded:
     def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
         return WeakKeyDictionary()
 
+    def find_word(self, text: str, word: str) -> Floats | None:
+        """Return the vector of a word, in lower case, of the text that this is; of length 1.
+
+        It is that of its first place; None if the text does not have it, or is cut before it.
+        """
+        start = text.lower().find(word)
+        begins, ends = self.offsets[:, 0], self.offsets[:, 1]
+        within = (ends > begins) & (begins < start + len(word)) & (ends > start)
+        if start < 0 or not within.any():
+            return None
+        return normalize(self.units[within].mean(axis=0))
+
     def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
         """Return the parts within each two characters, start and end; all of it if there is none.
 

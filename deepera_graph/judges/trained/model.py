@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.heuristic.reasons import explain_quote
 from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
@@ -18,6 +19,7 @@ from deepera_graph.judges.trained.features import (
     complete_features,
     join_title,
     match_passage,
+    pairwise_dot,
     vectorize_passage,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
@@ -25,8 +27,6 @@ from deepera_graph.judges.trained.reader import Reader, Reading
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
 from deepera_graph.judges.trained.sentences import Sentences, choose_sentences, weigh_sentences
 from deepera_graph.schema import (
-    AGAINST_IT,
-    FOR_IT,
     Direction,
     IntentFields,
     Judgement,
@@ -36,13 +36,8 @@ from deepera_graph.schema import (
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
-_LIKELY = 0.5
+LIKE = 0.35  # cosine from which on a token may stand for a word of the question
 LEAST_READ = 0.05  # the lowest score of a passage whose direction is read: it takes milliseconds
-_SIGNS = {  # what a note at or above one half says, and what it says below
-    "results": ("reports results", "hardly reports results"),
-    "topic": ("on topic", "hardly on topic"),
-    "support": ("same study as an on-topic passage", "no related passage is on topic"),
-}
 
 
 class Signs(NamedTuple):
@@ -55,37 +50,6 @@ class Signs(NamedTuple):
     support: float | None
     quote: str  # the sentence that answers best
     reading: Reading | None = None  # what the reader found, if it read the window
-
-
-def explain(signs: Signs, operating_point: float = _LIKELY) -> str:
-    """Say what speaks for a window that scores *operating_point* or more, and against another.
-
-    Each is followed by its probability, for instance ``for it: reports results (0.93), on topic
-    (0.81)`` or ``against it: hardly reports results (0.12)``. Signs that point the other way are
-    left out: the score weighs more than these three, and a reason explains it.
-    """
-    likely = signs.evidence >= operating_point
-    found: dict[str, float | None] = {name: getattr(signs, name) for name in _SIGNS}
-    named = [
-        f"{words[0] if likely else words[1]} ({found[name]:.2f})"
-        for name, words in _SIGNS.items()
-        if _points(found[name], likely) and not _is_excused(name, found)
-    ]
-    if named:
-        return (FOR_IT if likely else AGAINST_IT) + ", ".join(named)
-    if likely:
-        return f"{FOR_IT}how its sentences match the question, beside the other passages"
-    return f"{AGAINST_IT}reports results and is on topic, but hardly on this very question"
-
-
-def _points(value: float | None, likely: bool) -> bool:
-    return value is not None and (value >= _LIKELY) == likely
-
-
-def _is_excused(name: str, found: Mapping[str, float | None]) -> bool:
-    """Tell whether a low sign is no fault: one study is as good as one's own words on topic."""
-    other = {"topic": "support", "support": "topic"}.get(name)
-    return _points(found[name], False) and other is not None and _points(found[other], True)
 
 
 SHIPPED = Path(__file__).parent / "weights"
@@ -267,6 +231,28 @@ class EvidenceModel:
         nothing = Alignment(0.0, 0.0, 0.0)
         return [next(found) if one["text"].strip() else nothing for one in windows]
 
+    def find_unlike(
+        self, question: str, windows: Sequence[Window], words: Sequence[str]
+    ) -> list[str]:
+        """Return those of some words of a question, in lower case, that no token is like.
+
+        A word is like a token of a window from a cosine of `LIKE` on; one that the question does
+        not spell so is left out.
+        """
+        [asked] = self.encoder.encode([question])
+        vectors = {word: asked.find_word(question, word) for word in words}
+        named = {word: vector for word, vector in vectors.items() if vector is not None}
+        texts = [text for one in windows for text in (one["title"], one["text"]) if text.strip()]
+        if not named or not texts:
+            return []
+        wanted = np.stack(list(named.values()))
+
+        def compare(place: int, body: Encoded) -> NDArray[np.float32]:
+            return pairwise_dot(wanted, body.units).max(axis=1)
+
+        nearest = np.stack(self.encoder.encode_each(texts, compare)).max(axis=0)
+        return [word for word, cosine in zip(named, nearest, strict=True) if cosine < LIKE]
+
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""
         texts = (text for one in windows for text in (one["title"], one["text"]) if text)
@@ -282,7 +268,7 @@ class EvidenceModel:
         direction = self._direct(question, window, signs) if may_pass else None
         return Judgement(
             score=signs.evidence,
-            reason=explain(signs, self.head.operating_point),
+            reason=explain_quote(question, window, signs.quote),
             quote=signs.quote,
             direction=direction,
             usage=Usage(),

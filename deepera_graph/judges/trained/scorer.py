@@ -272,6 +272,8 @@ class EvidenceScorer:
     operating_point: float  # the probability from which on keeping passages has the best F1
     about: Mapping[str, Any]  # how it was trained; plain data
     opinion: SecondOpinion | None = None  # what the reader counts beside the trees; None without
+    # the probability from which on what is kept is called evidence; None if all of it is
+    evidence_point: float | None = None
 
     def score_passages(
         self, question: str, texts: Sequence[str], readings: Sequence[PassageReading]
@@ -315,8 +317,10 @@ class EvidenceScorer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scorer as plain data."""
+        point = self.evidence_point
         return {
             "about": dict(self.about),
+            **({} if point is None else {"evidence_point": point}),
             "counts": {"passages": self.counts.n_passages, "tokens": dict(self.counts.counts)},
             "role": self.results.to_dict(),
             "topic": self.topic.to_dict(),
@@ -335,7 +339,7 @@ class EvidenceScorer:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the scorer that `to_dict` gave."""
-        opinion = plain.get("opinion")
+        opinion, point = plain.get("opinion"), plain.get("evidence_point")
         return cls(
             counts=TokenCounts(plain["counts"]["passages"], plain["counts"]["tokens"]),
             results=ResultsClassifier.from_dict(plain["role"]),
@@ -351,6 +355,7 @@ class EvidenceScorer:
             operating_point=float(plain["operating_point"]),
             about=plain["about"],
             opinion=None if opinion is None else SecondOpinion.from_dict(opinion),
+            evidence_point=None if point is None else float(point),
         )
 
     @classmethod

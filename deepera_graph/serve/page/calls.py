@@ -16,8 +16,9 @@ from starlette.responses import Response
 
 from deepera_graph.errors import InputError
 from deepera_graph.export import ExportFormat, export_result
-from deepera_graph.result import RerankResult
+from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.sources import read_passages
+from deepera_graph.schema import find_band
 from deepera_graph.serve.asking import read_form, read_plain
 from deepera_graph.serve.boundary import in_time, note_of
 from deepera_graph.serve.config import Limits
@@ -146,5 +147,11 @@ def draw_line(result: RerankResult, threshold: float) -> RerankResult:
     kept = set(passing[:most])
     is_other = result.outcome not in ("ok", "no_evidence")
     outcome = result.outcome if is_other else "ok" if kept else "no_evidence"
-    passages = tuple(replace(one, kept=one.id in kept) for one in result.passages)
+    passages = tuple(_set_kept(one, one.id in kept, result) for one in result.passages)
     return replace(result, passages=passages, threshold=threshold, fallback=None, outcome=outcome)
+
+
+def _set_kept(passage: RankedPassage, kept: bool, result: RerankResult) -> RankedPassage:
+    score = passage.score if kept else None
+    band = None if score is None else find_band(score, result.evidence_point, result.missing_words)
+    return replace(passage, kept=kept, band=band)

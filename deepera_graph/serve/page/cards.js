@@ -27,7 +27,8 @@ export function makeCard(passage, own) {
 /** Tell on a card what a threshold decides. */
 export function decide(card, kept, why, threshold) {
   card.node.classList.toggle("is-kept", kept);
-  card.decision.textContent = kept ? "kept" : why;
+  card.node.classList.toggle("is-possible", kept && why === "possible");
+  card.decision.textContent = why;
   const shown = card.node.querySelector("b.score");
   if (shown) shown.textContent = showScore(card.passage.score, threshold);
   card.node.style.setProperty("--line", threshold);

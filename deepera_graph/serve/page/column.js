@@ -1,7 +1,7 @@
 // What one judge found: its threshold as a slider, what is kept, dropped and failed, and exports.
 import { byId, count, download, el } from "./dom.js";
 import { decide, drawOrder, makeCard } from "./cards.js";
-import { describe, plain, showScore, split, titleOf } from "./verdicts.js";
+import { bandOf, describe, plain, showScore, split, titleOf } from "./verdicts.js";
 import { post } from "./api.js";
 
 const FILES = {
@@ -89,7 +89,8 @@ export class Column {
   #place(selector, passages, kept) {
     const nodes = passages.map(({ id }) => {
       const card = this.cards.get(id);
-      decide(card, kept, this.parts.why.get(id) ?? "", this.threshold);
+      const band = bandOf(card.passage, this.result);
+      decide(card, kept, kept ? band : this.parts.why.get(id) ?? "", this.threshold);
       this.dots.get(id)?.classList.toggle("is-kept", kept);
       return card.node;
     });

@@ -36,20 +36,32 @@ function drop(parts, passage, why) {
   parts.why.set(passage.id, why);
 }
 
+/** How sure the judge is of a passage that is kept, as deepera_graph.schema.find_band. */
+export function bandOf(passage, { evidence_point: point = null, missing_words: missing = [] }) {
+  return (point === null || passage.score >= point) && !missing.length ? "evidence" : "possible";
+}
+
 /** Say in a sentence what was found; as deepera_graph.export.describe_outcome. */
 export function describe(result, parts, threshold) {
   const n = result.ranking.length + (result.left_out ?? []).length;
   if (!n) return "Nothing was retrieved.";
   const failures = describeFailures(parts, n);
   if (parts.kept.length) {
-    const sides = describeDirections(parts.kept);
-    const found = `Evidence: ${parts.kept.length} of ${count(n, "passage")} reached ${plain(threshold)}`;
-    return `${found}${sides ? ` (${sides})` : ""}. ${failures}`.trim();
+    return `${describeBands(result, parts.kept, count(n, "passage"), plain(threshold))} ${failures}`.trim();
   }
   const judged = parts.dropped.length;
   const none = failures ? `${failures} ${describeOthers(judged, threshold)}`.trim()
     : `No evidence: none of ${count(n, "passage")} reaches ${plain(threshold)}.`;
   return none + (judged ? " The nearest are shown; they are not evidence." : "");
+}
+
+function describeBands(result, kept, passages, threshold) {
+  const sure = kept.filter((one) => bandOf(one, result) === "evidence");
+  const n = kept.length - sure.length, are = n === 1 ? "is" : "are";
+  if (!sure.length) return `No evidence: ${n} of ${passages} ${are} possible, reaching ${threshold}.`;
+  const said = describeDirections(sure), sides = said ? ` (${said})` : "";
+  if (!n) return `Evidence: ${sure.length} of ${passages} reached ${threshold}${sides}.`;
+  return `Evidence: ${sure.length} of ${passages}${sides}; ${n} more ${are} possible, reaching ${threshold}.`;
 }
 
 function describeOthers(n, threshold) {

@@ -5,6 +5,7 @@ from deepera_graph.judges.heuristic.roles import (
     MAX_SUMMARY,
     NO_ANSWER,
     answer,
+    find_outcome,
     summarize,
 )
 from deepera_graph.judges.heuristic.topicality import names_any, read_question_terms
@@ -63,7 +64,7 @@ def ask(task, question, items):
 
 
 def test_an_answer_quotes_the_evidence_with_its_numbers(task, question):
-    found = ask(task, question, evidence("Rust fell by\n12%.", "Shade helped."))
+    found = ask(task, question, evidence("Rust fell by\n12%.", "Shade helped.", text="Rust."))
     assert found.text == "Rust fell by 12%. [1] Shade helped. [2]"
     assert found.citations == [1, 2]
 
@@ -90,8 +91,46 @@ def test_a_sentence_that_names_nothing_of_the_question_is_no_answer(task):
     strangers = ("It began after 3 h and peaked at 6 h.", "The effect was reduced (p = 0.01).")
     found = ask(task, asked, evidence(*strangers))
     assert (found.text, found.citations) == (NO_ANSWER, [])
-    found = ask(task, asked, evidence(strangers[0], "Rapamycin cut them by half.", strangers[1]))
+    items = evidence(strangers[0], "Rapamycin cut them by half.", strangers[1], text="Seizures.")
+    found = ask(task, asked, items)
     assert (found.text, found.citations) == ("Rapamycin cut them by half. [2]", [2])
+
+
+def test_a_sentence_on_another_outcome_is_no_answer(task):
+    asked = "Does wax coating keep apples firm in storage?"
+    glossy = "Waxed apples were 12% glossier after 30 days in storage."
+    found = ask(task, asked, evidence(glossy, text=glossy))
+    assert (found.text, found.citations) == (NO_ANSWER, [])
+    both = evidence(glossy, text=glossy) + evidence("Waxed apples stayed firm.")
+    assert ask(task, asked, both).text == "Waxed apples stayed firm. [2]"
+
+
+def test_an_answer_is_grouped_by_what_studies_say(task):
+    said = ["supports", "no_difference", "supports", None]
+    quoted = evidence(*(f"Rust fell or not on plot {n}." for n in range(4)))
+    items = [{**one, "direction": side} for one, side in zip(quoted, said, strict=True)]
+    found = ask(task, "Does shade lower rust?", items)
+    assert found.text == (
+        "Rust fell or not on plot 3. [4] "
+        "Supports: Rust fell or not on plot 0. [1] Rust fell or not on plot 2. [3] "
+        "No difference: Rust fell or not on plot 1. [2] "
+        "(2 support, 1 no difference)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "outcome"),
+    [
+        ("Does wax coating keep apples firm in storage?", "firm"),
+        ("Does aspirin lower the risk of preeclampsia?", "preeclampsia"),
+        ("Does a warm bath shorten sleep onset latency in older adults?", "latency"),
+        ("Does supplementation with vitamin D prevent respiratory infections?", "infections"),
+        ("Does nitrogen raise the yield of winter wheat?", "yield"),
+        ("What is it?", ""),
+    ],
+)
+def test_the_outcome_is_what_the_verb_is_about(question, outcome):
+    assert find_outcome(question) == outcome
 
 
 @pytest.mark.parametrize(
