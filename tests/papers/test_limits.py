@@ -4,7 +4,7 @@ import pytest
 
 from deepera_graph.papers import Scope
 from deepera_graph.papers.agent.constraints import Limits, read_limits
-from deepera_graph.papers.agent.wording import find_labels, subject_of
+from deepera_graph.papers.agent.planners.wording import find_labels, subject_of
 
 VENUES = ("NORDAI", "ICRS", "ACL")
 

@@ -72,10 +72,11 @@ class PaperOptions:
     embeddings: str | None = opt(
         "Those that the base was built with.", metavar="NAME", shown="those that the base names"
     )
-    selector: Literal["local", "rules", "llm"] | None = _agents(
-        "Who says what breaks a limit; see `deepera papers ask --help`.",
+    selector: Literal["deepera", "vectors", "rules", "llm"] | None = _agents(
+        "Who says what fits and what breaks a limit; see `deepera papers ask --help`. deepera has "
+        "the local judge.",
         metavar="NAME",
-        shown="llm with --model, else local",
+        shown="llm with --model, else vectors",
     )
     max_steps: int | None = _agents("Most rounds of a query.", metavar="N", least=1, shown="6")
     max_actions: int | None = _agents(
