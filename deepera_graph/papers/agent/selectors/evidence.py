@@ -15,7 +15,7 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.judges.base import OPERATING_POINT, as_judge
+from deepera_graph.judges.base import as_judge
 from deepera_graph.multihop.scorers import IntentOnce
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.selectors.sentences import own_words, select_by_vectors
@@ -23,6 +23,7 @@ from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, 
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
+from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 _ALL = 10**6
