@@ -323,9 +323,11 @@ def search_by_agent(
         )
         failed = found.stopped in ("plan_failed", "budget") and not found.papers
         usage = found.usage.get("plan")
+        fitting = [normalize_id(one.id) for one in found.papers if one.fits is not False]
         return QueryRun(
             ranked=tuple(dict.fromkeys(map(normalize_id, found.ids)))[:depth],
             calls=calls,
+            kept=tuple(fitting) if len(fitting) < len(found.papers) else None,
             rounds=max((one["step"] for one in found.actions), default=0),
             tokens=None if usage is None else usage.input_tokens + usage.output_tokens,
             error="; ".join(found.problems) or found.stopped if failed else "",
@@ -370,7 +372,7 @@ def find_system(
 
 
 def describe_run(
-    base: PaperBase,
+    base: PaperBase | None,
     name: str,
     queries: Path,
     *,
@@ -387,7 +389,7 @@ def describe_run(
         "planner": model,
         "settings": dict(settings or {}),
         "queries": sha256(queries.read_bytes()).hexdigest(),
-        "base": base.describe(),
+        "base": {} if base is None else base.describe(),
     }
 
 

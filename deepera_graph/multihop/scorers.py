@@ -261,7 +261,7 @@ class BackendScorer(Scorer):
 
     def __init__(self, reranker: EvidenceReranker) -> None:
         check_absolute(reranker.backend)
-        intent = _IntentOnce(reranker.backend.intent)
+        intent = IntentOnce(reranker.backend.intent)
         self._reranker = reranker.with_settings(
             threshold=0.0, content="passage", on_error="keep_last", stop_after=None, answer=False
         ).with_backend(replace(reranker.backend, intent=intent))
@@ -285,7 +285,7 @@ class BackendScorer(Scorer):
         return _read_result(await self._reranker.arerank(question, passages, config=config))
 
 
-class _IntentOnce(Runnable[IntentTask, Intent]):
+class IntentOnce(Runnable[IntentTask, Intent]):
     """A role that is asked once about each of the last questions; later answers cost nothing."""
 
     def __init__(self, role: Runnable[IntentTask, Intent]) -> None:

@@ -30,6 +30,10 @@ _LETTERS = str.maketrans(
     {"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "&": " and "}
 )
 _SUBTITLE = re.compile(r"\s*(?::\s|\s[-–—]\s|\?\s)")
+_ARXIV_MONTH = re.compile(
+    r"(?:[a-z-]+(?:\.[a-z]{2})?/)?(\d{2})(0[1-9]|1[0-2])(?:\.\d{4,5}|\d{3})", re.I
+)
+_FIRST_OF_ARXIV = 91
 
 
 def normalize_id(text: str) -> str:
@@ -107,6 +111,17 @@ def read_date(value: Any) -> str:
     return f"{year}-{month}-{day}" if day and 1 <= int(day) <= last else f"{year}-{month}"
 
 
+def century_of(year: int) -> int:
+    """Return the century of a year of an arXiv id, which has two digits: arXiv began in 1991."""
+    return 1900 if year >= _FIRST_OF_ARXIV else 2000
+
+
+def month_of(arxiv: str) -> str:
+    """Return the month that an arXiv id names, ``2024-04`` of ``2404.00001``; empty for others."""
+    found = _ARXIV_MONTH.fullmatch(arxiv)
+    return f"{century_of(int(found[1])) + int(found[1])}-{found[2]}" if found else ""
+
+
 def days_of(date: str) -> tuple[int, int]:
     """Return the first and the last day a date may mean, as numbers: ``2021-02`` from 20210201."""
     year, month, day = (*(int(part) for part in date.split("-")), 0, 0)[:3]
@@ -158,9 +173,10 @@ class Paper:
         """The first and the last day it may be from, the later of year and date; None if unknown.
 
         A year that is later than the date, or the other way round, moves both to the later one, so
-        that no date of asking lets through what may be newer.
+        that no date of asking lets through what may be newer. An arXiv id tells a month, too.
         """
-        spans = [days_of(one) for one in (self.date, str(self.year or "")) if one]
+        known = (self.date, str(self.year or ""), month_of(self.arxiv) or month_of(self.id))
+        spans = [days_of(one) for one in known if one]
         if not spans:
             return None
         first, last = max(one[0] for one in spans), min(one[1] for one in spans)

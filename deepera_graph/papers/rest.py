@@ -10,6 +10,7 @@ Source:
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -17,6 +18,7 @@ from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.calls import CALLS, LIMITS, Answer, answer_call, describe_error
+from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import to_json
 from deepera_graph.web.guard import Guard
 from deepera_graph.web.pages import describe_paths
@@ -39,7 +41,11 @@ _PATHS = {
 }
 _NO_LETTER = re.compile(r"\W+")
 _OTHER_NAMES = {"q": "query", "top_k": "k"}
-_BEFORE = re.compile(r"""id\s*<=\s*["']?(\d{2})(0[1-9]|1[0-2])(?:\.\d*)?["']?""")
+_AND = re.compile(r"\s+(?:and|AND)\s+|\s*&&\s*")
+_TERM = re.compile(r"""(id|date|year)\s*(<=|>=|==?|<|>)\s*(["']?)([\d.-]+)\3""")
+_OF_ARXIV = re.compile(r"(\d{2})(0[1-9]|1[0-2])(?:\.(\d*))?")
+_FIRST_OF_YEAR, _DAY = "-01-01", timedelta(days=1)
+_FILTERS = 'id <= "2404", date < "2024-04-15" or year >= 2019, with "and" between several'
 
 
 def create_app(base: PaperBase, *, alone: bool = True) -> Any:
@@ -153,19 +159,81 @@ def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]
     if not is_other:
         return given
     named = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
-    if "filter" in named:
-        named["as_of"] = _read_filter(named.pop("filter"))
+    if asked := named.pop("filter", None):
+        limits = read_filter(str(asked))
+        if both := limits.keys() & named.keys() - {"undated"}:
+            raise SettingsError(f"give filter or {', '.join(sorted(both))}, not both")
+        named = {**limits, **named}
     return named
 
 
-def _read_filter(text: Any) -> str | None:
-    """Return the month that a filter on arXiv ids ends with: ``id <= "2404"`` is 2024-04."""
-    if not text:
-        return None
-    found = _BEFORE.fullmatch(str(text).strip())
+def read_filter(text: str) -> dict[str, Any]:
+    """Return the limits of a scope that a filter on id, date or year stands for.
+
+    Ids are those of arXiv, compared as texts: ``id <= "2404"`` ends with March 2024, as
+    ``2404.00001`` is more than ``2404``. What is not known to meet the filter does not pass: papers
+    of a vague date, too.
+
+    Raises:
+        SettingsError: It is no such filter, or no limit of a scope says the same.
+    """
+    spans = [_read_term(one.strip(), text) for one in _AND.split(text.strip())]
+    first = [_year_from(one, text) for one, _ in spans if one]
+    last = [one for _, one in spans if one]
+    limits: dict[str, Any] = {"undated": "drop"}
+    if last:
+        limits["as_of"] = min(last).isoformat()
+    if first:
+        limits["year_from"] = max(first)
+    return limits
+
+
+def _read_term(term: str, text: str) -> tuple[date | None, date | None]:
+    """Return the first and the last day that one comparison lets through; None is no limit."""
+    found = _TERM.fullmatch(term)
     if not found:
-        raise SettingsError(f'filter must be like id <= "2404", got {text!r:.80}')
-    return f"20{found[1]}-{found[2]}"
+        raise SettingsError(f"filter must be like {_FILTERS}, got {text!r:.80}")
+    name, sign, _, value = found.groups()
+    low, high = _read_bound(name, value, text)
+    spans: dict[str, tuple[date | None, date | None]] = {
+        "<=": (None, high),
+        "<": (None, low - _DAY),
+        ">=": (low, None),
+        ">": (high + _DAY, None),
+    }
+    return spans.get(sign, (low, high))
+
+
+def _read_bound(name: str, value: str, text: str) -> tuple[date, date]:
+    """Return the days that a value stands for: before the first is less, after the last is more."""
+    if name == "id":
+        return _read_id(value, text)
+    known = read_date(value)
+    if not known or len(known) < len(value) or (name == "year" and len(known) != len("2024")):
+        raise SettingsError(f"{name} must be like {_FILTERS}, got {value!r:.80} in {text!r:.80}")
+    low, high = (datetime.strptime(str(one), "%Y%m%d").date() for one in days_of(known))
+    return low, high
+
+
+def _read_id(value: str, text: str) -> tuple[date, date]:
+    found = _OF_ARXIV.fullmatch(value)
+    rest = "" if found is None else found[3] or ""
+    if found is None or rest.strip("9"):
+        raise SettingsError(
+            "a filter compares ids with months of arXiv, such as 2404 or 2404.99999, got "
+            f"{text!r:.80}"
+        )
+    begin = date(century_of(int(found[1])) + int(found[1]), int(found[2]), 1)
+    if not rest:  # no id of the month is as small as its name alone
+        return begin, begin - _DAY
+    after = (begin + timedelta(days=31)).replace(day=1)
+    return after, after - _DAY
+
+
+def _year_from(day: date, text: str) -> int:
+    if not day.isoformat().endswith(_FIRST_OF_YEAR):
+        raise SettingsError(f"a filter begins with a whole year, got {text!r:.80}")
+    return day.year
 
 
 def _read_path(request: Any) -> tuple[str, str]:

@@ -1,10 +1,14 @@
 """`deepera bench papers`."""
 
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from deepera_graph.papers import PaperBase
+from deepera_graph.papers.calls import answer_call
 from support.planted_papers import write_world
 
 QUICK = ("--resamples", "20", "--quiet")
@@ -125,7 +129,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "--base must name a base of papers, or --runs"),
+        ((), "--base must name a base of papers, --runs files"),
         (("--runs", "pasa"), "--runs must be NAME=FILE"),
         (("--runs", "a=b.jsonl"), "there is no file 'b.jsonl'"),
         (("--systems", "sparse"), "--systems are searches of a base"),
@@ -146,3 +150,67 @@ def test_what_cannot_work_is_a_usage_error(deepera, world, args, message):
     result = deepera("bench", "papers", queries, *shown, *QUICK)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
+    deepera, world, served_papers
+):
+    base, queries = world
+    result = deepera(
+        "bench", "papers", queries, "--base", base, "--services",
+        f"by-id={served_papers}/v1/search,by-title={served_papers}/titles", *QUICK, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
+    rows = {row[0]: row for row in tables["systems"]}
+    assert [*rows] == ["sparse", "by-id", "by-title"]
+    assert rows["by-id"][1:4] == rows["by-title"][1:4] == rows["sparse"][1:4]
+    assert rows["by-id"][-1] == 0
+
+
+def test_a_service_that_fails_counts_0_and_is_told(deepera, world, served_papers):
+    result = deepera(
+        "bench", "papers", world[1], "--services", f"gone={served_papers}/nothing", *QUICK,
+        "--json",
+    )  # fmt: skip
+    assert result.exit_code == 1
+    rows = json.loads(result.stdout)["tables"][0]["rows"]
+    assert rows[0][-1] == 20
+    assert "HTTP 404" in result.stdout
+
+
+@pytest.mark.parametrize("services", ["x", "x=y", "a=http://h/1,a=http://h/2"])
+def test_services_that_are_no_addresses_are_refused(deepera, world, services):
+    result = deepera("bench", "papers", world[1], "--services", services, *QUICK)
+    assert result.exit_code == 2
+    assert "--services must be NAME=URL" in result.stderr
+
+
+@pytest.fixture
+def served_papers(world):
+    """The address of a base, and of a service that gives titles in another form."""
+    with PaperBase.open(world[0]) as base:
+
+        class Answering(BaseHTTPRequestHandler):
+            def do_GET(self):
+                parts = urlsplit(self.path)
+                asked = {name: one[0] for name, one in parse_qs(parts.query).items()}
+                answer = answer_call(base, "search", asked)
+                plain = json.loads(answer.text)
+                if parts.path == "/titles":
+                    titles = [{"title": one["paper"]["title"].upper()} for one in plain["hits"]]
+                    plain = {"results": titles}
+                text = json.dumps(plain).encode()
+                self.send_response(404 if parts.path == "/nothing" else answer.code)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        server.server_close()

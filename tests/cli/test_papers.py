@@ -112,6 +112,10 @@ def test_papers_are_asked_for_with_limits_in_words(deepera, base, tmp_path):
     [
         (("--style", "scout"), "--style scout needs --model"),
         (("--selector", "llm"), "--selector llm needs --model"),
+        (("--selector", "deepera", "--judge", "llm"), "--judge llm needs --model"),
+        (("--judge", "rules"), "--judge goes with --selector deepera"),
+        (("--fit", "0.3"), "--fit goes with --selector deepera"),
+        (("--selector", "deepera", "--fit", "3"), "threshold must be"),
         (("--json", "--format", "ris"), "give --json or --format ris, not both"),
         (("--picture", "no/such/folder/t.svg"), "cannot be written"),
         (("--venues", "ICR"), "near it: ICRS"),
@@ -121,6 +125,17 @@ def test_options_of_ask_that_do_not_fit_are_told(deepera, base, arguments, messa
     result = deepera("papers", "ask", "tides", "-b", base, *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
+
+
+def test_the_evidence_graph_selects_with_the_judge_that_is_named(deepera, base):
+    asked = ("papers", "ask", "tide forecasting, excluding graph kernels", "-b", base, "--json")
+    result = deepera(*asked, "--style", "sparse", "--selector", "deepera", "--judge", "rules")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    manifest = found["manifest"]
+    assert (manifest["selector"], manifest["judge"]) == ("deepera", "rules, threshold 0.5")
+    assert any(one["score"] is not None and one["reason"] for one in found["papers"])
+    assert {one["against"] for one in found["left_out"]} == {"graph kernels"}
 
 
 def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):

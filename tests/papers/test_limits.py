@@ -5,7 +5,7 @@ import pytest
 from deepera_graph.papers import Scope
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.reading import read_limits
-from deepera_graph.papers.agent.wording import find_labels, subject_of
+from deepera_graph.papers.agent.planners.wording import find_labels, subject_of
 
 VENUES = ("NORDAI", "ICRS", "ACL")
 

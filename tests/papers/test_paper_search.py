@@ -3,14 +3,10 @@
 import asyncio
 import json
 import random
-import re
 import threading
 from time import sleep
 
 import pytest
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -23,6 +19,7 @@ from deepera_graph.papers.agent import (
     SearchPlan,
     Selected,
 )
+from papers.chat import LIMITS, Told, judged
 from papers.planted import make_questions, make_world, plain
 from papers.world import write_lines
 
@@ -129,7 +126,7 @@ def test_exclusions_tell_what_does_without_from_what_does_it_in_other_words(plan
     assert sum(scores) / len(scores) >= 0.9
 
 
-@pytest.mark.parametrize("selector", ["rules", "local"])
+@pytest.mark.parametrize("selector", ["rules", "vectors"])
 def test_the_citations_of_what_is_left_out_are_not_followed(tmp_path, selector):
     papers = [
         {"id": "k1", "title": "Kelp counting", "abstract": "By drones.", "references": ["r1"]},
@@ -433,53 +430,10 @@ def test_a_runnable_may_plan(planted):
     assert [one["text"] for one in found.actions] == ["kelp"]
 
 
-class Told(BaseChatModel):
-    """A chat model that answers each prompt of a search by what it is asked for."""
-
-    replies: dict
-    asked: list = []  # noqa: RUF012  # a field of pydantic, copied for each
-
-    @property
-    def _llm_type(self):
-        return "told"
-
-    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-        system = str(messages[0].content)
-        name = next(one for one in self.replies if one in system)
-        self.asked.append((name, str(messages[1].content)))
-        reply = self.replies[name]
-        said = reply(len([one for one in self.asked if one[0] == name]), self.asked[-1][1])
-        text = said if isinstance(said, str) else json.dumps(said)
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-
-
-LIMITS = {
-    "topic": "kelp counting", "exclude": ["swarm search"], "year_from": None, "year_to": 2022,
-    "venues": [], "not_venues": [], "better": [],
-}  # fmt: skip
-
-
-def judged(_, shown):
-    numbers = re.findall(r"^\[(\d+)\] .*$", shown, re.M)
-    lines = {int(one[1]): one[0] for one in re.finditer(r"^\[(\d+)\] .*$", shown, re.M)}
-    return {
-        "papers": [
-            {
-                "paper": int(number),
-                "reason": "told",
-                "quote": "words that are not there" if int(number) % 2 else "Work on",
-                "score": 0.9 if "kelp" in lines[int(number)].lower() else 0.1,
-                "breaks": "swarm search" if "on swarm search" in lines[int(number)] else "",
-            }
-            for number in numbers
-        ]
-    }
-
-
 def scouted(n, _):
     calls = [
         [{"tool": "search", "argument": "kelp"}, {"tool": "search", "argument": "seaweed cover"}],
-        [{"tool": "citations", "argument": "1"}, {"tool": "references", "argument": "[2]"},
+        [{"tool": "citations", "argument": "pl000"}, {"tool": "references", "argument": "[pl005]"},
          {"tool": "references", "argument": "pl999"}],
     ]  # fmt: skip
     return {"thought": "on we go", "calls": calls[n - 1] if n <= len(calls) else []}

@@ -19,7 +19,7 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
-from deepera_graph.papers.rest import create_app, serve
+from deepera_graph.papers.rest import create_app, read_filter, serve
 from deepera_graph.papers.store import describe_file
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp import create_mcp_server
@@ -196,13 +196,79 @@ def test_what_a_base_holds_is_counted_once_until_it_changes(tmp_path, monkeypatc
 def test_a_related_client_is_answered(base):
     with TestClient(create_app(base)) as client:
         found = client.get("/search", params={"q": "tide", "top_k": 2, "filter": 'id <= "1604"'})
-        expected = base.search("tide", k=2, scope=Scope(as_of="2016-04")).to_dict()
-        assert found.json() == expected
+        scope = Scope(as_of="2016-03-31", undated="drop")
+        assert found.json() == base.search("tide", k=2, scope=scope).to_dict()
         assert client.get("/paper/w0001").json()["paper"]["id"] == "w0001"
         assert client.get("/lookup", params={"title": "nothing"}).json()["status"] == "none"
-        assert client.get("/search", params={"q": "tide", "filter": "x"}).status_code == 400
         assert client.get("/health").json()["status"] == "ok"
         assert "/v1/search" in client.get("/openapi.json").json()["paths"]
+
+
+def test_no_later_paper_passes_the_filter_of_a_related_client(tmp_path):
+    papers = [
+        {"id": "2403.99998", "title": "Tides of March", "year": 2024},
+        {"id": "2404.00001", "title": "Tides of April", "year": 2024},
+        {"id": "a", "title": "Tides of May", "arxiv": "2405.00002v1", "year": 2024},
+        {"id": "b", "title": "Tides of some month", "year": 2024},
+        {"id": "c", "title": "Tides of nobody knows when"},
+        {"id": "math/0301001", "title": "Tides of old", "year": 2003},
+    ]
+    source = write_lines(tmp_path / "p.jsonl", papers)
+    with (
+        PaperBase.build(tmp_path / "b.papers", source) as base,
+        TestClient(create_app(base)) as client,
+    ):
+
+        def ids(path, **asked):
+            found = client.get(path, params={"q": "tides", "query": "tides", **asked}).json()
+            return {one["paper"]["id"] for one in found["hits"]}
+
+        assert ids("/search", filter='id <= "2404"') == {"2403.99998", "math/0301001"}
+        assert "2404.00001" in ids("/search", filter="id <= '2404.99999'")
+        assert ids("/search", filter='id <= "2404"', undated="keep") >= {"b", "c"}
+        assert "2404.00001" not in ids("/search", filter='id <= "2404"', undated="keep")
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ('id <= "2404"', {"as_of": "2024-03-31"}),
+        ("id < 2404", {"as_of": "2024-03-31"}),
+        ('id <= "2404.99999"', {"as_of": "2024-04-30"}),
+        ('id <= "9912.99999"', {"as_of": "1999-12-31"}),
+        ('date < "2024-04-15"', {"as_of": "2024-04-14"}),
+        ("date<='2024-02'", {"as_of": "2024-02-29"}),
+        ("year >= 2019 and year < 2022", {"as_of": "2021-12-31", "year_from": 2019}),
+        ("year > 2018 && id <= '2001'", {"as_of": "2019-12-31", "year_from": 2019}),
+        ("year == 2020", {"as_of": "2020-12-31", "year_from": 2020}),
+        ('id >= "1901"', {"year_from": 2019}),
+    ],
+)
+def test_a_filter_on_id_date_or_year_is_a_scope(text, limits):
+    assert read_filter(text) == {"undated": "drop", **limits}
+    assert Scope(**read_filter(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x", "filter must be like"),
+        ('venue == "ACL"', "filter must be like"),
+        ('id <= "2404" or year > 2020', "filter must be like"),
+        ('id <= "2413"', "months of arXiv"),
+        ('id <= "2404.05000"', "months of arXiv"),
+        ("year <= 2024-05", "year must be like"),
+        ("date <= 2024-13-01", "date must be like"),
+        ('date >= "2019-06-01"', "begins with a whole year"),
+    ],
+)
+def test_a_filter_that_no_scope_can_keep_is_refused(base, text, message):
+    with TestClient(create_app(base)) as client:
+        found = client.get("/search", params={"q": "tide", "filter": text})
+        assert (found.status_code, found.json()["error"]["kind"]) == (400, "settings")
+        assert message in found.json()["error"]["message"]
+        both = client.get("/search", params={"q": "t", "filter": "id < 2404", "as_of": "2020"})
+        assert "give filter or as_of, not both" in both.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"\xff", b'{"query": 5}', b'{"qery": "x"}'])

@@ -56,8 +56,9 @@ class Candidates:
     def keep_likely(self, ids: Sequence[str]) -> list[str]:
         """Return those that judges are asked about, in the same order; the rest is noted.
 
-        Left out are papers without an abstract, from other years than the question asks for, and
-        those that are far from the question and that no two searches found.
+        Left out are papers without an abstract, from other years than the question asks for, those
+        that are far from the question and that no two searches found, and, if the plan says so,
+        those that no source has matched to arXiv.
         """
         known = {id for why, ids in self.left_out.items() if why != "pruned" for id in ids}
         whole = [id for id in ids if id not in known and self._passes(id)]
@@ -76,6 +77,8 @@ class Candidates:
         paper, scope = self.paper(id), self._question.scope
         reason = "" if paper.abstract.strip() else "no_abstract"
         year = paper.year
+        if self._plan.only_arxiv and id not in self.merged.on_arxiv:
+            reason = "not_on_arxiv"
         if year and scope.year_from and year < scope.year_from:
             reason = "out_of_years"
         if year and scope.year_to and year > scope.year_to:

@@ -54,6 +54,7 @@ class QuestPlan:
             ``local`` (cosine of embeddings), ``words`` (share of the question's words), ``none``.
         floor: What is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's
             own, see `deepera_graph.bench.quest.candidates`.
+        only_arxiv: Whether papers that no source knows by an arXiv id are left out.
         group: Papers shown to a judge in one call, >= 1.
         wave: Papers judged of each seed before its branch may be pruned, >= 1.
         least_yield: A branch is pruned when a smaller share of its papers than this has a grade of
@@ -77,6 +78,7 @@ class QuestPlan:
     min_answers: int = 5
     prefilter: Prefilter = "local"
     floor: float | None = None
+    only_arxiv: bool = False
     group: int = 10
     wave: int = 10
     least_yield: float = 0.1

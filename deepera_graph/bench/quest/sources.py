@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper, title_key
+from deepera_graph.papers.paper import Paper, month_of, title_key
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
 
@@ -157,6 +157,7 @@ class Merged:
 
     def __init__(self) -> None:
         self.papers: dict[str, Paper] = {}
+        self.on_arxiv: set[str] = set()
         self._names: dict[str, str] = {}
         self._sources: dict[str, set[str]] = {}
         self._titles: dict[str, list[str]] = {}
@@ -170,6 +171,8 @@ class Merged:
             self.papers[id] = paper
         elif paper.abstract and not self.papers[id].abstract:
             self.papers[id] = replace(self.papers[id], abstract=paper.abstract)
+        if paper.arxiv or month_of(paper.id):
+            self.on_arxiv.add(id)
         for one in (paper.id, paper.doi, paper.arxiv):
             if one:
                 self._names.setdefault(one, id)

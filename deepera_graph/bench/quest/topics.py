@@ -9,6 +9,7 @@ Source:
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -26,6 +27,7 @@ _ABOUT = ("description", "about", "definition", "scopenote", "note")
 _PARENTS = ("parents", "path", "parent", "broader")
 _LEVEL = re.compile(r"level[ _]?\d+", re.IGNORECASE)
 _STEPS = re.compile(r"\s*(?:~|→|\s>\s)\s*")
+SHIPPED = "arxiv-cs"  # the classes of computer science on arXiv, forty
 LONGEST = 1000  # characters of a topic with those above it; more is no topic but a text
 
 
@@ -40,6 +42,7 @@ def read_topics(path: Path, *, whole: bool = False) -> TopicList:
     """Read topics, each name once below the same parents.
 
     A ``.txt`` file has a topic a line, perhaps below broader ones (``A > B > C`` or ``A~B~C``).
+    ``arxiv-cs``, if there is no such file, is the list of arXiv's classes of computer science.
     Tables and JSON have `topic` (or `name`, `label`), and perhaps `id`, `description` and `parent`;
     a table may have a column for each level instead. ``.xml`` is SKOS.
 
@@ -52,6 +55,9 @@ def read_topics(path: Path, *, whole: bool = False) -> TopicList:
         InputError: It cannot be read, is no such file, or has no topic; the message says what is
             wrong.
     """
+    if is_shipped(path):
+        with as_file(files(__package__) / f"{SHIPPED}.csv") as shipped:
+            return read_topics(shipped)
     kind = suffix_of(path)
     if kind not in SUFFIXES:
         raise InputError(f"topics are in a file of {', '.join(SUFFIXES)}, got {str(path)!r}")
@@ -70,6 +76,21 @@ def read_topics(path: Path, *, whole: bool = False) -> TopicList:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return TopicList(tuple(topics), sha256(data).hexdigest())
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether a path names the list that comes with the package, and is no file."""
+    return str(path) == SHIPPED and not path.exists()
+
+
+def read_classes(names: Sequence[str]) -> tuple[str, ...]:
+    """Return classes that topics are mapped to, with those of arXiv in place of ``arxiv-cs``."""
+    found = [
+        each
+        for one in names
+        for each in ([row.id for row in read_topics(Path(one)).topics] if one == SHIPPED else [one])
+    ]
+    return tuple(dict.fromkeys(found))
 
 
 def check_topics(topics: Sequence[Topic]) -> None:

@@ -71,11 +71,23 @@ class StyleOptions:
         metavar="NAME",
         shown="scout with --model, else rules",
     )
-    selector: Literal["local", "rules", "llm"] | None = _how(
-        "Who says what breaks a limit. [b]local[/b]: by vectors of sentences. [b]rules[/b]: by "
-        "words. [b]llm[/b]: the chat model.",
+    selector: Literal["deepera", "vectors", "rules", "llm"] | None = _how(
+        "Who says what fits and what breaks a limit. [b]deepera[/b]: the evidence graph, see "
+        "--judge. [b]vectors[/b]: by vectors of sentences, limits alone. [b]rules[/b]: by words, "
+        "limits alone. [b]llm[/b]: the chat model, with a prompt for papers.",
         metavar="NAME",
-        shown="llm with --model, else local",
+        shown="llm with --model, else vectors",
+    )
+    judge: str | None = _how(
+        "With --selector deepera: who reads title and abstract as evidence; named as for --backend "
+        "of `deepera rerank`, [b]llm[/b] is the model of --model.",
+        metavar="NAME",
+        shown="local",
+    )
+    fit: float | None = _how(
+        "With --selector deepera: the score, from 0 to 1, from which on a paper fits.",
+        metavar="T",
+        shown="0.5 with a chat model; else papers are only ordered",
     )
     max_steps: int | None = _how("Most rounds.", metavar="N", least=1, shown="6")
     max_actions: int | None = _how(
@@ -134,17 +146,25 @@ def _check(
     output: options.OutputOptions,
 ) -> None:
     """Raise `SettingsError` for options that do not go together, before anything is loaded."""
-    if not chat.model:
-        if style.style in ("pasa", "spar", "scout"):
-            raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
-        if style.selector == "llm":
-            raise SettingsError("--selector llm needs --model")
+    _check_style(style, chat)
     check_form(found.format, output)
     if found.picture is not None:
         if not found.picture.absolute().parent.is_dir():
             raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
         if _is_png(found.picture):
             check_extra("matplotlib", extra="bench", what="a picture as PNG")
+
+
+def _check_style(style: StyleOptions, chat: options.ChatOptions) -> None:
+    if not chat.model:
+        if style.style in ("pasa", "spar", "scout"):
+            raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
+        for name in ("selector", "judge"):
+            if getattr(style, name) == "llm":
+                raise SettingsError(f"--{name} llm needs --model")
+    for name in ("judge", "fit"):
+        if getattr(style, name) is not None and style.selector != "deepera":
+            raise SettingsError(f"--{name} goes with --selector deepera")
 
 
 def _is_png(path: Path) -> bool:
@@ -170,7 +190,7 @@ def _open_search(
         planner = chat_backend(chat)
         opened = judgements_of(planner, cache.cache)
     settings = given(style)
-    for name in ("style", "selector"):
+    for name in ("style", "selector", "judge", "fit"):
         settings.pop(name, None)
     if chat.max_concurrency is not None:
         settings["max_concurrency"] = chat.max_concurrency
@@ -181,10 +201,27 @@ def _open_search(
             base,
             planner=planner,
             style=style.style,
-            selector=style.selector,
+            selector=_find_selector(style, planner, kept),
             cache=kept,
             **settings,
         )
+
+
+def _find_selector(
+    style: StyleOptions, planner: Backend | None, cache: JudgementCache | None
+) -> Any:
+    """Return the name of a selector, or the reranker that selects."""
+    if style.selector != "deepera":
+        return style.selector
+    from deepera_graph.cli.opening.foreign import load_foreign
+    from deepera_graph.judges import load_backend
+    from deepera_graph.reranker import EvidenceReranker
+
+    name = style.judge or "local"
+    if name == "llm" and planner is not None:
+        return EvidenceReranker(planner, cache=cache, threshold=style.fit)
+    backend = load_foreign(f"--judge {name}", lambda: load_backend(name))
+    return EvidenceReranker(backend, threshold=style.fit)
 
 
 def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) -> Found:

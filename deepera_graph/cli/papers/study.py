@@ -28,7 +28,7 @@ from deepera_graph.cli.papers.base import is_address
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.papers_runs import PaperQuery, QueryRun, Run
+    from deepera_graph.bench.papers_runs import PaperQuery, QueryRun, Run, System
     from deepera_graph.papers.base import PaperBase
 
 _MANIFEST, _PAGE, _PROVENANCE = "manifest.json", "report.html", "provenance.csv"
@@ -58,6 +58,12 @@ class PaperOptions:
     runs: str | None = opt(
         "Runs of other systems, see below.", metavar="NAME=FILE,...", shown="none"
     )
+    services: str | None = opt(
+        "Systems behind an address, which answer as `/v1/search` of `deepera papers serve` does; "
+        "each is asked for 300 papers, which --base matches by id or title.",
+        metavar="NAME=URL,...",
+        shown="none",
+    )
     depth: int = opt(
         "Papers that one search returns; an agent returns all that it keeps.",
         metavar="K",
@@ -72,10 +78,11 @@ class PaperOptions:
     embeddings: str | None = opt(
         "Those that the base was built with.", metavar="NAME", shown="those that the base names"
     )
-    selector: Literal["local", "rules", "llm"] | None = _agents(
-        "Who says what breaks a limit; see `deepera papers ask --help`.",
+    selector: Literal["deepera", "vectors", "rules", "llm"] | None = _agents(
+        "Who says what fits and what breaks a limit; see `deepera papers ask --help`. deepera has "
+        "the local judge.",
         metavar="NAME",
-        shown="llm with --model, else local",
+        shown="llm with --model, else vectors",
     )
     max_steps: int | None = _agents("Most rounds of a query.", metavar="N", least=1, shown="6")
     max_actions: int | None = _agents(
@@ -162,12 +169,15 @@ def papers(
     with _open_base(chosen) as base:
         if base is not None:
             about = base.describe()
-            systems = _choose(base, names, others, chosen)
-            _check_files(systems, chosen, results)
+        services = _split_services(chosen.services)
+        systems = _choose(base, names, others, services, chosen)
+        _check_files(systems, chosen, results)
+        if systems:
             made = _search(
                 base,
                 systems,
                 asked,
+                services=services,
                 queries=queries,
                 chosen=chosen,
                 chat=chat,
@@ -202,8 +212,10 @@ def _check(
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     if chosen.base is None and chosen.systems is not None:
         raise SettingsError("--systems are searches of a base; name one with --base")
-    if chosen.base is None and chosen.runs is None:
-        raise SettingsError("--base must name a base of papers, or --runs files of runs")
+    if chosen.base is None and chosen.runs is None and chosen.services is None:
+        raise SettingsError(
+            "--base must name a base of papers, --runs files of runs, or --services addresses"
+        )
     _check_model(names, chat)
     if chosen.draw is not None and chosen.limit is not None:
         raise SettingsError("give --draw or --limit, not both")
@@ -273,12 +285,30 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
         yield base
 
 
+def _split_services(text: str | None) -> dict[str, str]:
+    """Return addresses by name."""
+    found: dict[str, str] = {}
+    for one in () if text is None else split_names("--services", text):
+        name, _, url = one.partition("=")
+        if not name or not is_address(url) or name in found:
+            raise SettingsError(f"--services must be NAME=URL, each name once, got {one!r}")
+        found[name] = url
+    return found
+
+
 def _choose(
-    base: PaperBase, names: tuple[str, ...], others: Mapping[str, Run], asked: PaperOptions
+    base: PaperBase | None,
+    names: tuple[str, ...],
+    others: Mapping[str, Run],
+    services: Mapping[str, str],
+    asked: PaperOptions,
 ) -> tuple[str, ...]:
     from deepera_graph.bench.papers_runs import MODES
 
-    chosen = names or (MODES if base.has_vectors else ("sparse",))
+    own: tuple[str, ...] = names
+    if base is not None and not names:
+        own = MODES if base.has_vectors else ("sparse",)
+    chosen = (*own, *services)
     for name in chosen:
         if name in others or chosen.count(name) > 1:
             raise SettingsError(f"there are two systems of the name {name!r}")
@@ -289,10 +319,11 @@ def _choose(
 
 
 def _search(
-    base: PaperBase,
+    base: PaperBase | None,
     systems: tuple[str, ...],
     asked: tuple[PaperQuery, ...],
     *,
+    services: Mapping[str, str],
     queries: Path,
     chosen: PaperOptions,
     chat: options.ChatOptions,
@@ -300,7 +331,7 @@ def _search(
     quiet: bool,
 ) -> dict[str, Run]:
     """Run each system, and keep what it found for each query at once if there is a folder."""
-    from deepera_graph.bench.papers_runs import describe_run, find_system, run_system
+    from deepera_graph.bench.papers_runs import describe_run, run_system
 
     found: dict[str, Run] = {}
     planner = None
@@ -311,9 +342,10 @@ def _search(
     settings = given(chosen)
     bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
     how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
-    ready = {name: find_system(base, name, planner=planner, **how) for name in systems}
+    ready = {name: _find_system(base, name, services, planner, how) for name in systems}
     for name, system in ready.items():
-        about = describe_run(base, name, queries, model=chat.model, **how)
+        shown = f"{name} at {services[name]}" if name in services else name
+        about = describe_run(base, shown, queries, model=chat.model, **how)
         with progress_bar(name, total=len(asked), hidden=quiet) as bar:
             found[name] = run_system(
                 system,
@@ -326,6 +358,18 @@ def _search(
         if not quiet:
             _tell_failures(name, found[name])
     return found
+
+
+def _find_system(
+    base: PaperBase | None, name: str, services: Mapping[str, str], planner: Any, how: Any
+) -> System:
+    from deepera_graph.bench.papers_runs import find_system
+    from deepera_graph.bench.papers_services import search_by_service
+
+    if name in services:
+        return search_by_service(services[name], base=base, limits=how["limits"])
+    assert base is not None  # `_check` takes no system without one
+    return find_system(base, name, planner=planner, **how)
 
 
 def _move(bar: Bar, done: int) -> None:

@@ -48,7 +48,8 @@ class FindOptions:
     )
     all_topics: bool = _topics("Also topics that have narrower ones below them.", default=False)
     categories: str | None = _topics(
-        "Classes that a topic is mapped to, e.g. cs.CL,cs.IR; one that fits none is left out.",
+        "Classes that a topic is mapped to, e.g. cs.CL,cs.IR, or arxiv-cs for all forty of "
+        "computer science; one that fits none is left out.",
         metavar="NAME,...",
         shown="topics are not mapped",
     )
@@ -79,6 +80,10 @@ class FindOptions:
         metavar="NAME",
         shown="local",
     )
+    only_arxiv: bool = _papers(
+        "Keep only what is matched to arXiv, by an id or by a record of arXiv among the sources.",
+        default=False,
+    )
     floor: float | None = _papers(
         "Nearness below which a paper is far, if only one search found it.",
         metavar="X",
@@ -87,7 +92,9 @@ class FindOptions:
 
 
 def build(
-    topics: Annotated[Path, typer.Argument(metavar="TOPICS", help="A file of topics.")],
+    topics: Annotated[
+        Path, typer.Argument(metavar="TOPICS", help="A file of topics, or arxiv-cs.")
+    ],
     *,
     where: PlaceOptions,
     literature: options.LiteratureOptions,
@@ -98,7 +105,9 @@ def build(
     output: options.OutputOptions,
 ) -> None:
     """Build a benchmark of searches for papers from topics, by chat models."""
-    check_input(topics)
+    with needing("bench quest build", "bench"):
+        from deepera_graph.bench.quest.topics import is_shipped, read_topics
+    check_input(*() if is_shipped(topics) else (topics,))
     n_sources = count_places(where, literature)
     earlier = None if chosen.manifest is None else Earlier.read(chosen.manifest)
     if earlier is None:
@@ -108,7 +117,6 @@ def build(
         from deepera_graph.bench.quest.estimate import estimate_quest
         from deepera_graph.bench.quest.plan import QuestPlan
         from deepera_graph.bench.quest.reading import read_questions
-        from deepera_graph.bench.quest.topics import read_topics
 
     settings = _plan_of(chosen, panel)
     if earlier is None:
@@ -161,5 +169,7 @@ def _plan_of(chosen: FindOptions, panel: PanelOptions) -> dict[str, Any]:
     )
     found = {name: one for name, one in given(chosen, panel).items() if name not in apart}
     if chosen.categories:
-        found["categories"] = split_names("--categories", chosen.categories)
+        from deepera_graph.bench.quest.topics import read_classes
+
+        found["categories"] = read_classes(split_names("--categories", chosen.categories))
     return found

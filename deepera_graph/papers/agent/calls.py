@@ -7,6 +7,7 @@ from typing import Any
 from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.agent.state import ActionRecord, CallTask
 from deepera_graph.papers.base import PaperBase
+from deepera_graph.papers.results import Neighbours
 from deepera_graph.papers.scope import Scope
 
 Update = dict[str, Any]
@@ -16,12 +17,12 @@ def carry_out(task: CallTask, *, base: PaperBase) -> Update:
     """Make one call of the base; one that fails is kept with its cause, and is not an empty one."""
     action, scope = task["action"], Scope.from_dict(task["searched"])
     try:
-        status, found = _CALLS[action["tool"]](base, action, scope)
+        status, found, more = _CALLS[action["tool"]](base, action, scope)
     except DeepEraError as error:
         return _failed(action, str(error))
     except Exception as error:  # noqa: BLE001  # a base of somebody else's
         return _failed(action, f"{type(error).__name__}: {error}")
-    done = {"id": action["id"], "status": status, "found": len(found)}
+    done = {"id": action["id"], "status": status, "found": len(found), "more": more}
     return {"actions": [done], "results": {action["id"]: found}}
 
 
@@ -38,28 +39,32 @@ def _failed(action: ActionRecord, cause: str) -> Update:
     }
 
 
-Found = tuple[str, list[dict[str, Any]]]
+Found = tuple[str, list[dict[str, Any]], bool]
 
 
 def _search(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    hits = base.search(action["text"], mode=action["mode"], k=action["k"], scope=scope)
-    return hits.status, [
-        {"paper": one.paper.to_dict(), "rank": one.rank, "by": dict(one.by)} for one in hits
-    ]
+    page = {"k": action["k"], "offset": action["offset"]}
+    hits = base.search(action["text"], mode=action["mode"], scope=scope, **page)
+    found = [{"paper": one.paper.to_dict(), "rank": one.rank, "by": dict(one.by)} for one in hits]
+    return hits.status, found, hits.more
 
 
 def _references(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    near = base.references(action["text"], k=action["k"], scope=scope)
-    return near.status, _ranked(near.papers)
+    return _page(base.references, action, scope)
 
 
 def _citations(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    near = base.citations(action["text"], k=action["k"], scope=scope)
-    return near.status, _ranked(near.papers)
+    return _page(base.citations, action, scope)
 
 
-def _ranked(papers: Any) -> list[dict[str, Any]]:
-    return [{"paper": one.to_dict(), "rank": rank, "by": {}} for rank, one in enumerate(papers, 1)]
+def _page(follow: Callable[..., Neighbours], action: ActionRecord, scope: Scope) -> Found:
+    near = follow(action["text"], k=action["k"], offset=action["offset"], scope=scope)
+    first = 1 + action["offset"]
+    found: list[dict[str, Any]] = [
+        {"paper": one.to_dict(), "rank": rank, "by": {}}
+        for rank, one in enumerate(near.papers, first)
+    ]
+    return near.status, found, near.more
 
 
 _CALLS: dict[str, Callable[[PaperBase, ActionRecord, Scope], Found]] = {

@@ -9,8 +9,8 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
-from deepera_graph.papers.agent.steps import order
 from deepera_graph.papers.agent.trace import draw_mermaid, draw_png, draw_svg
 from deepera_graph.papers.listing import Listed, cite_paper, write_list
 from deepera_graph.papers.paper import Paper
@@ -32,6 +32,7 @@ class FoundPaper:
         rank: From 1; 0 for what is left out.
         score: The selector's, in [0, 1], or None.
         verdict: ``in``, ``out`` (it breaks a limit) or ``unjudged``.
+        fits: Whether it was judged to fit well enough; None if nobody said.
         reason: Why, in a sentence.
         quote: The words of title or abstract that show it.
         against: The limit that it breaks, or empty.
@@ -42,6 +43,7 @@ class FoundPaper:
     rank: int
     score: float | None
     verdict: str
+    fits: bool | None
     reason: str
     quote: str
     against: str
@@ -63,6 +65,7 @@ class FoundPaper:
             "rank": self.rank,
             "score": self.score,
             "verdict": self.verdict,
+            "fits": self.fits,
             "reason": self.reason,
             "quote": self.quote,
             "against": self.against,
@@ -79,7 +82,8 @@ class Found:
         question: What was asked.
         limits: As they were read.
         papers: Best first.
-        left_out: What breaks a limit, with the limit.
+        left_out: What breaks a limit, with the limit; in the style ``scout`` also what scored below
+            .01.
         actions: Every call of the base with its yield, in order.
         stopped: ``complete``, ``max_steps``, ``max_actions``, ``max_papers``, ``no_gain``,
             ``plan_failed`` or ``budget``.
@@ -252,6 +256,7 @@ def _paper(one: PooledPaper, rank: int) -> FoundPaper:
         rank=rank,
         score=one["score"],
         verdict=one["verdict"],
+        fits=one["fits"],
         reason=one["reason"],
         quote=one["quote"],
         against=one["against"],

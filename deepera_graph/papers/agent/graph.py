@@ -1,11 +1,13 @@
 """A search for papers as a LangGraph state machine, whoever plans and whoever selects.
 
-receive -> understand -> plan -> call (a branch each) -> merge -> judge (a branch a batch) -> gather
--> plan ... -> rank. A selector that costs no call of a model judges the best at the end alone.
+receive -> understand -> plan -> call (a branch each) -> merge -> [screen ->] judge (a branch a
+batch) -> gather -> plan ... -> rank [-> reorder]. A selector that gives no scores judges the best
+at the end alone; a costly one is spared what is too far from the topic.
 """
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from time import perf_counter
@@ -19,12 +21,14 @@ from typing_extensions import TypedDict
 from deepera_graph.budget import Budget, Limiter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.agent import steps
+from deepera_graph.papers.agent import planning, steps
 from deepera_graph.papers.agent.calls import acarry_out, carry_out
 from deepera_graph.papers.agent.found import Found
 from deepera_graph.papers.agent.planners import Style, make_planner
+from deepera_graph.papers.agent.planners.scout import LEAST, PARALLEL
 from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
-from deepera_graph.papers.agent.selector import make_selector
+from deepera_graph.papers.agent.selectors import make_selector
+from deepera_graph.papers.agent.selectors.sentences import nearness_to_topic
 from deepera_graph.papers.agent.state import (
     LimitsRead,
     PaperSearchInput,
@@ -32,6 +36,7 @@ from deepera_graph.papers.agent.state import (
     PaperSearchSettings,
     PaperSearchState,
     PlanTask,
+    Reordered,
     SearchPlan,
     Selected,
 )
@@ -50,10 +55,11 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
-_STEPS_A_ROUND = 5  # plan, call, merge, judge, gather
-_STEPS_APART = 8
-_LAZY = ("local", "rules")
-_ASKED = ("understand", "pasa", "spar", "scout", "llm")  # roles that a chat model has, if any
+_STEPS_A_ROUND = 6  # plan, call, merge, screen, judge, gather
+_STEPS_APART = 9
+_SCREEN = 0.25  # cosine from which on a paper is worth a call of a model
+# roles that a chat model has, if any
+_ASKED = ("understand", "pasa", "spar", "scout", "llm", "reorder")
 
 
 class PaperSearchKwargs(TypedDict, total=False):
@@ -66,6 +72,7 @@ class PaperSearchKwargs(TypedDict, total=False):
     patience: int
     judged: int
     max_judged: int
+    screen: float | None
     max_concurrency: int
     budget: Budget | Mapping[str, Any] | None
 
@@ -83,8 +90,10 @@ class PaperSearch:
         style: ``rules``, the default without a planner: labels and papers like the best, no
             key. ``sparse``, ``dense``, ``hybrid``: one search. ``pasa``, ``spar`` and, the default
             with a planner, ``scout``: in the style of those systems.
-        selector: ``local``, ``rules``, ``llm``, or a function or runnable from `SelectTask` to
-            `Selected`; None: the chat model if there is one, else ``local``.
+        selector: ``deepera``: this package's own graph with the local judge; an `EvidenceReranker`
+            or a `Backend`: the same with another judge. ``vectors``, ``rules``: what breaks a
+            limit, by sentences. ``llm``: the chat model. Or a function or runnable from
+            `SelectTask` to `Selected`. None: the chat model if there is one, else ``vectors``.
         checkpointer: A LangGraph saver that keeps the state after every step; needs a
             ``thread_id`` in the config.
         cache: Where the replies of a chat model are kept, so that an equal one is not paid for
@@ -116,7 +125,7 @@ class PaperSearch:
                 "deepera papers build --embeddings local makes them"
             )
         self.planner = make_planner(self.style, None if roles else planner, roles)
-        self.selector_name, self.selector = make_selector(selector, roles)
+        self.selector = make_selector(selector, roles)
         self.model = roles.name if roles else ""
         self._understand: Runnable[Any, LimitsRead] = (
             roles.understand if roles else RunnableLambda(steps.limits_by_rules)
@@ -130,11 +139,14 @@ class PaperSearch:
         self, checkpointer: "BaseCheckpointSaver[Any] | None"
     ) -> "CompiledStateGraph[PaperSearchState, None, PaperSearchInput, PaperSearchOutput]":
         chosen, limiter = self.settings, Limiter(self.settings.max_concurrency)
+        selector, is_scout = self.selector, self.style == "scout"
+        planned = chosen
+        if is_scout and self._roles is not None:
+            planned = replace(chosen, max_parallel=min(chosen.max_parallel, PARALLEL))
         venues = self._venues
         modes: list[SearchMode] = ["sparse"]
         if self.base.has_vectors:
             modes += ["dense", "hybrid"]
-        lazy = self.selector_name in _LAZY
 
         def checked(name: str, role: Runnable[Any, Any], schema: type[AnswerT]) -> Any:
             return self._checked(name, role, schema, limiter)
@@ -158,10 +170,15 @@ class PaperSearch:
             "plan",
             RoleNode(
                 "plan",
-                ask=partial(steps.ask_plan, settings=chosen, modes=modes),
+                ask=partial(
+                    planning.ask_plan,
+                    settings=planned,
+                    modes=modes,
+                    judged_first=selector.scores,
+                ),
                 role=checked(self.style, self.planner, SearchPlan),
-                record=partial(steps.record_plan, settings=chosen),
-                on_failure=partial(steps.plan_failed, settings=chosen),
+                record=partial(planning.record_plan, settings=planned),
+                on_failure=partial(planning.plan_failed, settings=planned),
                 run_name=lambda state: f"plan round {state['step'] + 1}",
             ),
         )
@@ -175,16 +192,18 @@ class PaperSearch:
             RoleNode(
                 "judge",
                 ask=steps.ask_judge,
-                role=checked(self.selector_name, self.selector, Selected),
+                role=self._checked_selector(limiter),
                 record=steps.record_verdicts,
                 on_failure=steps.judge_failed,
                 run_name=lambda task: f"judge {len(task['papers'])} papers",
             ),
         )
         graph.add_node("gather", partial(steps.gather, settings=chosen))
-        graph.add_node("rank", steps.rank)
+        graph.add_node("rank", partial(steps.rank, least=LEAST if is_scout else 0.0))
+        after_merge = self._add_screen(graph)
+        after_rank = self._add_reorder(graph, limiter)
 
-        how: Any = {"settings": chosen, "lazy": lazy}
+        how: Any = {"settings": chosen, "lazy": not selector.scores}
         graph.add_edge(START, "receive")
         graph.add_edge("receive", "understand")
         graph.add_edge("understand", "plan")
@@ -192,13 +211,48 @@ class PaperSearch:
             "plan", partial(steps.after_plan, **how), ["call", "plan", "judge", "rank"]
         )
         graph.add_edge("call", "merge")  # waits for every branch
-        graph.add_conditional_edges("merge", partial(steps.after_merge, **how), ["judge", "gather"])
+        graph.add_conditional_edges(
+            after_merge, partial(steps.after_merge, **how), ["judge", "gather"]
+        )
         graph.add_edge("judge", "gather")
         graph.add_conditional_edges(
             "gather", partial(steps.after_gather, **how), ["plan", "judge", "rank"]
         )
-        graph.add_edge("rank", END)
+        graph.add_edge(after_rank, END)
         return graph.compile(checkpointer=checkpointer, name="DeepEra papers")
+
+    def _add_screen(self, graph: "StateGraph[Any, None, Any, Any]") -> str:
+        """Add the node that spares a costly selector what is far from the topic; name the last."""
+        least = self.settings.screen
+        if least is None and not self.selector.is_costly:
+            return "merge"
+        how: Any = {"least": _SCREEN if least is None else least, "near": nearness_to_topic}
+        graph.add_node("screen", partial(steps.screen, settings=self.settings, **how))
+        graph.add_edge("merge", "screen")
+        return "screen"
+
+    def _add_reorder(self, graph: "StateGraph[Any, None, Any, Any]", limiter: Limiter) -> str:
+        """Add the node in which a chat model orders the best, as in SPAR; name the last."""
+        role = None if self._roles is None or self.style != "spar" else self._roles.reorder
+        if role is None:
+            return "rank"
+        node: RoleNode[Any, Any, Reordered] = RoleNode(
+            "reorder",
+            ask=steps.ask_order,
+            role=self._checked("reorder", role, Reordered, limiter),
+            record=steps.record_order,
+            on_failure=steps.order_failed,
+            run_name=lambda state: "order the best papers",
+        )
+        graph.add_node("reorder", node)
+        graph.add_edge("rank", "reorder")
+        return "reorder"
+
+    def _checked_selector(self, limiter: Limiter) -> Runnable[Any, Selected]:
+        """Return the selector checked; a reranker checks, limits and charges its own calls."""
+        if self.selector.name == "deepera":
+            return self.selector.role
+        return self._checked(self.selector.name, self.selector.role, Selected, limiter)
 
     def _checked(
         self, name: str, role: Runnable[Any, Any], schema: type[AnswerT], limiter: Limiter
@@ -282,7 +336,8 @@ class PaperSearch:
         return {
             "style": self.style,
             "model": self.model,
-            "selector": self.selector_name,
+            "selector": self.selector.name,
+            "judge": self.selector.about,
             "base": self.base.place,
             "settings": self.settings.to_dict(),
         }

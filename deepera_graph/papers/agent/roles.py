@@ -16,7 +16,6 @@ from importlib.resources import files
 from typing import Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
@@ -26,8 +25,20 @@ from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.roles import LlmRole, how
+from deepera_graph.papers.agent.asking import (
+    PACKAGE,
+    PAGE,
+    evolve_messages,
+    find_paper,
+    fuse_messages,
+    judge_messages,
+    plan_messages,
+    read_broken,
+    reorder_messages,
+)
 from deepera_graph.papers.agent.constraints import Limits, check_limits
 from deepera_graph.papers.agent.limits.reading import read_limits
+from deepera_graph.papers.agent.planning import find_seeds
 from deepera_graph.papers.agent.state import (
     Action,
     LimitsRead,
@@ -35,17 +46,19 @@ from deepera_graph.papers.agent.state import (
     PaperSeen,
     PaperVerdict,
     PlanTask,
+    RankTask,
+    Reordered,
     SearchPlan,
     Selected,
     SelectTask,
 )
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleSet
+from deepera_graph.usage import Usage
 
-PACKAGE = "deepera_graph.papers.agent.prompts"
 N_QUERIES = 5  # of PaSa and PaperScout
-SHOWN_PAPERS = 20  # of the pool: PaperScout shows 10 expanded and 10 new ones
-_SHOWN_ABSTRACT = 1200  # characters
+N_EVOLVED = 2  # papers that queries of SPAR grow out of
+_MOST_PAGES = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +70,18 @@ class PaperRoles(RoleSet):
         queries: Writes queries for a question and what was found so far.
         scout: Chooses calls.
         judge: Says of papers how well they fit, and what breaks a limit.
+        fuse: Writes the first queries of SPAR; None: `queries` does.
+        evolve: Writes queries of SPAR out of single papers; None: `queries` does.
+        reorder: Orders the best papers of SPAR; None: they stay in the order of their scores.
     """
 
     understand: Runnable[LimitsTask, LimitsRead]
     queries: Runnable[PlanTask, SearchPlan]
     scout: Runnable[PlanTask, SearchPlan]
     judge: Runnable[SelectTask, Selected]
+    fuse: Runnable[PlanTask, SearchPlan] | None = None
+    evolve: Runnable[PlanTask, SearchPlan] | None = None
+    reorder: Runnable[RankTask, Reordered] | None = None
 
 
 def paper_roles(
@@ -83,6 +102,9 @@ def paper_roles(
         queries=LlmQueries(opened.chat),
         scout=LlmScout(opened.chat),
         judge=LlmPaperJudge(opened.chat),
+        fuse=LlmFuse(opened.chat),
+        evolve=LlmEvolve(opened.chat),
+        reorder=LlmReorder(opened.chat),
         about={"prompts": _prompts_hash()},
         spec=opened.spec,
     )
@@ -115,20 +137,52 @@ class QueriesReply(ReplyModel):
     """Queries for a base of papers."""
 
     thought: str = Field(description="What is still missing, in at most 30 words.")
+    names: list[str] = Field(
+        default_factory=list, description="Other names of the subject in the titles; may be empty."
+    )
     queries: list[str] = Field(description="At most five; empty if nothing more would help.")
+
+
+class FuseReply(ReplyModel):
+    """The first queries, before anything was found."""
+
+    thought: str = Field(description="Of which parts the question is made, in at most 30 words.")
+    whole: str = Field(description="The whole topic as one query of a few words.")
+    parts: list[str] = Field(description="At most three queries, each for one part of it.")
+
+
+class GrownReply(ReplyModel):
+    """Queries that grow out of one paper."""
+
+    paper: str = Field(description="The paper's id.")
+    queries: list[str] = Field(description="At most two.")
+
+
+class EvolveReply(ReplyModel):
+    """Queries that grow out of single papers."""
+
+    thought: str = Field(description="What is still missing, in at most 30 words.")
+    names: list[str] = Field(
+        default_factory=list, description="Other names of the subject in these papers."
+    )
+    papers: list[GrownReply] = Field(description="One entry a paper; empty if nothing would help.")
 
 
 class CallReply(ReplyModel):
     """A call of a tool."""
 
     tool: Literal["search", "references", "citations"] = Field(description="Which tool.")
-    argument: str = Field(description="The query, or the number of the paper in the list.")
+    argument: str = Field(description="The query, or the id of a paper in the list.")
+    page: Number = Field(default=1, description="1 for the first ten papers, 2 for the next.")
 
 
 class ScoutReply(ReplyModel):
     """What to do next."""
 
     thought: str = Field(description="What the calls have shown, in at most 40 words.")
+    names: list[str] = Field(
+        default_factory=list, description="Other names of the subject in the titles; may be empty."
+    )
     calls: list[CallReply] = Field(description="At most five; empty to end the search.")
 
 
@@ -138,14 +192,20 @@ class PaperReply(ReplyModel):
     paper: Number = Field(description="Its number in the list.")
     reason: str = Field(description="Why, in at most 25 words.")
     quote: str = Field(description="Words copied from its title or abstract that show it.")
-    score: float = Field(description="0: unrelated; 0.5: near; 1: just what is asked for.")
-    breaks: str = Field(description="The limit that it breaks, word for word; empty if none.")
+    score: float = Field(description="Fit to the topic. 0: unrelated; 0.5: near; 1: just that.")
+    breaks: str = Field(description="The limit that it breaks, such as L1; empty if none.")
 
 
 class PapersReply(ReplyModel):
     """What is said of all papers shown."""
 
     papers: list[PaperReply] = Field(description="One entry a paper.")
+
+
+class OrderReply(ReplyModel):
+    """The best papers, in order."""
+
+    ids: list[str] = Field(description="Ids of all papers, the most useful first.")
 
 
 class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
@@ -181,119 +241,111 @@ class LlmQueries(LlmRole[PlanTask, SearchPlan]):
     """Writes queries."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        messages = _plan_messages("queries", task)
+        messages = plan_messages("queries", task)
         filled = await request_reply(self.model, messages, QueriesReply, config)
-        queries = _texts(filled.answer.queries)[:N_QUERIES]
-        return SearchPlan(
-            actions=[Action(tool="search", text=one) for one in queries],
-            is_complete=not queries,
-            thought=sanitize_line(filled.answer.thought),
-            **how(filled),
-        )
+        said = filled.answer
+        return _searches(_texts(said.queries), said.thought, _texts(said.names), **how(filled))
+
+
+class LlmFuse(LlmRole[PlanTask, SearchPlan]):
+    """Writes the first queries of SPAR: the question in a few words, and its parts."""
+
+    async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
+        filled = await request_reply(self.model, fuse_messages(task), FuseReply, config)
+        said = filled.answer
+        return _searches(_texts([said.whole, *said.parts]), said.thought, **how(filled))
+
+
+class LlmEvolve(LlmRole[PlanTask, SearchPlan]):
+    """Writes queries out of the best papers that fit; without one there is nothing to write."""
+
+    async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
+        seeds = find_seeds(task)[:N_EVOLVED]
+        if not seeds:
+            return _searches((), "no paper fits", usage=Usage())
+        messages = evolve_messages(task, seeds)
+        filled = await request_reply(self.model, messages, EvolveReply, config)
+        said = filled.answer
+        queries = _texts([text for one in said.papers for text in one.queries])
+        return _searches(queries, said.thought, _texts(said.names), **how(filled))
+
+
+def _searches(
+    queries: Sequence[str], thought: str, names: Sequence[str] = (), **more: Any
+) -> SearchPlan:
+    return SearchPlan(
+        actions=[Action(tool="search", text=one, k=PAGE) for one in queries[:N_QUERIES]],
+        is_complete=not queries,
+        thought=sanitize_line(thought),
+        names=[*names],
+        **more,
+    )
 
 
 class LlmScout(LlmRole[PlanTask, SearchPlan]):
-    """Chooses calls; papers are named by their number, so that no id can be made up."""
+    """Chooses calls, a page of ten papers each; papers are named by their ids.
+
+    A paper that was never found cannot be followed, so that no id can be made up.
+    """
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        filled = await request_reply(self.model, _plan_messages("scout", task), ScoutReply, config)
-        shown = task["pool"][:SHOWN_PAPERS]
-        actions = []
-        for call in filled.answer.calls:
+        messages = plan_messages("scout", task)
+        filled = await request_reply(self.model, messages, ScoutReply, config)
+        said = filled.answer
+        actions, refused = [], []
+        for call in said.calls:
             text = sanitize_line(call.argument)
             if call.tool != "search":
-                place = text.strip("[]# ")
-                known = place.isdecimal() and 1 <= int(place) <= len(shown)
-                text = shown[int(place) - 1]["id"] if known else text
-            if text:
-                actions.append(Action(tool=call.tool, text=text))
+                text = find_paper(text, task["pool"])
+            if not 1 <= call.page <= _MOST_PAGES:
+                refused.append(f"{call.tool} {text!r:.400}: there is no page {call.page}")
+                continue
+            offset = PAGE * (call.page - 1)
+            actions.append(Action(tool=call.tool, text=text, k=PAGE, offset=offset))
         return SearchPlan(
             actions=actions,
-            is_complete=not actions,
-            thought=sanitize_line(filled.answer.thought),
+            is_complete=not said.calls,
+            thought=sanitize_line(said.thought),
+            names=[*_texts(said.names)],
+            refused=refused,
             **how(filled),
         )
+
+
+class LlmReorder(LlmRole[RankTask, Reordered]):
+    """Orders the best papers."""
+
+    async def _play(self, task: RankTask, config: RunnableConfig | None) -> Reordered:
+        if len(task["papers"]) < 2:
+            return Reordered(ids=[one["id"] for one in task["papers"]], usage=Usage())
+        messages = reorder_messages(task)
+        filled = await request_reply(self.model, messages, OrderReply, config)
+        ids = [find_paper(one, task["papers"]) for one in filled.answer.ids]
+        return Reordered(ids=ids, **how(filled))
 
 
 class LlmPaperJudge(LlmRole[SelectTask, Selected]):
     """Says how well papers fit, and what breaks a limit; a paper it forgets has no verdict."""
 
     async def _play(self, task: SelectTask, config: RunnableConfig | None) -> Selected:
-        limits = Limits.from_dict(task["limits"])
-        papers = task["papers"]
-        block = "\n".join(_paper_lines(number, one) for number, one in enumerate(papers, 1))
-        messages = messages_of(
-            PACKAGE,
-            "judge",
-            question=show.one_line(limits.question),
-            limits=_limit_lines(limits),
-            papers=block,
-            marker=show.marker(block, limits.question),
-        )
-        filled = await request_reply(self.model, messages, PapersReply, config)
+        limits, papers = Limits.from_dict(task["limits"]), task["papers"]
+        filled = await request_reply(self.model, judge_messages(task), PapersReply, config)
         known = dict(enumerate(papers, 1))
         verdicts: dict[str, PaperVerdict] = {}
         for said in filled.answer.papers:
             one = known.get(said.paper)
             if one is None:
                 continue
+            broken = read_broken(said.breaks, limits)
             verdicts[one["id"]] = PaperVerdict(
                 id=one["id"],
                 score=min(1.0, max(0.0, said.score)),
-                verdict="out" if said.breaks.strip() else "in",
+                verdict="out" if broken else "in",
                 reason=sanitize_line(said.reason),
                 quote=_quoted(said.quote, one),
-                against=sanitize_line(said.breaks),
+                against=broken,
             )
         return Selected(papers=list(verdicts.values()), **how(filled))
-
-
-def _plan_messages(node: str, task: PlanTask) -> list[BaseMessage]:
-    limits = Limits.from_dict(task["limits"])
-    calls = [
-        f"{one['id']} {one['tool']} “{show.one_line(one['text'])}”: {one['status']}, "
-        f"{one['found']} found, {one['new']} new, {one['kept']} kept"
-        for one in task["history"]
-    ]
-    shown = task["pool"][:SHOWN_PAPERS]
-    papers = [
-        f"[{number}] {show.one_line(one['title'])} ({one['year'] or 'no year'}), found by "
-        f"{', '.join(one['calls'])}"
-        for number, one in enumerate(shown, 1)
-    ]
-    block = "\n".join(papers) or "(none)"
-    return messages_of(
-        PACKAGE,
-        node,
-        question=show.one_line(limits.question),
-        limits=_limit_lines(limits),
-        calls="\n".join(calls) or "(none)",
-        calls_left=str(task["actions_left"]),
-        papers=block,
-        marker=show.marker(block, limits.question),
-    )
-
-
-def _limit_lines(limits: Limits) -> str:
-    plain = limits.to_dict()
-    lines = [
-        f"{name.replace('_', ' ')}: {value if not isinstance(value, list) else _listed(value)}"
-        for name, value in plain.items()
-        if name not in ("question", "topic", "notes")
-    ]
-    return show.one_line(" | ".join(lines)) or "none"
-
-
-def _listed(value: list[Any]) -> str:
-    return "; ".join(map(str, value))
-
-
-def _paper_lines(number: int, one: PaperSeen) -> str:
-    text = show.one_line(one["abstract"])[:_SHOWN_ABSTRACT]
-    year = one["year"] or "no year"
-    return (
-        f"[{number}] {show.one_line(one['title'])} ({year}, {one['venue'] or 'no venue'}). {text}"
-    )
 
 
 def _quoted(quote: str, paper: PaperSeen) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.budget import Budget
+from deepera_graph.errors import SettingsError
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.pipeline.state import append
 from deepera_graph.schema import RoleAnswer
@@ -35,6 +36,9 @@ class PaperSearchSettings:
         patience: Rounds without a new paper that is kept after which the search ends, >= 1.
         judged: Papers that one call of the selector is given, >= 1.
         max_judged: Most papers that the selector is given in a whole search, >= 1, the best first.
+        screen: Least cosine, in [-1, 1], of title and abstract with the topic or with a query that
+            was searched for, from which on a paper is worth a judgement; papers below it come last.
+            None: 0.25 where judging costs calls of a model, and no screen elsewhere.
         max_concurrency: Most calls in flight, >= 1.
         budget: What the calls of a model may cost; None is no limit.
 
@@ -49,12 +53,15 @@ class PaperSearchSettings:
     patience: int = 2
     judged: int = 20
     max_judged: int = 100
+    screen: float | None = None
     max_concurrency: int = 8
     budget: Budget | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
             check_at_least(name, getattr(self, name), 1)
+        if self.screen is not None and not -1 <= self.screen <= 1:
+            raise SettingsError(f"screen must be in [-1, 1], got {self.screen!r}")
         if self.budget is not None:
             object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
 
@@ -71,6 +78,7 @@ class PaperSearchSettings:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for the manifest."""
         plain: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
+        plain["screen"] = self.screen
         return {**plain, "budget": self.limits.to_dict() if self.limits else None}
 
 
@@ -91,6 +99,7 @@ class Action(BaseModel):
     tool: Tool = Field(description="search, references or citations.")
     text: str = Field(description="The query, or the id of a paper that was found.")
     k: int = Field(default=10, ge=1, le=1000, description="Most papers wanted.")
+    offset: int = Field(default=0, ge=0, description="How many to pass over, for the next page.")
     mode: SearchMode | None = Field(default=None, description="How a search is made.")
     weight: float = Field(default=1.0, gt=0, description="Of its ranking.")
 
@@ -101,15 +110,21 @@ class SearchPlan(RoleAnswer):
     actions: list[Action] = Field(description="Calls of the base, in order.")
     is_complete: bool = Field(default=False, description="Whether nothing more is to be done.")
     thought: str = Field(default="", description="Why, in a few words.")
+    names: list[str] = Field(
+        default_factory=list, description="Other names of the subject that were seen in papers."
+    )
+    refused: list[str] = Field(
+        default_factory=list, description="What was wanted and can be no action, with the cause."
+    )
 
 
 class ActionRecord(TypedDict):
     """One call of the base, and what came of it.
 
     `id` is S1, R2 or C3: S for a search, R for references, C for citations, with its place among
-    all calls. `found` papers came back, `new` of them were not in the pool, `kept` of these were
-    not marked as out, `left` were new and did not fit into `max_papers`. `ids` are those that came
-    into the pool or were there, in order.
+    all calls. `found` papers came back, `more` says that there is another page, `new` were not in
+    the pool, `kept` of these break no limit and were not judged unfit, `left` were new and did not
+    fit into `max_papers`. `ids` are those that came into the pool or were there, in order.
     """
 
     id: str
@@ -117,11 +132,13 @@ class ActionRecord(TypedDict):
     tool: Tool
     text: str
     k: int
+    offset: int
     mode: SearchMode | None
     weight: float
     status: Status
     cause: str
     found: int
+    more: bool
     new: int
     kept: int
     left: int
@@ -141,8 +158,10 @@ class PooledPaper(TypedDict):
 
     `score` is the selector's, in [0, 1], or None while there is none; `fused` joins the ranks of
     all calls that found it. `verdict` is ``out`` only for what breaks a limit, ``unjudged`` if the
-    selector failed or was not asked. `against` is the limit that it breaks. `doubt`, in [0, 1], is
-    how much a paper that is in may break one: `fused` counts by that share less.
+    selector failed or was not asked. `fits` says whether it was judged to fit well enough: None if
+    nobody knows; False without a score was too far from the topic to be judged. `against` is the
+    limit that it breaks. `doubt`, in [0, 1], is how much a paper that is in may break one: `fused`
+    counts by that share less.
     """
 
     paper: dict[str, Any]
@@ -150,6 +169,7 @@ class PooledPaper(TypedDict):
     fused: float
     score: float | None
     verdict: Verdict
+    fits: bool | None
     reason: str
     quote: str
     against: str
@@ -162,14 +182,20 @@ class ActionSeen(TypedDict):
     id: str
     tool: Tool
     text: str
+    offset: int
     status: Status
     found: int
+    more: bool
     new: int
     kept: int
 
 
 class PaperSeen(TypedDict):
-    """A paper of the pool as planners and selectors see it; `calls` found it."""
+    """A paper of the pool as planners and selectors see it.
+
+    `calls` found it, the first in round `step`; `followed` are the tools by which its citations
+    were followed. The rest is as in `PooledPaper`.
+    """
 
     id: str
     title: str
@@ -178,29 +204,43 @@ class PaperSeen(TypedDict):
     venue: str
     score: float | None
     verdict: Verdict
+    fits: bool | None
+    reason: str
+    quote: str
+    against: str
     calls: list[str]
+    step: int
+    followed: list[Tool]
 
 
 class PlanTask(TypedDict):
     """What a planner is given: limits, all actions with their yield, and the pool, best first.
 
     `step` counts from 1; `modes` are those the base can search in. `actions_left` is the most
-    actions that will be carried out now.
+    actions that will be carried out now, `calls_left` the most in all rounds to come. `refused` is
+    what was asked for in the last round and not made, with the cause; `names` are other names of
+    the subject that earlier plans have noted. With `judged_first` papers are judged before they are
+    planned with, so that one without a judgement is not known to fit.
     """
 
     question: str
     limits: dict[str, Any]
     step: int
     actions_left: int
+    calls_left: int
+    judged_first: bool
+    refused: list[str]
+    names: list[str]
     modes: list[SearchMode]
     history: list[ActionSeen]
     pool: list[PaperSeen]
 
 
 class SelectTask(TypedDict):
-    """What a selector is given: the limits, and papers that are new."""
+    """What a selector is given: limits, papers that are new, other names of the subject."""
 
     limits: dict[str, Any]
+    names: list[str]
     papers: list[PaperSeen]
 
 
@@ -212,6 +252,9 @@ class PaperVerdict(BaseModel):
     id: str = Field(description="Of the paper.")
     score: float | None = Field(default=None, ge=0, le=1, description="How well it fits.")
     verdict: Literal["in", "out"] = Field(default="in", description="out: it breaks a limit.")
+    fits: bool | None = Field(
+        default=None, description="Whether it fits well enough; None: if it scores above .5."
+    )
     reason: str = Field(default="", description="Why, in a sentence.")
     quote: str = Field(default="", description="Words of title or abstract that show it.")
     against: str = Field(default="", description="The limit that it breaks.")
@@ -224,6 +267,23 @@ class Selected(RoleAnswer):
     """Verdicts on papers."""
 
     papers: list[PaperVerdict] = Field(description="One a paper.")
+    failures: dict[str, str] = Field(
+        default_factory=dict, description="By id why a paper has no verdict."
+    )
+
+
+class RankTask(TypedDict):
+    """What a reranker is given: the limits, and the best papers, best first."""
+
+    limits: dict[str, Any]
+    names: list[str]
+    papers: list[PaperSeen]
+
+
+class Reordered(RoleAnswer):
+    """The best papers in a new order."""
+
+    ids: list[str] = Field(description="Ids, best first; papers left out keep their order.")
 
 
 class LimitsTask(TypedDict):
@@ -298,6 +358,8 @@ class PaperSearchState(PaperSearchOutput):
     idle: int
     thought: str
     fresh: list[str]  # papers that are to be judged
+    names: list[str]  # other names of the subject
+    refused: list[str]  # what the last plan asked for and was not made
     results: Annotated[dict[str, list[dict[str, Any]]], merge_results]
 
 

@@ -1,16 +1,16 @@
 """The nodes of a search for papers: pure functions of the state."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langgraph.types import Send
 
-from deepera_graph.errors import BudgetError, CallError, RoleError
+from deepera_graph.errors import RoleError
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.reading import read_limits
-from deepera_graph.papers.agent.selector import breaks_by_facts
+from deepera_graph.papers.agent.planning import bound, is_in, is_screened, look, order
+from deepera_graph.papers.agent.selectors.sentences import breaks_by_facts
 from deepera_graph.papers.agent.state import (
-    Action,
     ActionRecord,
     CallTask,
     LimitsRead,
@@ -18,23 +18,25 @@ from deepera_graph.papers.agent.state import (
     PaperSearchSettings,
     PaperSearchState,
     PaperSeen,
-    PlanTask,
+    PaperVerdict,
     PooledPaper,
-    SearchPlan,
+    RankTask,
+    Reordered,
     Selected,
     SelectTask,
 )
-from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 from deepera_graph.usage import Usage
 
 Update = dict[str, Any]
-_LETTER = {"search": "S", "references": "R", "citations": "C"}
-_SHOWN = 100  # papers of the pool that a planner is shown
 _EXPLAINED = 30  # papers that get a reason where nothing is excluded and no model judges
 _FOLLOWED = 20  # papers that planners take titles and citations of at most
-_SHOWN_CHARS = 400  # of a query in a problem
+_REORDERED = 20  # papers that a reranker is given
+_SCREENED = 2  # times as many papers are looked at as may still be judged
+FIT = 0.5  # a score above it says that a paper fits, unless the selector says so itself
+TOO_FAR = "too far from the topic to be judged"
+Near = Callable[[Sequence[PaperSeen], Sequence[str]], list[float]]
 
 
 def ask_limits(state: PaperSearchState, *, venues: Sequence[str]) -> LimitsTask:
@@ -88,132 +90,10 @@ def receive(state: PaperSearchState) -> Update:
         "idle": 0,
         "thought": "",
         "fresh": [],
+        "names": [],
+        "refused": [],
         "results": None,
     }
-
-
-def ask_plan(
-    state: PaperSearchState, *, settings: PaperSearchSettings, modes: Sequence[SearchMode]
-) -> PlanTask:
-    """Ask what to do next."""
-    left = settings.max_actions - len(state["actions"])
-    best = order(state["pool"])[:_SHOWN]
-    return {
-        "question": state["question"],
-        "limits": state["limits"],
-        "step": state["step"] + 1,
-        "actions_left": min(left, settings.max_parallel),
-        "modes": list(modes),
-        "history": [
-            {
-                "id": one["id"],
-                "tool": one["tool"],
-                "text": one["text"],
-                "status": one["status"],
-                "found": one["found"],
-                "new": one["new"],
-                "kept": one["kept"],
-            }
-            for one in state["actions"]
-        ],
-        "pool": [_seen(id, state["pool"][id]) for id in best],
-    }
-
-
-def record_plan(
-    state: PaperSearchState, plan: SearchPlan, *, settings: PaperSearchSettings
-) -> Update:
-    """Open the actions that can be carried out, and note those that cannot."""
-    step = state["step"] + 1
-    left = min(settings.max_actions - len(state["actions"]), settings.max_parallel)
-    actions, problems = _open_actions(state, plan.actions, step)
-    if len(actions) > left:
-        problems.append(f"round {step}: {len(actions) - left} of {len(actions)} calls are not made")
-        actions = actions[:left]
-    update: Update = {
-        "step": step,
-        "thought": plan.thought,
-        "actions": actions,
-        "problems": problems,
-        "stopped": "",
-    }
-    if actions:
-        return update
-    if plan.is_complete or not plan.actions:
-        return {**update, "stopped": "complete"}
-    idle = state["idle"] + 1
-    stopped = "no_gain" if idle >= settings.patience else _bound(step, state["actions"], settings)
-    return {**update, "idle": idle, "stopped": stopped}
-
-
-def plan_failed(
-    state: PaperSearchState, error: RoleError, *, settings: PaperSearchSettings
-) -> Update:
-    """Ask once more in the next round; give up after `patience` failures, or if it is hopeless."""
-    step, idle = state["step"] + 1, state["idle"] + 1
-    stopped = "budget" if isinstance(error, BudgetError) else ""
-    is_hopeless = isinstance(error, CallError) and error.unusable
-    if not stopped and (is_hopeless or idle >= settings.patience):
-        stopped = "plan_failed"
-    problem = f"round {step} could not be planned: {error}"
-    return {
-        "step": step,
-        "idle": idle,
-        "problems": [problem],
-        "stopped": stopped or _bound(step, state["actions"], settings),
-    }
-
-
-def _open_actions(
-    state: PaperSearchState, planned: Iterable[Action], step: int
-) -> tuple[list[ActionRecord], list[str]]:
-    done = {_key(one["tool"], one["text"], one["mode"]) for one in state["actions"]}
-    opened: list[ActionRecord] = []
-    problems: list[str] = []
-    for one in planned:
-        key, what = _key(one.tool, one.text, one.mode), f"{one.tool} {one.text[:_SHOWN_CHARS]!r}"
-        if not one.text.strip():
-            problems.append(f"round {step}: {one.tool} of nothing is not made")
-        elif key in done:
-            problems.append(f"round {step}: {what} was made before, and is not repeated")
-        elif one.tool != "search" and one.text not in state["pool"]:
-            problems.append(f"round {step}: {what} is not made: no such paper was found")
-        else:
-            done.add(key)
-            number = len(state["actions"]) + len(opened) + 1
-            opened.append(_open(one, f"{_LETTER[one.tool]}{number}", step))
-    return opened, problems
-
-
-def _key(tool: str, text: str, mode: str | None) -> tuple[str, str, str]:
-    same = " ".join(text.casefold().split()) if tool == "search" else text
-    return tool, same, mode or ""
-
-
-def _open(one: Action, id: str, step: int) -> ActionRecord:
-    return {
-        "id": id,
-        "step": step,
-        "tool": one.tool,
-        "text": one.text,
-        "k": one.k,
-        "mode": one.mode,
-        "weight": one.weight,
-        "status": "planned",
-        "cause": "",
-        "found": 0,
-        "new": 0,
-        "kept": 0,
-        "left": 0,
-        "ids": [],
-    }
-
-
-def _bound(step: int, actions: Sequence[ActionRecord], settings: PaperSearchSettings) -> str:
-    """Return the limit that keeps another round from starting; empty if none does."""
-    if len(actions) >= settings.max_actions:
-        return "max_actions"
-    return "max_steps" if step >= settings.max_steps else ""
 
 
 def after_plan(
@@ -276,6 +156,7 @@ def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:
         "fused": 0.0,
         "score": None,
         "verdict": "out" if against else "unjudged",
+        "fits": None,
         "reason": f"breaks a limit: {against}" if against else "",
         "quote": quote,
         "against": against,
@@ -314,19 +195,49 @@ def judge_sends(
     most = settings.max_judged
     if lazy and not state["limits"].get("exclude"):
         most = min(most, _EXPLAINED)  # there is nothing to find out but the reasons
-    n_asked = sum(bool(one["reason"]) for one in state["pool"].values())
-    open_ids = [
-        id
-        for id in order(state["pool"])[:first]
-        if state["pool"][id]["verdict"] == "unjudged" and not state["pool"][id]["reason"]
-    ][: max(0, most - n_asked)]
-    size = settings.judged
+    open_ids = _open_ids(state, first)[: max(0, most - _n_asked(state))]
+    seen, size = look(state["pool"], state["actions"]), settings.judged
     batches = [open_ids[at : at + size] for at in range(0, len(open_ids), size)]
     tasks: list[SelectTask] = [
-        {"limits": state["limits"], "papers": [_seen(id, state["pool"][id]) for id in batch]}
+        {"limits": state["limits"], "names": state["names"], "papers": [seen[id] for id in batch]}
         for batch in batches
     ]
     return [Send("judge", one) for one in tasks]
+
+
+def _open_ids(state: PaperSearchState, first: int | None = None) -> list[str]:
+    """Return the papers that nobody was asked about, best first."""
+    pool = state["pool"]
+    return [
+        id
+        for id in order(pool)[:first]
+        if pool[id]["verdict"] == "unjudged" and not pool[id]["reason"]
+    ]
+
+
+def _n_asked(state: PaperSearchState) -> int:
+    return sum(bool(one["reason"]) and not is_screened(one) for one in state["pool"].values())
+
+
+def screen(
+    state: PaperSearchState, *, settings: PaperSearchSettings, least: float, near: Near
+) -> Update:
+    """Mark papers that are too far from the topic, and from all queries, to be worth a judgement.
+
+    Source:
+        The cosine is ours: on planted worlds and on three sets of real questions no answer was
+        below .25, docs/paper-search.md.
+    """
+    room = max(0, settings.max_judged - _n_asked(state))
+    ids = _open_ids(state)[: _SCREENED * room]
+    if not ids:
+        return {}
+    queries = [one["text"] for one in state["actions"] if one["tool"] == "search"]
+    asked = [state["limits"]["topic"], *state["names"], *queries]
+    seen = look(state["pool"], state["actions"])
+    found = near([seen[id] for id in ids], [*dict.fromkeys(asked)])
+    far = [id for id, cosine in zip(ids, found, strict=True) if cosine < least]
+    return {"pool": {id: {"fits": False, "reason": TOO_FAR} for id in far}}
 
 
 def ask_judge(task: SelectTask) -> SelectTask:
@@ -342,6 +253,7 @@ def record_verdicts(task: SelectTask, selected: Selected) -> Update:
         id: {
             "score": one.score,
             "verdict": one.verdict,
+            "fits": _fits(one),
             "reason": one.reason or "judged",
             "quote": one.quote,
             "against": one.against,
@@ -349,10 +261,19 @@ def record_verdicts(task: SelectTask, selected: Selected) -> Update:
         }
         for id, one in said.items()
     }
-    missing = [one["id"] for one in task["papers"] if one["id"] not in said]
+    failed = {id: cause for id, cause in selected.failures.items() if id in asked - said.keys()}
+    pool |= {id: {"reason": f"not judged: {cause}"} for id, cause in failed.items()}
+    problems = [f"{id} was not judged: {cause}" for id, cause in failed.items()]
+    missing = [one["id"] for one in task["papers"] if one["id"] not in {*said, *failed}]
     pool |= {id: {"reason": "not judged: the selector said nothing of it"} for id in missing}
-    problems = [f"the selector said nothing of {', '.join(missing)}"] if missing else []
+    problems += [f"the selector said nothing of {', '.join(missing)}"] if missing else []
     return {"pool": pool, "problems": problems}
+
+
+def _fits(one: PaperVerdict) -> bool | None:
+    if one.fits is not None or one.score is None:
+        return one.fits
+    return one.score > FIT
 
 
 def judge_failed(task: SelectTask, error: RoleError) -> Update:
@@ -364,19 +285,17 @@ def judge_failed(task: SelectTask, error: RoleError) -> Update:
 
 def gather(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
     """Count what each call of the round was worth, and see whether to go on."""
-    fresh = {id for id in state["fresh"] if state["pool"][id]["verdict"] != "out"}
+    fresh = {id for id in state["fresh"] if _counts(state["pool"][id])}
     owner = {id: state["pool"][id]["found_by"][0]["call"] for id in state["pool"]}
     records = []
     for one in state["actions"]:
-        kept = sum(
-            owner[id] == one["id"] and state["pool"][id]["verdict"] != "out" for id in one["ids"]
-        )
+        kept = sum(owner[id] == one["id"] and _counts(state["pool"][id]) for id in one["ids"])
         records.append({"id": one["id"], "kept": kept})
     update: Update = {"actions": records, "fresh": []}
     if state["stopped"]:
         return update
     idle = 0 if fresh else state["idle"] + 1
-    stopped = _bound(state["step"], state["actions"], settings)
+    stopped = bound(state["step"], state["actions"], settings)
     if len(state["pool"]) >= settings.max_papers:
         stopped = "max_papers"
     elif idle >= settings.patience:
@@ -393,41 +312,39 @@ def after_gather(
     return judge_sends(state, settings=settings, lazy=lazy) or "rank" if lazy else "rank"
 
 
-def rank(state: PaperSearchState) -> Update:
-    """Order the papers that break no limit."""
-    return {"ranking": [id for id in order(state["pool"]) if _is_in(state["pool"][id])]}
+def _counts(one: PooledPaper) -> bool:
+    """Whether a paper is worth keeping, as far as is known."""
+    return is_in(one) and one["fits"] is not False
 
 
-def order(pool: Mapping[str, PooledPaper]) -> list[str]:
-    """Return ids, best first; what is out comes last.
-
-    By scores where there are any; a paper without one keeps the place that its searches gave it.
-    Equal ones are in the order of the fused ranks, then by id.
-    """
-    ids = sorted(pool, key=lambda id: (not _is_in(pool[id]), -_weigh(pool[id]), id))
-    scored = [id for id in ids if pool[id]["score"] is not None and _is_in(pool[id])]
-    by_score = iter(sorted(scored, key=lambda id: -(pool[id]["score"] or 0.0)))
-    moved = set(scored)
-    return [next(by_score) if id in moved else id for id in ids]
-
-
-def _weigh(one: PooledPaper) -> float:
-    return one["fused"] * (1 - one["doubt"])
+def rank(state: PaperSearchState, *, least: float) -> Update:
+    """Order the papers that break no limit, and leave out those that score below *least*."""
+    pool = state["pool"]
+    low = [
+        id
+        for id, one in pool.items()
+        if is_in(one) and one["fits"] is False and (one["score"] or 0.0) < least
+    ]
+    ranking = [id for id in order(pool) if is_in(pool[id]) and id not in {*low}]
+    said = {id: f"scored below {least:g}: {pool[id]['reason']}" for id in low}
+    said |= {id: TOO_FAR for id in low if is_screened(pool[id])}
+    return {"ranking": ranking, "pool": {id: {"reason": why} for id, why in said.items()}}
 
 
-def _is_in(one: PooledPaper) -> bool:
-    return one["verdict"] != "out"
+def ask_order(state: PaperSearchState) -> RankTask:
+    """Ask for the order of the best."""
+    seen = look(state["pool"], state["actions"])
+    best = [seen[id] for id in state["ranking"][:_REORDERED]]
+    return {"limits": state["limits"], "names": state["names"], "papers": best}
 
 
-def _seen(id: str, one: PooledPaper) -> PaperSeen:
-    paper = one["paper"]
-    return {
-        "id": id,
-        "title": paper["title"],
-        "abstract": paper["abstract"],
-        "year": paper["year"],
-        "venue": paper["venue"],
-        "score": one["score"],
-        "verdict": one["verdict"],
-        "calls": [each["call"] for each in one["found_by"]],
-    }
+def record_order(state: PaperSearchState, said: Reordered) -> Update:
+    """Put the best into the new order."""
+    known = state["ranking"][:_REORDERED]
+    first = [id for id in dict.fromkeys(said.ids) if id in known]
+    return {"ranking": [*first, *(id for id in state["ranking"] if id not in {*first})]}
+
+
+def order_failed(state: PaperSearchState, error: RoleError) -> Update:
+    """Keep the order that the scores gave."""
+    return {"problems": [f"the best papers keep the order of their scores: {error}"]}

@@ -97,7 +97,8 @@ def _describe(one: ActionRecord) -> str:
 
 
 def _title(one: Mapping[str, Any]) -> str:
-    return f"{one['id']} {one['tool']}: {one['text']}"
+    page = f", from place {one['offset'] + 1}" if one["offset"] else ""
+    return f"{one['id']} {one['tool']}: {one['text']}{page}"
 
 
 def _yield(one: Mapping[str, Any]) -> str:

@@ -180,6 +180,25 @@ def test_the_prefilter_leaves_out_what_no_judge_has_to_see_and_says_what():
     assert pool.left_out == {"far": ["far"], "no_abstract": ["bare"], "out_of_years": ["old"]}
 
 
+def test_papers_that_no_source_matched_to_arxiv_are_left_out_where_that_is_asked():
+    question = QuestQuestion(id="q", query="Counting kelp from kites")
+    pool = Candidates(question, QuestPlan(prefilter="none", only_arxiv=True), None)
+    text = {"abstract": "Words about something.", "year": 2012}
+    first = (
+        Paper(id="s2-1", title="Counting kelp from kites at sea", **text),
+        Paper(id="s2-2", title="Ropes for kites", **text),
+        Paper(id="s2-3", title="Knots", arxiv="1201.00003", **text),
+    )
+    second = (
+        Paper(id="1201.00001", title="Counting Kelp from Kites at Sea", **text),
+        Paper(id="hep-th/9901001", title="Strings", **text),
+    )
+    pool.add(SourceCall("s2", "search", "kelp", "ok", first))
+    pool.add(SourceCall("arxiv", "search", "kelp", "ok", second))
+    assert sorted(pool.keep_likely(pool.order())) == ["hep-th/9901001", "s2-1", "s2-3"]
+    assert pool.left_out == {"not_on_arxiv": ["s2-2"]}
+
+
 def test_a_service_of_literature_is_a_source_and_expanded_if_it_knows_citations():
     with Literature() as services:
         openalex = open_source("openalex", base_url=services.url("openalex"))

@@ -1,10 +1,11 @@
 """Topics from files of every form."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.quest.topics import read_topics
+from deepera_graph.bench.quest.topics import read_classes, read_topics
 from deepera_graph.errors import InputError
 
 SKOS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -103,3 +104,18 @@ def test_a_list_that_is_not_utf_8_is_named(tmp_path):
     (tmp_path / "t.txt").write_bytes(b"Lakes\n\xff\n")
     with pytest.raises(InputError, match="not UTF-8 at byte 7"):
         read_topics(tmp_path / "t.txt")
+
+
+def test_the_forty_classes_of_computer_science_come_as_topics_and_as_categories():
+    found = read_topics(Path("arxiv-cs")).topics
+    assert len({one.id for one in found}) == 40
+    assert all(one.id.startswith("cs.") and one.name for one in found)
+    assert read_classes(["math.ST", "arxiv-cs", "cs.CL"])[:3] == ("math.ST", "cs.AI", "cs.AR")
+    assert len(read_classes(["math.ST", "arxiv-cs", "cs.CL"])) == 41
+
+
+def test_a_file_of_the_name_of_the_shipped_list_is_read_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("arxiv-cs").write_text("Kelp\n")
+    with pytest.raises(InputError, match="topics are in a file of"):
+        read_topics(Path("arxiv-cs"))

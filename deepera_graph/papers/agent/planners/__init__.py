@@ -45,18 +45,29 @@ def make_planner(
         if planner is not None:
             raise SettingsError(f"style {style!r} plans by itself, and takes no planner")
         return RunnableLambda(plan_by_rules if style == "rules" else _once(style))
-    if planner is None and roles is None:
+    if planner is not None:
+        return _of_planner(style, planner)
+    if roles is None:
         raise SettingsError(
             f"style {style!r} needs a chat model or a planner; 'rules' needs neither"
         )
+    return _of_roles(style, roles)
+
+
+def _of_roles(style: Style, roles: PaperRoles) -> Runnable[PlanTask, SearchPlan]:
     if style == "scout":
-        if planner is None and roles is not None:
-            return roles.scout
-        queries = _queries_in(planner)
-        return _runnable(planner) if queries is None else ScriptedScout(queries)
+        return roles.scout
+    if style == "pasa":
+        return PasaPlanner(roles.queries)
+    return SparPlanner(roles.fuse or roles.queries, roles.evolve or roles.queries)
+
+
+def _of_planner(style: Style, planner: Any) -> Runnable[PlanTask, SearchPlan]:
     queries = _queries_in(planner)
-    writer = script(queries) if queries is not None else _runnable(planner or _writer_of(roles))
-    return PasaPlanner(writer) if style == "pasa" else SparPlanner(writer)
+    if style == "scout":
+        return _runnable(planner) if queries is None else ScriptedScout(queries)
+    writer = _runnable(planner) if queries is None else script(queries)
+    return PasaPlanner(writer) if style == "pasa" else SparPlanner(writer, writer)
 
 
 def script(queries: Sequence[str]) -> Runnable[PlanTask, SearchPlan]:
@@ -83,10 +94,6 @@ def _queries_in(planner: Any) -> Sequence[str] | None:
     """Return the queries that a planner is made of; None if it is something else."""
     listed = isinstance(planner, Sequence) and not isinstance(planner, str)
     return planner if listed else None
-
-
-def _writer_of(roles: PaperRoles | None) -> Runnable[PlanTask, SearchPlan] | None:
-    return None if roles is None else roles.queries
 
 
 def _runnable(planner: Any) -> Runnable[PlanTask, SearchPlan]:

@@ -8,16 +8,16 @@ Source:
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.papers.agent.planning import is_kept
 from deepera_graph.papers.agent.state import Action, PlanTask, SearchPlan
 from deepera_graph.usage import Usage
 
 N_QUERIES, PER_QUERY = 5, 10
 LAYERS, PER_LAYER = 2, 20
-THRESHOLD = 0.5
 
 
 class PasaPlanner(Runnable[PlanTask, SearchPlan]):
-    """Queries first; then layer by layer the references of all papers that score above .5."""
+    """Queries first; then layer by layer the references of all papers that fit: above .5."""
 
     def __init__(self, writer: Runnable[PlanTask, SearchPlan]) -> None:
         self._writer = writer
@@ -54,11 +54,6 @@ def expand(task: PlanTask) -> SearchPlan:
     actions = [
         Action(tool="references", text=one["id"], k=PER_LAYER)
         for one in task["pool"]
-        if is_kept(one["score"], one["verdict"]) and one["id"] not in done
+        if is_kept(one, task) and one["id"] not in done
     ][:PER_LAYER]
     return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
-
-
-def is_kept(score: float | None, verdict: str, threshold: float = THRESHOLD) -> bool:
-    """Whether a paper is expanded; without scores all that break no limit are."""
-    return verdict != "out" and (score is None or score > threshold)

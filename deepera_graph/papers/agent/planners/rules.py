@@ -12,9 +12,9 @@ single words lowers it, and is left out. The weights were tried on planted world
 questions of three kinds.
 """
 
-from deepera_graph.papers.agent.planners.pasa import is_kept
+from deepera_graph.papers.agent.planners.wording import count_label, find_labels, subject_of
+from deepera_graph.papers.agent.planning import is_kept
 from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
-from deepera_graph.papers.agent.wording import count_label, find_labels, subject_of
 from deepera_graph.usage import Usage
 
 DEPTH = 100
@@ -30,7 +30,7 @@ def plan_by_rules(task: PlanTask) -> SearchPlan:
         query = subject_of(task["limits"]["topic"])
         k = 2 * DEPTH if "hybrid" in task["modes"] else DEPTH
         return SearchPlan(usage=Usage(), actions=[Action(tool="search", text=query, k=k)])
-    best = [one for one in task["pool"] if is_kept(one["score"], one["verdict"])]
+    best = [one for one in task["pool"] if is_kept(one, task)]
     if task["step"] == _GROW:
         grown = [*_labels(best), *(_like(best) if "dense" in task["modes"] else ())]
         if grown:

@@ -1,7 +1,7 @@
-"""Who judges the papers that were found: marks, scores, and the sentence that says why.
+"""Selecting by sentences, without a judge: by their vectors, or by their words alone.
 
-A selector orders and marks. It takes out only what breaks a limit; a paper that it cannot judge
-stays, marked as unjudged, at the place its searches gave it.
+What breaks a limit is out, with the sentence that shows it; of the others the sentence nearest to
+the question is shown. No paper gets a score: their order is left to the searches.
 """
 
 import re
@@ -10,13 +10,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import RunnableConfig
 from numpy.typing import NDArray
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
-from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
 from deepera_graph.text.words import split_sentences, stems
 from deepera_graph.usage import Usage
@@ -33,42 +31,11 @@ _COMPARES = re.compile(
     r"|superior|inferior|difference)\b",
     re.IGNORECASE,
 )
+_READ_CHARS = 1200  # of title and abstract, where a whole paper is compared
 Floats = NDArray[np.float32]
 
 
-def make_selector(
-    selector: Any, roles: PaperRoles | None
-) -> tuple[str, Runnable[SelectTask, Selected]]:
-    """Return a selector and its name.
-
-    Args:
-        selector: ``local``: by vectors of sentences, no key; ``rules``: by words, nothing to load;
-            ``llm``: the chat model; or a runnable or function of `SelectTask`. None: the chat
-            model if there is one, else ``local``.
-        roles: Those of a chat model, or None.
-
-    Raises:
-        SettingsError: There is no such selector, or no chat model for it.
-    """
-    name = selector if isinstance(selector, str) else "own"
-    if selector is None:
-        name = "local" if roles is None else "llm"
-    if name == "llm":
-        if roles is None:
-            raise SettingsError("selector 'llm' needs a chat model")
-        return name, roles.judge
-    if name in ("local", "rules"):
-        return name, RunnableLambda(select_locally if name == "local" else select_by_words)
-    if isinstance(selector, Runnable):
-        return name, selector
-    if callable(selector):
-        return name, RunnableLambda(selector)
-    raise SettingsError(
-        f"selector must be local, rules, llm, a function or a runnable, got {selector!r:.80}"
-    )
-
-
-def select_locally(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
+def select_by_vectors(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
     """Mark by vectors of sentences: what is like an excluded phrase, and what answers best.
 
     A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
@@ -130,6 +97,18 @@ def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]
     if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
         return f"only {' or '.join(limits.types)}", ""
     return "", ""
+
+
+def nearness_to_topic(papers: Sequence[PaperSeen], asked: Sequence[str]) -> list[float]:
+    """Return of each paper the cosine with the nearest of some texts, in [-1, 1]."""
+    texts = [f"{one['title']}. {one['abstract']}"[:_READ_CHARS] for one in papers]
+    vectors = _embed([*asked, *texts])
+    return [float(one) for one in (vectors[len(asked) :] @ vectors[: len(asked)].T).max(axis=1)]
+
+
+def own_words(paper: PaperSeen) -> str:
+    """Return the sentences in which a paper says what it does itself; empty if there are none."""
+    return " ".join(one for one in _sentences(paper) if _counts(one))
 
 
 def _against(
