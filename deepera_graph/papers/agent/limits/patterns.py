@@ -9,7 +9,7 @@ from typing import Any
 from deepera_graph.text.words import stems
 
 WORDS: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("limits.toml").read_text(encoding="utf-8")
+    files(__package__).joinpath("words.toml").read_text(encoding="utf-8")
 )
 
 
