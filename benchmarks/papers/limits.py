@@ -15,9 +15,9 @@ from typing import Any
 
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.reading import read_limits
+from deepera_graph.papers.agent.planners.wording import subject_of
 from deepera_graph.papers.agent.selectors import make_selector
 from deepera_graph.papers.agent.selectors.sentences import breaks_by_facts
-from deepera_graph.papers.agent.planners.wording import subject_of
 from deepera_graph.text.words import stems
 
 FOLDER = Path(__file__).parent
@@ -85,7 +85,7 @@ def measure_leaving_out(
 ) -> tuple[int, float, float, float]:
     """Return the number of papers, and precision, recall and F1 of those that were left out."""
     right = wrong = missed = kept = 0
-    _, judge = make_selector(selector, None)
+    judge = make_selector(selector, None).role
     for one in sets:
         limits = {name: value for name, value in one.items() if name != "papers"}
         papers = [{**each, "id": str(at)} for at, each in enumerate(one["papers"])]

@@ -10,6 +10,8 @@ import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from deepera_graph import RerankResult
+from deepera_graph.cli.candidates import read_conditions
+from deepera_graph.errors import SettingsError
 from support.openai_server import ChatServer, Reply
 
 ABSTRACTS = [
@@ -648,3 +650,10 @@ def test_several_sources_are_asked_together(deepera, source, tmp_path):
     assert result.exit_code == 0, result.stderr
     sources = {one["metadata"]["source"] for one in json.loads(result.stdout)["ranking"]}
     assert sources == {source.as_posix(), other.as_posix()}
+
+
+def test_years_of_where_may_be_words_and_the_rest_is_refused_with_what_was_understood():
+    assert read_conditions(["since 2015"]) == {"year": {"gte": 2015}}
+    assert read_conditions(["before 2020", "year>=2010"]) == {"year": {"lte": 2019, "gte": 2010}}
+    with pytest.raises(SettingsError, match="understood was year>=2015, and nothing else"):
+        read_conditions(["since 2015, not reviews"])

@@ -4,8 +4,10 @@ import pytest
 
 from deepera_graph.papers import Scope
 from deepera_graph.papers.agent.constraints import Limits
+from deepera_graph.papers.agent.limits.exclusions import find_kinds, says
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planners.wording import find_labels, subject_of
+from deepera_graph.papers.agent.selectors.sentences import breaks_by_facts
 
 VENUES = ("NORDAI", "ICRS", "ACL")
 
@@ -46,9 +48,64 @@ def test_what_is_left_out_is_kept_apart_from_the_topic(text, exclude, topic):
     assert set(found) == {"topic", "exclude"}
 
 
+def test_a_list_with_commas_is_left_out_one_by_one():
+    found = read("kelp counting, excluding drones, surveys and editorials")
+    assert (found["exclude"], found["not_types"]) == (["drones"], ["review", "editorial"])
+
+
+def test_what_is_asked_for_is_not_left_out_and_is_told():
+    found = read("kelp, excluding kelp")
+    assert "exclude" not in found
+    assert found["notes"] == ["'kelp' is what is asked for, and is not left out"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "phrase", "expected"),
+    [
+        ("Vitamin D in schoolchildren", "children", True),
+        ("A pediatric clinic", "children", True),
+        ("First-principles phonon transport", "first-principles calculations", True),
+        ("Wild bees declined", "honey bees", None),
+        ("Hives of honeybees", "honey bees", True),
+        ("Deeper GNNs", "graph neural networks", True),
+        ("A graph neural network", "GNN", True),
+        ("Yields of plants", "ants", None),
+        ("No effect on weight was seen in mice", "mice", True),
+        ("Drones were not flown", "drones", False),
+        ("Divers see more than drones", "drones", False),
+    ],
+)
+def test_a_sentence_says_denies_or_does_not_name_what_is_left_out(sentence, phrase, expected):
+    assert says(sentence, phrase) is expected
+
+
+@pytest.mark.parametrize(
+    ("title", "kinds"),
+    [
+        ("Kelp from drones: a systematic review", {"review"}),
+        ("Peer review of kelp counts", set()),
+        ("A survey of kelp by volunteers", set()),
+        ("Counting kelp: protocol for a trial", {"protocol"}),
+    ],
+)
+def test_a_title_says_what_kind_a_paper_is(title, kinds):
+    assert set(find_kinds(title, "", "")) == kinds
+
+
+def test_a_review_is_left_out_with_the_words_that_say_it_is_one():
+    paper = {"title": "Kelp", "abstract": "Kelp grows. This review counts it.", "year": 2020}
+    limits = Limits(question="?", topic="?", not_types=("review",))
+    assert breaks_by_facts(paper, limits) == ("no review", "This review counts it.")
+    assert breaks_by_facts(paper, Limits(question="?", topic="?", types=("review",))) == ("", "")
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "how does kelp grow without lowering the rate of division?",
+        "do consecutive primes avoid ending in the same digit?",
+        "kelp with and without drones",
+        "deaths of kelp in 2020",
         "kelp counting, not without drones",
         "kelp counting, not only by drones",
         "kelp counting and whether or not it pays",
@@ -56,7 +113,7 @@ def test_what_is_left_out_is_kept_apart_from_the_topic(text, exclude, topic):
     ],
 )
 def test_what_only_looks_like_an_exclusion_is_none(text):
-    assert "exclude" not in read(text)
+    assert not read(text).keys() & {"exclude", "year_from", "year_to"}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +128,11 @@ def test_what_only_looks_like_an_exclusion_is_none(text):
         ("kelp from 2019 on", {"year_from": 2019}),
         ("kelp between 2012 and 2015", {"year_from": 2012, "year_to": 2015}),
         ("kelp from 2012-2015", {"year_from": 2012, "year_to": 2015}),
+        ("kelp, no older than 2019", {"year_from": 2019}),
+        ("kelp in the 2010s", {"year_from": 2010, "year_to": 2019}),
+        ("kelp, past decade", {"year_from": 2015}),
+        ("kelp, pre-2010", {"year_to": 2009}),
+        ("kelp, nothing before 2000", {"year_from": 2000}),
         ("kelp, not from 2017", {"not_years": [2017]}),
         ("kelp in the last five years", {"year_from": 2020}),
         ("kelp counting on KelpBench-2017", {}),
@@ -95,6 +157,7 @@ def test_the_last_years_need_a_date_of_asking():
         ("kelp, only at ICRS", {"venues": ["ICRS"]}),
         ("kelp, published at ACL", {"venues": ["ACL"]}),
         ("kelp, not those at NORDAI", {"not_venues": ["NORDAI"]}),
+        ("kelp at ICRS or ACL", {"venues": ["ICRS", "ACL"]}),
         ("kelp, only at ICRS or ACL", {"venues": ["ICRS", "ACL"]}),
     ],
 )
