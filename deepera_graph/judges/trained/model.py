@@ -33,6 +33,7 @@ from deepera_graph.schema import (
     Window,
     passage_task,
 )
+from deepera_graph.text.questions import ask_claim
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
@@ -136,8 +137,10 @@ class EvidenceModel:
         """Judge the windows of a question together, each beside the others; a blank one scores 0.
 
         The score is the probability that a window is evidence, the quote its best sentence, the
-        direction what it says to a yes/no question, from a score of `LEAST_READ` on.
+        direction what it says to a yes/no question, from a score of `LEAST_READ` on. A short claim
+        is judged as the question that it answers, see `ask_claim`.
         """
+        question = ask_claim(question) or question
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
         return [
