@@ -249,7 +249,7 @@ class EvidenceModel:
         wanted = np.stack(list(named.values()))
 
         def compare(place: int, body: Encoded) -> NDArray[np.float32]:
-            return pairwise_dot(wanted, body.units).max(axis=1)
+            return np.asarray(pairwise_dot(wanted, body.units).max(axis=1), np.float32)
 
         nearest = np.stack(self.encoder.encode_each(texts, compare)).max(axis=0)
         return [word for word, cosine in zip(named, nearest, strict=True) if cosine < LIKE]
