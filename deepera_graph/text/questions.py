@@ -30,3 +30,58 @@ def asks_yes_or_no(question: str) -> bool:
     if looks_like_claim(text):
         return len(text.split()) >= _LEAST_CLAIM
     return _YES_OR_NO.search(text) is not None
+
+
+# verbs of a claim, as in ``A prevents B``; as nouns they are rare
+_VERBS = """
+accelerate affect aggravate alter attenuate cause decrease delay enhance impair improve increase
+induce inhibit lead lower prevent produce promote protect raise reduce shorten slow stimulate
+suppress trigger worsen
+""".split()  # noqa: SIM905
+_STATES = {f"{verb}s": verb for verb in _VERBS} | {"reaches": "reach", "causes": "cause"}
+_SUBORDINATE = re.compile(
+    r"[,;:()]|\b(?:which|that|who|because|but|if|when|while|whereas|although|not|no|never|neither|"
+    r"nor|does|do|did|can|could|may|might|will|would|should|must|has|have|had)\b",
+    re.IGNORECASE,
+)
+_MOST_WORDS = 20
+
+
+def ask_claim(claim: str) -> str:
+    """Return a short claim of one clause as a question, ``A prevents B`` as ``Does A prevent B?``.
+
+    ``A is B`` becomes ``Is A B?`` only where a participle follows (*associated*, *caused*), as
+    elsewhere it is not known where A ends. Empty for what cannot be rewritten, and for a question.
+    """
+    text = claim.strip().rstrip(".")
+    found = text.split()
+    is_short = len(found) + 1 >= _LEAST_CLAIM and len(found) <= _MOST_WORDS
+    if not looks_like_claim(claim) or not is_short or _SUBORDINATE.search(text):
+        return ""
+    places = [place for place, word in enumerate(found) if place and _is_verb(found, place)]
+    if len(places) != 1:
+        return ""
+    [place] = places
+    subject, rest = " ".join(_start_small(found[:place])), " ".join(found[place + 1 :])
+    verb = found[place]
+    if verb in _BEING:
+        return f"{verb.capitalize()} {subject} {rest}?" if rest else ""
+    base = _STATES.get(verb, verb)
+    return f"{'Does' if verb in _STATES else 'Do'} {subject} {base} {rest}?" if rest else ""
+
+
+_BEING = ("is", "are", "was", "were")
+
+
+def _is_verb(found: list[str], place: int) -> bool:
+    word = found[place]
+    if word in _BEING:
+        return place + 1 < len(found) and found[place + 1].endswith("ed")
+    return word in _STATES or (word in _VERBS and found[place - 1].endswith("s"))
+
+
+def _start_small(subject: list[str]) -> list[str]:
+    """Write the first word small, unless it is a name or an abbreviation for all that is known."""
+    first, *others = subject
+    is_plain = first[0].isupper() and first[1:].islower() and len(first) > 1
+    return [first.lower() if is_plain else first, *others]

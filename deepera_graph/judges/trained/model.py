@@ -33,6 +33,7 @@ from deepera_graph.schema import (
     Window,
     passage_task,
 )
+from deepera_graph.text.questions import ask_claim
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
@@ -138,8 +139,10 @@ class EvidenceModel:
         """Judge the windows of a question together, each beside the others; a blank one scores 0.
 
         The score is the probability that a window is evidence, the quote its best sentence, the
-        direction what it says to a yes/no question, from a score of `LEAST_READ` on.
+        direction what it says to a yes/no question, from a score of `LEAST_READ` on. A short claim
+        is judged as the question that it answers, see `ask_claim`.
         """
+        question = ask_claim(question) or question
         filled = [one for one in windows if one["text"].strip()]
         signs = iter(self.read_signs(question, intent, filled))
         return [
@@ -248,7 +251,7 @@ class EvidenceModel:
         wanted = np.stack(list(named.values()))
 
         def compare(place: int, body: Encoded) -> NDArray[np.float32]:
-            return pairwise_dot(wanted, body.units).max(axis=1)
+            return np.asarray(pairwise_dot(wanted, body.units).max(axis=1), np.float32)
 
         nearest = np.stack(self.encoder.encode_each(texts, compare)).max(axis=0)
         return [word for word, cosine in zip(named, nearest, strict=True) if cosine < LIKE]

@@ -72,3 +72,12 @@ def test_the_judge_gives_such_a_reason_and_no_number_of_its_own():
     [found] = local_model().judge(QUESTION, UNKNOWN, [window(text)])
     assert found.reason == explain_quote(QUESTION, window(text), found.quote)
     assert "(0." not in found.reason
+
+
+def test_a_short_claim_is_judged_as_the_question_that_it_answers():
+    claim, asked = (
+        "Wax coating lowers loss of firmness.",
+        "Does wax coating lower loss of firmness?",
+    )
+    given = [window("Wax coating lowered loss of firmness by 6%."), window("Apples were stored.")]
+    assert local_model().judge(claim, UNKNOWN, given) == local_model().judge(asked, UNKNOWN, given)
