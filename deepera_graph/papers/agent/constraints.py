@@ -37,8 +37,6 @@ class Limits:
     not_venues: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     not_types: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    not_types: tuple[str, ...] = ()
     better: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -218,6 +218,7 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
         )
         filled = await request_reply(self.model, messages, LimitsReply, config)
         said = filled.answer
+        by_rules = read_limits(question)  # what the reply has no field for
         try:
             limits = check_limits(
                 Limits(
@@ -229,7 +230,9 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
                     venues=_texts(said.venues),
                     not_venues=_texts(said.not_venues),
                     better=_texts(said.better) if len(_texts(said.better)) == 2 else (),
-                    not_years=read_limits(question).not_years,
+                    not_years=by_rules.not_years,
+                    types=by_rules.types,
+                    not_types=by_rules.not_types,
                 )
             )
         except SettingsError as error:
