@@ -97,7 +97,7 @@ class Instance(BaseModel):
     @field_validator("contexts")
     @classmethod
     def _in_first_stage_order(cls, contexts: tuple[Context, ...]) -> tuple[Context, ...]:
-        """Order the passages by their ranks; a written distractor, which has none, stays put."""
+        """Order the passages by their ranks; what was put in, golden or written, may have none."""
         ranked = sorted(
             (one for one in contexts if one.first_stage_rank is not None),
             key=lambda one: one.first_stage_rank or 0,
@@ -109,7 +109,8 @@ class Instance(BaseModel):
                     f"{one.first_stage_rank}"
                 )
         for one in contexts if ranked else ():
-            if one.first_stage_rank is None and not one.is_distractor:
+            may_lack = one.is_distractor or one.is_golden  # put there, not found
+            if one.first_stage_rank is None and not may_lack:
                 raise ValueError(f"passage {one.id!r} has no first_stage_rank, but others have one")
         found = iter(ranked)
         return tuple(one if one.first_stage_rank is None else next(found) for one in contexts)
