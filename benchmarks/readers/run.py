@@ -45,7 +45,8 @@ from deepera_graph.judges.trained.direction.model import read_direction
 from deepera_graph.multihop.expansion import expand_hops
 from deepera_graph.multihop.uncertainty import normal_form
 from deepera_graph.papers import paper, words
-from deepera_graph.papers.agent import constraints, wording
+from deepera_graph.papers.agent.limits import reading
+from deepera_graph.papers.agent.planners import wording
 from deepera_graph.papers.sources.markup import clean_markup
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.pipeline.answer import answer_quotes
@@ -202,8 +203,8 @@ READERS: Mapping[str, Reader] = {
     "chat: spaces": lambda one: parsing.remove_spaces(one.text),
     "prompt: marker": lambda one: prompt.marker(one.text, one.title),
     "prompt: plain": lambda one: (prompt.plain(one.text), prompt.one_line(one.text)),
-    "papers: limits": lambda one: constraints.read_limits(one.text, venues=("ACL",)),
-    "papers: phrases": lambda one: constraints.split_phrases(one.text),
+    "papers: limits": lambda one: reading.read_limits(one.text, venues=("ACL",)),
+    "papers: phrases": lambda one: reading.split_phrases(one.text),
     "papers: subject": lambda one: wording.subject_of(one.text),
     "papers: labels": lambda one: wording.find_labels([one.text, one.sentence]),
     "papers: ids and titles": lambda one: (

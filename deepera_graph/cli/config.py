@@ -163,16 +163,17 @@ def _show_table(
     )  # fmt: skip
 
 
-def trust(*, what: TrustOptions) -> None:
+def trust(*, what: TrustOptions, output: ShowOptions) -> None:
     """Trust the file found from here, as it is now, with all that it sets; or no more."""
-    from deepera_graph.cli.console import say
+    from deepera_graph.cli.console import tell
 
     file = find_file()
     if file is None:
         raise SettingsError(f"there is no {FILE}, and no {TABLE} of a {PROJECT}, here or above")
     if what.remove:
         was = trusting.forget(file)
-        say(f"{file} is trusted no more" if was else f"{file} was not trusted")
+        said = f"{file} is trusted no more" if was else f"{file} was not trusted"
+        tell(output, {"file": str(file), "trusted": False}, lambda: said)
         return
     table = _table_of(file)
     found = _read_values(file, table)
@@ -182,7 +183,14 @@ def trust(*, what: TrustOptions) -> None:
         for name, one in found.items()
         if not _is_harmless(name, one)
     )
-    say(f"{file} is trusted until a value in it changes; it sets {sets or 'nothing that needs it'}")
+    tell(
+        output,
+        {"file": str(file), "trusted": True},
+        lambda: (
+            f"{file} is trusted until a value in it changes; it sets "
+            f"{sets or 'nothing that needs it'}"
+        ),
+    )
 
 
 def read_config() -> dict[str, Value]:

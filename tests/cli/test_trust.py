@@ -139,8 +139,8 @@ def test_a_file_that_was_trusted_counts_until_a_value_in_it_changes(write, deepe
     file = write('backend = "support.scripted:tea_backend"')
     assert ask().exit_code == 2
     trusted = deepera("config", "trust")
-    assert (trusted.exit_code, str(file) in trusted.stderr) == (0, True)
-    assert "backend = 'support.scripted:tea_backend'" in trusted.stderr
+    assert (trusted.exit_code, str(file) in trusted.stdout) == (0, True)
+    assert "backend = 'support.scripted:tea_backend'" in trusted.stdout
     assert json.loads(deepera("config", "show", "--json").stdout)["trusted"] is True
     assert ask().exit_code == 0
     write('# a remark\nbackend = "support.scripted:tea_backend"')
@@ -151,14 +151,14 @@ def test_a_file_that_was_trusted_counts_until_a_value_in_it_changes(write, deepe
 
 def test_trust_is_of_one_file_and_can_be_taken_back(folder, write, deepera, ask):
     write('backend = "support.scripted:tea_backend"')
-    assert "was not trusted" in deepera("config", "trust", "--remove").stderr
+    assert "was not trusted" in deepera("config", "trust", "--remove").stdout
     deepera("config", "trust")
     nearer = folder / "notes" / "deepera.toml"
     nearer.write_text('backend = "support.scripted:tea_backend"')
     assert ask().exit_code == 2
     nearer.unlink()
     assert ask().exit_code == 0
-    assert "trusted no more" in deepera("config", "trust", "--remove").stderr
+    assert "trusted no more" in deepera("config", "trust", "--remove").stdout
     assert ask().exit_code == 2
 
 
@@ -182,3 +182,9 @@ def test_a_broken_list_of_what_is_trusted_trusts_nothing(folder, write, ask, tex
     (kept / "trusted.json").write_text(text)
     result = ask()
     assert (result.exit_code, "trusted.json" in result.stderr) == (2, True)
+
+
+def test_trust_is_told_to_programs_as_json(write, deepera, folder):
+    write('backend = "support.scripted:tea_backend"')
+    told = [deepera("config", "trust", *more, "--json").stdout for more in ((), ("--remove",))]
+    assert [json.loads(one)["trusted"] for one in told] == [True, False]

@@ -16,11 +16,12 @@ from langchain_core.messages import ToolMessage
 from mcp import Client
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
 from deepera_graph.papers.rest import create_app, read_filter, serve
 from deepera_graph.papers.store import describe_file
+from deepera_graph.passages import MOST_QUESTION
 from deepera_graph.serve.library import Library
 from deepera_graph.serve.mcp import create_mcp_server
 from langchain_deepera import PaperRetriever, paper_tools
@@ -163,6 +164,11 @@ def test_nobody_at_an_address_is_told():
 
 def test_hostile_texts_break_no_route(base, remote, tools):
     for text in hostile_texts():
+        if len(text) > MOST_QUESTION:
+            for one in (base, remote):
+                with pytest.raises(InputError, match=f"got {len(text)}"):
+                    one.search(text, k=3)
+            continue
         here = base.search(text, k=3)
         assert here == remote.search(text, k=3)
         assert base.title(text) == remote.title(text)

@@ -11,6 +11,7 @@ from qdrant_client.local.local_collection import LocalCollection
 from qdrant_client.local.qdrant_local import QdrantLocal
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.passages import MOST_QUESTION
 from deepera_graph.retrieval import passage_store
 from deepera_graph.retrieval.store import open_store
 
@@ -124,6 +125,10 @@ def test_a_question_is_never_a_query_language(settings, corpus, question):
         store.add(corpus)
         if settings["mode"] != "sparse" and "\ud800" in question:
             question = question.replace("\ud800", "�")
+        if len(question) > MOST_QUESTION:
+            with pytest.raises(InputError, match=f"at most {MOST_QUESTION} characters"):
+                store.search(question)
+            return
         found = store.search(question)
     if "glucose" in question and "\x00" not in question:
         assert {"tea", "glucose"} <= set(ids(found))
