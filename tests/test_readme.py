@@ -3,12 +3,15 @@
 import io
 import json
 import re
+import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from deepera_graph import build_graph, local_backend
+from deepera_graph.cli.main import app
 from deepera_graph.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +45,41 @@ def test_a_python_block_prints_what_it_says(
     with redirect_stdout(printed):
         exec(compile(block, "README.md", "exec"), {})
     assert printed.getvalue().splitlines() == expected
+
+
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def without_seconds(text: str) -> list[str]:
+    return [re.sub(r"in [\d.]+ s", "in S s", one.rstrip()) for one in text.splitlines()]
+
+
+@pytest.fixture
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the folder of the repository, with collections in a folder of the test's own."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.mark.usefixtures("at_home")
+def test_the_first_command_prints_what_is_shown_of_it() -> None:
+    (shown,) = re.findall(r"```console\n\$ (.*?)```", section("Your own papers"), re.DOTALL)
+    command, expected = shown.split("\n", maxsplit=1)
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert without_seconds(result.stdout) == without_seconds(expected)
+
+
+@pytest.mark.usefixtures("at_home")
+def test_the_first_commands_can_be_run() -> None:
+    (block,) = re.findall(r"```bash\n(.*?apples.*?)```", section("Your own papers"), re.DOTALL)
+    commands = [shlex.split(one.split(" > ")[0], comments=True) for one in block.splitlines()]
+    offline = [one for one in commands if "--source" not in one]
+    assert len(offline) == 4
+    for _, *args in offline:
+        result = CliRunner().invoke(app, args)
+        assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(("page", "link"), LINKS)

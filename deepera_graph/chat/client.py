@@ -44,6 +44,7 @@ _logger = logging.getLogger("deepera_graph.chat")
 _uncounted: set[str] = set()  # models whose servers were said not to count tokens
 _FILTERED = frozenset({"content_filter", "refusal", "safety"})  # OpenAI, Anthropic, Google
 _CUT_OFF = frozenset({"length", "max_tokens"})
+_SLOW = "a slow model needs a longer --call-timeout, in Python retry={'timeout': SECONDS}"
 _IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It must follow this JSON schema:\n"
 # OpenAI's own servers refuse a strict schema with `maxLength`:
 # https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
@@ -284,7 +285,7 @@ class ChatModel:
         except TimeoutError as error:
             if left is not None and left <= self._timeout:
                 raise tab.abandoned(usage) from error
-            late = f"no answer within {self._timeout:g} s"
+            late = f"no answer within {self._timeout:g} s; {_SLOW}"
             raise CallError(late, transport=True, usage=usage) from error
         except Exception as error:  # providers raise types of their own
             failed = to_call_error(error, self._secrets)

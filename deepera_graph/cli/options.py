@@ -70,6 +70,12 @@ class ChatOptions(ServerOptions):
     max_concurrency: int | None = _judge(
         "Upper bound of model calls in flight, over all questions.", metavar="N", shown="16"
     )
+    call_timeout: float | None = _judge(
+        "Longest time for one answer of a chat model, in seconds; then it is asked again, four "
+        "times in all. A slow model, or one that thinks first, needs more.",
+        metavar="SECONDS",
+        shown="60",
+    )
     requests_per_minute: float | None = _judge(
         "Upper bound of requests a minute to a chat model, evenly spaced.",
         metavar="N",

@@ -358,7 +358,7 @@ def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]
     from deepera_graph.bench.rankers.named import Models, asks_a_model
     from deepera_graph.budget import Budget
     from deepera_graph.cache.store import open_cache
-    from deepera_graph.cli.opening.chat import check_server, rates_of
+    from deepera_graph.cli.opening.chat import check_server, rates_of, retry_of
     from deepera_graph.cli.opening.judgements import default_cache
 
     spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
@@ -378,6 +378,7 @@ def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]
             model=asked.model or "",
             base_url=asked.base_url,
             api_key_env=asked.api_key_env,
+            retry=retry_of(asked),
             limits=rates_of(asked),
             cache=cache,
             max_concurrency=(

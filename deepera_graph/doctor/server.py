@@ -429,7 +429,10 @@ def _explain_refusal(error: CallError) -> Finding:
     elif error.status == HTTPStatus.TOO_MANY_REQUESTS:
         advice = "too many requests or no credit left: wait, or look at your account"
     elif error.status is None:
-        advice = "look into the log of the server; if it still loads its model, give --timeout"
+        advice = (
+            "look into the log of the server; if it is slow or still loads its model, give "
+            "--timeout here, and --call-timeout to the commands that ask it"
+        )
     else:
         advice = "look into the log of the server"
     return Finding(_ANSWERS, "fail", str(error), advice)

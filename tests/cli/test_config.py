@@ -138,6 +138,7 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_file(folder, deepera, paper
         ("max_tokens", "1.5", "max_tokens must be a whole number, got '1.5'"),
         ("probability", "7", "probability must be in [0, 1], got 7.0"),
         ("requests_per_minute", "0", "requests_per_minute must be > 0, got 0.0"),
+        ("call_timeout", "0", "call_timeout must be > 0 seconds, and a number, got 0.0"),
         ("cascade", "0", "cascade must be a whole number >= 1, got 0"),
         ("embeddings", "words", "--embeddings must be 'local', "),
         ("engine", "rays", "engine must be one of 'local', 'ray', got 'rays'; did you mean 'ray'?"),

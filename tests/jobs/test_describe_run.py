@@ -46,6 +46,7 @@ def test_every_difference_is_named_and_none_at_length():
         {"max_concurrency": 2},
         {"spec": {"kind": "llm", "model": "any", "api_key_env": "OTHER"}},
         {"spec": {"kind": "llm", "model": "any", "limits": {"requests_per_minute": 3}}},
+        {"spec": {"kind": "llm", "model": "any", "retry": {"timeout": 300}}},
     ],
 )
 def test_what_changes_no_judgement_makes_no_difference(now):

@@ -63,7 +63,7 @@ from deepera_graph.bench.rankers.nar import Nar
 from deepera_graph.bench.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.cache.store import JudgementCache
-from deepera_graph.chat.retry import RateLimits
+from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend
@@ -95,6 +95,7 @@ class Models:
     model: str = ""  # ``provider:model`` for rankers that name none; a bare name with *base_url*
     base_url: str | None = None  # a server of OpenAI's chat protocol, for rankers that name none
     api_key_env: str | None = None  # variable that holds the key; the provider's own if None
+    retry: Mapping[str, Any] = field(default_factory=dict)  # see `RetryPolicy`
     limits: Mapping[str, Any] = field(default_factory=dict)  # see `RateLimits`
     cache: JudgementCache | None = None  # where answers are kept; None keeps none
     max_concurrency: int = MAX_CONCURRENCY  # most calls in flight, >= 1
@@ -105,6 +106,7 @@ class Models:
     def __post_init__(self) -> None:
         if self.max_concurrency < 1:
             raise SettingsError(f"max_concurrency must be >= 1, got {self.max_concurrency}")
+        RetryPolicy(**self.retry)
         RateLimits(**self.limits)
         object.__setattr__(self, "limiter", Limiter(self.max_concurrency))
         object.__setattr__(self, "meter", Meter(self.budget))
@@ -117,6 +119,7 @@ class Models:
                 model,
                 base_url=base_url,
                 api_key_env=self.api_key_env,
+                retry=self.retry,
                 limits=self.limits,
                 mode=mode,
             )

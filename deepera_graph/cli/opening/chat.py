@@ -34,7 +34,12 @@ def chat_backend(chat: options.ChatOptions, **how: Any) -> Backend:
     return load_foreign(
         f"--model {name}",
         lambda: llm_backend(
-            name, base_url=chat.base_url, api_key_env=chat.api_key_env, limits=rates_of(chat), **how
+            name,
+            base_url=chat.base_url,
+            api_key_env=chat.api_key_env,
+            retry=retry_of(chat),
+            limits=rates_of(chat),
+            **how,
         ),
     )
 
@@ -75,6 +80,20 @@ def check_variable(name: str) -> None:
             "no API key: --api-key-env takes the name of an environment variable that is set, "
             "not the key itself"
         )
+
+
+def retry_of(chat: options.ChatOptions) -> dict[str, float]:
+    """Return how long a call may take, if that was given: a field of `RetryPolicy`."""
+    if chat.call_timeout is None:
+        return {}
+    check_call_timeout(chat.call_timeout)
+    return {"timeout": chat.call_timeout}
+
+
+def check_call_timeout(seconds: float) -> None:
+    """Raise `SettingsError` unless a call may take some time, and not for ever."""
+    if not 0 < seconds < float("inf"):
+        raise SettingsError(f"call_timeout must be > 0 seconds, and a number, got {seconds!r}")
 
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:

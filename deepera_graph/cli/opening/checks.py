@@ -9,7 +9,7 @@ from typing import Any
 
 from deepera_graph.budget import Budget
 from deepera_graph.cli import options
-from deepera_graph.cli.opening.chat import check_rate, check_url, check_variable
+from deepera_graph.cli.opening.chat import check_call_timeout, check_rate, check_url, check_variable
 from deepera_graph.cli.opening.embeddings import split_embeddings
 from deepera_graph.cli.opening.judges import parse_kind
 from deepera_graph.cli.opening.settings import settings_of
@@ -37,6 +37,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "api_key_env": check_variable,
     "backend": parse_kind,
     "base_url": check_url,
+    "call_timeout": check_call_timeout,
     "cascade": partial(check_at_least, "cascade", least=1),
     "embeddings": split_embeddings,
     "group_size": partial(check_at_least, "group_size", least=2),
