@@ -9,12 +9,22 @@ Science, Crossref, OpenAlex, Semantic Scholar, RIS and BibTeX, and of LangChain'
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 from unicodedata import normalize
 from urllib.parse import quote
 
+from deepera_graph.notices import (
+    PaperStatus,
+    find_preprint,
+    gravest,
+    name_status,
+    names_notice,
+    read_fields,
+    read_title,
+)
 from deepera_graph.text.controls import in_one_line, replace_controls
+from deepera_graph.text.paper_keys import normalize_id, title_key
 
 # The names of each field, best first, in lower case and without anything but letters and digits.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -30,6 +40,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "doi": ("doi", "do", "di", "lid", "aid"),
     "pmid": ("pmid", "pubmedid"),
+    "arxiv": ("arxiv", "arxivid", "eprint"),
     "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
     "source": ("source", "filepath", "filename"),
     "page": ("pagenumber",),
@@ -38,6 +49,8 @@ _NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"https?://\S+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_ARXIV = re.compile(r"\d{4}\.\d{4,5}|[a-z-]+/\d{7}")
+_OF_ARTICLE = ("title", "authors", "year", "venue", "doi", "pmid", "url", "arxiv")
 _LONGEST_PAGE = 6  # letters of a page number, "xxviii"
 _MOST_INITIALS = 3
 _SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
@@ -69,6 +82,10 @@ class Citation:
         url: Where it can be read.
         source: A file, or whatever else the metadata calls its source.
         page: Of the file: ``3``, or ``3-4``.
+        arxiv: The arXiv id, without version.
+        status: ``retracted``, ``concern`` (an expression of it), ``corrected`` or ``preprint``, as
+            title and metadata say; None where they say nothing.
+        is_notice: Whether it is the notice of a retraction or correction, not the paper itself.
     """
 
     id: str
@@ -81,6 +98,9 @@ class Citation:
     url: str = ""
     source: str = ""
     page: str = ""
+    arxiv: str = ""
+    status: PaperStatus | None = None
+    is_notice: bool = False
 
     @classmethod
     def of(
@@ -102,7 +122,29 @@ class Citation:
         }
         if pages := find_pages(metadata, quote):
             found["page"] = pages
+        title = read_title(found["title"] or "")
+        is_on_arxiv = bool(found["arxiv"] or find_arxiv(found["url"]))
+        server = find_preprint(found["doi"] or "", found["venue"] or "", is_on_arxiv=is_on_arxiv)
+        found["status"] = gravest((title.status, read_fields(known), server))
+        found["is_notice"] = title.is_notice or names_notice(known)
         return cls(id=passage_id, **{name: value for name, value in found.items() if value})
+
+    def borrow(self, others: "Iterable[Citation]") -> Self:
+        """Return what is known of one article by all: a PDF and a record of it differ in that.
+
+        Title, authors, year and venue are those of the fullest record; id, file and page stay.
+        """
+        merged: dict[str, Any] = {}
+        for one in sorted([self, *others], key=lambda one: (one.is_notice, -one._n_known)):
+            plain = asdict(one)
+            merged |= {name: plain[name] for name in _OF_ARTICLE if not merged.get(name)}
+        own = {name: value for name, value in asdict(self).items() if name not in _OF_ARTICLE}
+        return type(self)(**own, **merged)
+
+    @property
+    def _n_known(self) -> int:
+        """How much a record knows of its article; a PDF has a title, or the name of its file."""
+        return sum(map(bool, (self.authors, self.year, self.venue, self.doi, self.pmid)))
 
     @property
     def link(self) -> str:
@@ -111,7 +153,7 @@ class Citation:
             return f"https://doi.org/{self.doi}"
         if self.pmid:
             return f"https://pubmed.ncbi.nlm.nih.gov/{self.pmid}/"
-        return self.url
+        return self.url or (f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else "")
 
     @property
     def is_known(self) -> bool:
@@ -119,15 +161,20 @@ class Citation:
         return any((self.title, self.authors, self.venue, self.link, self.source))
 
     def __str__(self) -> str:
-        """Return one line for a reader: authors, title, venue, year, and where to find it."""
+        """Return one line for a reader: authors, title, venue, year, and where to find it.
+
+        What became of the paper comes first: ``RETRACTED: Lee et al. ...``.
+        """
+        title = read_title(self.title)
         parts = (
             _short_authors(self.authors),
-            self.title,
+            title.title if self.status == "retracted" and not title.is_notice else self.title,
             ", ".join(filter(None, (self.venue, self.year))),
             self._locator(),
         )
         place = f", {'pp.' if '-' in self.page else 'p.'} {self.page}" if self.page else ""
-        return re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts))) + place
+        status = f"{name_status(self.status)}: " if self.status else ""
+        return status + re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts))) + place
 
     def _locator(self) -> str:
         """Return DOI, PMID or URL; else the source, or the passage's id where that says more."""
@@ -135,8 +182,8 @@ class Citation:
             return f"doi:{self.doi}"
         if self.pmid:
             return f"PMID {self.pmid}"
-        if self.url:
-            return self.url
+        if self.url or self.arxiv:
+            return self.url or f"arXiv:{self.arxiv}"
         if self.source and self.source not in self.id:
             return self.source
         return "" if self.is_known and not self.source else self.id
@@ -183,6 +230,12 @@ def _is_page(value: object) -> bool:
 def _to_page(value: object) -> str:
     text = _to_text(value).removesuffix(".0")
     return text if text.isalnum() and text != "0" and len(text) <= _LONGEST_PAGE else ""
+
+
+def find_arxiv(value: object) -> str:
+    """Return the arXiv id, without version, that a text is, or an address of it; else nothing."""
+    id = normalize_id(_to_text(value))
+    return id if _ARXIV.fullmatch(id) else ""
 
 
 def _to_text(value: object) -> str:
@@ -263,6 +316,12 @@ def _family_name(name: str) -> str:
     return words[-1]
 
 
+def family_key(authors: Sequence[str]) -> str:
+    """Return what the first author is compared by: the last word of the family name."""
+    words = title_key(_family_name(authors[0])).split() if authors and authors[0] else []
+    return words[-1] if words else ""
+
+
 _READERS: Mapping[str, Any] = {
     "title": _to_text,
     "authors": _to_authors,
@@ -270,6 +329,7 @@ _READERS: Mapping[str, Any] = {
     "venue": _to_text,
     "doi": find_doi,
     "pmid": _to_pmid,
+    "arxiv": find_arxiv,
     "url": lambda value: _first_match(_URL, value),
     "source": _to_text,
     "page": _to_page,

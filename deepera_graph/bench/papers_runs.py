@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.journal import Journal
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import normalize_id
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.jsonl import read_places
+from deepera_graph.text.paper_keys import normalize_id
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch

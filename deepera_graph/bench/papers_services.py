@@ -14,7 +14,7 @@ import httpx
 from deepera_graph.bench.papers_runs import Call, Limits, PaperQuery, QueryRun, System
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import normalize_id
+from deepera_graph.text.paper_keys import normalize_id
 
 DEPTH = 300  # papers that a service is asked for, as ScholarQuest asks external searches
 TIMEOUT = 60.0

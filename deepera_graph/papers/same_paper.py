@@ -2,7 +2,8 @@
 
 from difflib import SequenceMatcher
 
-from deepera_graph.papers.paper import Paper, main_title, title_key
+from deepera_graph.papers.paper import Paper
+from deepera_graph.text.paper_keys import main_title, title_key
 
 _ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
 

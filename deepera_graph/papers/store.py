@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from deepera_graph.errors import MissingStoreError, StoreError
-from deepera_graph.papers.paper import Paper, normalize_id, venue_key
+from deepera_graph.papers.paper import Paper, venue_key
 from deepera_graph.papers.scope import Scope
+from deepera_graph.text.paper_keys import normalize_id
 
 FORMAT = 1
 VECTORS = ".vectors"  # added to the name of the file

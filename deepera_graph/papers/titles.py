@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Callable
 from difflib import SequenceMatcher
 
-from deepera_graph.papers.paper import main_title, title_key
 from deepera_graph.papers.results import TitleMatch
 from deepera_graph.papers.store import ScopeCondition, keep_allowed, rank_words, read_papers
 from deepera_graph.papers.words import match_any, search_words, split_words
 from deepera_graph.papers.writing import hash_title
+from deepera_graph.text.paper_keys import main_title, title_key
 
 LEAST_SIMILARITY = 0.8
 MOST_EDITS = 3.0  # letters that may differ, as `_edits` counts them

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.judges.trained.backend import local_model
-from deepera_graph.papers.paper import clean_text
 from deepera_graph.papers.store import VECTORS
+from deepera_graph.text.paper_keys import clean_text
 
 LOCAL = "local"
 DECIMALS = 6  # of a cosine: about what single precision holds

@@ -10,7 +10,7 @@ Source:
 import re
 from collections.abc import Iterable
 
-from deepera_graph.papers.paper import clean_text
+from deepera_graph.text.paper_keys import clean_text
 from deepera_graph.text.words import STOP_WORDS
 
 MOST_WORDS = 64  # of a query; the rarest count

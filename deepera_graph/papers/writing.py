@@ -14,7 +14,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.papers.paper import Paper, PaperRecord, main_title, title_key, venue_key
+from deepera_graph.papers.paper import Paper, PaperRecord, venue_key
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.store import (
     APPLICATION,
@@ -30,6 +30,7 @@ from deepera_graph.papers.store import (
     write_about,
 )
 from deepera_graph.papers.vector_server import drop_vectors
+from deepera_graph.text.paper_keys import main_title, title_key
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from deepera_graph.papers import PaperBase, Scope
-from deepera_graph.papers.paper import normalize_id, read_date, read_year, title_key
+from deepera_graph.papers.paper import read_date, read_year
+from deepera_graph.text.paper_keys import normalize_id, title_key
 from papers.world import write_lines
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

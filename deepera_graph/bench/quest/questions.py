@@ -13,8 +13,8 @@ from deepera_graph.bench.quest.asking import ask_classes, ask_questions, ask_rev
 from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError
-from deepera_graph.papers.paper import title_key
 from deepera_graph.retrieval.vectors import unit_rows
+from deepera_graph.text.paper_keys import title_key
 
 _DIGITS = 4
 

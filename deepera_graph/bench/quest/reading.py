@@ -7,8 +7,8 @@ from pathlib import Path
 
 from deepera_graph.bench.quest.plan import QuestQuestion
 from deepera_graph.errors import InputError
-from deepera_graph.papers.paper import normalize_id
 from deepera_graph.text.jsonl import read_places
+from deepera_graph.text.paper_keys import normalize_id
 
 
 def read_questions(path: Path) -> tuple[QuestQuestion, ...]:

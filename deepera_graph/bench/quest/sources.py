@@ -8,9 +8,10 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper, month_of, title_key
+from deepera_graph.papers.paper import Paper, month_of
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
 from deepera_graph.papers.scope import Scope
+from deepera_graph.text.paper_keys import title_key
 
 Tool = Literal["search", "references", "citations"]
 ALL = 10_000  # of the references of a paper

@@ -15,7 +15,8 @@ from deepera_graph.papers.importing.reading import (
     object_in,
     objects_in,
 )
-from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.text.paper_keys import normalize_id
 
 
 @alone

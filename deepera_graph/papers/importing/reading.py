@@ -6,15 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.paper import (
-    Paper,
-    PaperRecord,
-    clean_text,
-    normalize_id,
-    read_date,
-    read_year,
-)
+from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
 from deepera_graph.retrieval.documents.decoding import to_utf8
+from deepera_graph.text.paper_keys import clean_text, normalize_id
 from deepera_graph.text.records import open_records, read_records, suffix_of
 from deepera_graph.text.references import NO_ABSTRACT
 

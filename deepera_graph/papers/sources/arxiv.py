@@ -12,11 +12,12 @@ from xml.etree.ElementTree import Element
 
 from deepera_graph.papers.importing.arxiv import to_record
 from deepera_graph.papers.importing.reading import Problem
-from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.http import ServiceError, Web, read_xml
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import Pages, Service, span_of
+from deepera_graph.text.paper_keys import normalize_id
 
 _ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"
 _ERRORS = "/api/errors"

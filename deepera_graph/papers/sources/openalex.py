@@ -17,7 +17,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.importing.openalex import to_record
 from deepera_graph.papers.importing.reading import Problem
-from deepera_graph.papers.paper import PaperRecord, normalize_id
+from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import SourceAnswer
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
@@ -30,6 +30,7 @@ from deepera_graph.papers.sources.service import (
     span_of,
     with_ids,
 )
+from deepera_graph.text.paper_keys import normalize_id
 
 _FIELDS = (
     "id", "doi", "ids", "display_name", "publication_year", "publication_date", "authorships",

@@ -18,8 +18,9 @@ from typing import Any
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.importing.shared import to_record
-from deepera_graph.papers.paper import Paper, normalize_id
+from deepera_graph.papers.paper import Paper
 from deepera_graph.text.jsonl import parse_object, read_places
+from deepera_graph.text.paper_keys import normalize_id
 from deepera_graph.text.sheets import write_sheet
 
 FORMAT = 1
