@@ -179,7 +179,11 @@ def test_pasted_passages_are_ranked_and_told_apart_with_reasons(page):
 def test_a_run_that_begins_before_the_collections_are_known_waits_for_them(open_page, site):
     page = open_page("about:blank")
     held = []
-    page.route("**/v1/collections", held.append)
+
+    def hold(route):
+        held.append(route)
+
+    page.route("**/v1/collections", hold)
     page.goto(site)
     page.fill("#question", QUESTION)
     page.fill("#passages", PASTED)
