@@ -256,7 +256,7 @@ def _to_authors(value: object) -> tuple[str, ...]:
         names = [_to_text(one) for one in value]
     else:
         names = [_to_text(value)]
-    return tuple(name.rstrip(",") for name in names if name)
+    return tuple(bare for name in names if (bare := name.strip(" ,")))
 
 
 def _split_authors(text: str) -> list[str]:

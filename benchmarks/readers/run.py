@@ -6,9 +6,11 @@
 A reader raises nothing, whatever it is given, but to say that what it was given is no list, no name
 or no query; and it takes time linear in the length. With a corpus (JSON Lines with `title` and
 `abstract` or `text`, or with `question` and `contexts`; also .gz) the table has how many texts each
-reader read, its exceptions, and its median and slowest time; the slowest text is named. With
+reader read, its exceptions, and its median and slowest time; the slowest text is named. Progress
+goes to the standard error output; after Ctrl-C the table has what was read until then. With
 `--repeated` each reads texts of one unit repeated, at two lengths of which one is four times the
-other: linear is 4, quadratic 16. Times are of the processor, as other work delays the clock.
+other: linear is 4, quadratic 16. Times are of the processor, as other work delays the clock, and
+without a reader's first call, which loads what is loaded once.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from time import process_time
+from time import monotonic, process_time
 from traceback import extract_tb
 from typing import Any
 
@@ -84,6 +86,13 @@ class Text:
 
 
 Reader = Callable[[Text], object]
+TEXTS_PER_LINE = 250
+WARMING = Text(
+    "warming up",
+    "Does night frost (NF) harm moths?",
+    "Moths [1] were counted in 12 traps in 2010. Night frost (NF) harmed no moths (p < 0.05), and "
+    "5 mg/kg of sugar raised their weight by 3 %. We conclude that NF does not harm moths.",
+)
 
 
 def _task(one: Text) -> Any:
@@ -230,6 +239,7 @@ class Figures:
     """What a reader took, in milliseconds, and what it raised."""
 
     times: list[float] = field(default_factory=list)
+    slowest_ms: float = 0.0
     slowest: str = ""
     raised: list[str] = field(default_factory=list)
 
@@ -242,8 +252,8 @@ class Figures:
             if not _is_refusal(error):
                 self.raised.append(f"{one.id}: {type(error).__name__}: {error}"[:200])
         took = 1000 * (process_time() - began)
-        if took > max(self.times, default=0.0):
-            self.slowest = one.id
+        if took > self.slowest_ms:
+            self.slowest_ms, self.slowest = took, one.id
         self.times.append(took)
 
 
@@ -267,12 +277,25 @@ def read_texts(path: Path) -> Iterator[Text]:
                     yield Text(f"line {number}", str(title), text)
 
 
+def warm_up(readers: Mapping[str, Reader]) -> None:
+    """Let readers load what they load once."""
+    for reader in readers.values():
+        Figures().add(reader, WARMING)
+
+
 def measure(texts: Iterable[Text], readers: Mapping[str, Reader] = READERS) -> dict[str, Figures]:
-    """Let every reader read every text."""
+    """Let every reader read every text, until Ctrl-C."""
     found = {name: Figures() for name in readers}
-    for one in texts:
-        for name, reader in readers.items():
-            found[name].add(reader, one)
+    began = monotonic()
+    try:
+        warm_up(readers)
+        for number, one in enumerate(texts, start=1):
+            for name, reader in readers.items():
+                found[name].add(reader, one)
+            if not number % TEXTS_PER_LINE:
+                sys.stderr.write(f"{number} texts, {monotonic() - began:.0f} s\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped\n")
     return found
 
 
@@ -287,8 +310,8 @@ def measure_growth(reader: Reader, unit: str, length: int) -> tuple[float, float
 
 def list_growths(length: int, least_ms: float, readers: Mapping[str, Reader]) -> Iterator[str]:
     """Yield what grows faster than its text, or raises."""
+    warm_up(readers)
     for name, reader in readers.items():
-        measure_growth(reader, "Moths fly. ", 200)  # loads what is loaded once
         for unit in UNITS:
             short, long, raised = measure_growth(reader, unit, length)
             if not raised and long > max(least_ms, 8 * short):  # said twice, as one may be delayed
@@ -298,17 +321,27 @@ def list_growths(length: int, least_ms: float, readers: Mapping[str, Reader]) ->
                 yield f"{name}: {unit!r}: {said}"
 
 
+def choose_readers(parts: list[str], without: list[str]) -> dict[str, Reader]:
+    """Return the readers whose names have one of the parts, and none of others."""
+    return {
+        name: one
+        for name, one in READERS.items()
+        if any(part in name for part in parts) and not any(part in name for part in without)
+    }
+
+
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("corpus", nargs="*", type=Path, help="files of texts")
     parser.add_argument("--most", type=int, help="texts read of each file (default: all)")
-    parser.add_argument("--only", default="", help="readers whose names have this")
+    parser.add_argument("--readers", default="", help="parts of readers' names (A,B; default: all)")
+    parser.add_argument("--without", default="\0", help="parts of the names of others (A,B)")
     parser.add_argument("--repeated", action="store_true", help="read repeated units instead")
     parser.add_argument("--length", type=int, default=4000, help="characters (default: 4000)")
     parser.add_argument("--least-ms", type=float, default=20.0, help="faster passes (default: 20)")
     chosen = parser.parse_args()
-    readers = {name: one for name, one in READERS.items() if chosen.only in name}
+    readers = choose_readers(chosen.readers.split(","), chosen.without.split(","))
     if chosen.repeated:
         for line in list_growths(chosen.length, chosen.least_ms, readers):
             print(line, flush=True)  # noqa: T201
@@ -322,7 +355,7 @@ def main() -> None:
         if one.times:
             lines.append(
                 f"| {name} | {len(one.times)} | {len(one.raised)} | {median(one.times):.2f} "
-                f"| {max(one.times):.1f} | {one.slowest} |"
+                f"| {one.slowest_ms:.1f} | {one.slowest} |"
             )
         for line in one.raised[:5]:
             sys.stderr.write(f"{name}: {line}\n")

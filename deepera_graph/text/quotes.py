@@ -142,9 +142,14 @@ def _is_whole(text: str, start: int, end: int) -> bool:
 
 
 def _is_cut(text: str, place: int) -> bool:
-    near = (text[max(0, place - _NEAR) : place], text[place : place + _NEAR])
+    return _cuts(text[max(0, place - _NEAR) : place], text[place : place + _NEAR])
+
+
+@lru_cache(maxsize=1024)  # a text that repeats itself has many places alike
+def _cuts(before: str, after: str) -> bool:
     plain = [
-        _rewrite_characters(_PARTING.sub(" - ", part))[0].replace("\u00ad", "") for part in near
+        _rewrite_characters(_PARTING.sub(" - ", part))[0].replace("\u00ad", "")
+        for part in (before, after)
     ]
     return bool(_CUT.search("\0".join(plain)))
 

@@ -85,7 +85,7 @@ def test_the_table_counts_texts_and_exceptions_and_names_the_slowest(
     with gzip.open(path, "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(one) + "\n" for one in rows)
     monkeypatch.setattr(run, "READERS", {"failing": fails, **run.READERS})
-    monkeypatch.setattr(sys, "argv", ["run.py", str(path), "--only", "i"])
+    monkeypatch.setattr(sys, "argv", ["run.py", str(path), "--readers", "i", "--without", "bioasq"])
     run.main()
     said = capsys.readouterr()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in said.out.splitlines()[2:]]
@@ -106,3 +106,30 @@ def test_a_refusal_is_no_exception_but_a_number_that_cannot_be_read_is(run):
     )
     assert found["list"].raised == []
     assert len(found["number"].raised) == 1
+
+
+def test_ctrl_c_leaves_the_table_so_far(run, tmp_path, monkeypatch, capsys):
+    def stops(one):
+        if one.text == "Two.":
+            raise KeyboardInterrupt
+
+    path = tmp_path / "corpus.jsonl"
+    path.write_text('{"title": "A", "text": "One."}\n{"title": "B", "text": "Two."}\n')
+    words = run.READERS["text: words"]
+    monkeypatch.setattr(run, "READERS", {"words": words, "stopping": stops})
+    monkeypatch.setattr(run, "TEXTS_PER_LINE", 1)
+    monkeypatch.setattr(sys, "argv", ["run.py", str(path)])
+    run.main()
+    said = capsys.readouterr()
+    counted = {line.split("|")[1].strip(): line.split("|")[2] for line in said.out.splitlines()[2:]}
+    assert counted == {"words": " 2 ", "stopping": " 1 "}
+    assert said.err == "1 texts, 0 s\nstopped\n"
+
+
+def test_the_first_call_of_a_reader_is_not_timed(run):
+    read = []
+    found = run.measure(
+        [run.Text("it", "Which?", "Moths.")], {"one": lambda one: read.append(one.id)}
+    )
+    assert read == [run.WARMING.id, "it"]
+    assert len(found["one"].times) == 1

@@ -147,3 +147,17 @@ def test_a_name_is_inverted_for_reference_managers_unless_it_is_that_of_a_group(
 def test_places_of_pages_that_are_none_cost_no_more_than_the_page_of_the_quote(starts):
     metadata = {"page": 1, "last_page": 2, "page_starts": starts}
     assert Citation.of(metadata, "p1", (0, 4)).page == "1-2"
+
+
+@pytest.mark.parametrize(
+    ("authors", "found", "line"),
+    [
+        (", and Lee", ("Lee",), "Lee. Wax"),
+        (", ;", (), "Wax"),
+        ([",", "Roy ,"], ("Roy",), "Roy. Wax"),
+    ],
+)
+def test_a_comma_alone_is_no_author(authors, found, line):
+    citation = Citation.of({"authors": authors, "title": "Wax"}, "1")
+    assert citation.authors == found
+    assert str(citation).startswith(line)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.text.quotes import FoundQuote, find_quote
+from deepera_graph.text import quotes
+from deepera_graph.text.quotes import FoundQuote, _rewrite_characters, find_quote
 from deepera_graph.text.words import split_sentences
 
 _CORPUS = files("deepera_graph").joinpath("demo", "corpus.jsonl").read_text("utf-8")
@@ -331,3 +332,16 @@ def test_a_hostile_text_takes_no_more_than_linear_time(unit):
     for quote in (unit * 500 + "end", unit.strip() * 500, "abab ab-ab " * 100):
         find_quote(text, quote)
     assert time.perf_counter() - began < 5
+
+
+def test_places_alike_are_looked_at_once(monkeypatch):
+    looked_at = []
+
+    def rewrite(text):
+        looked_at.append(text)
+        return _rewrite_characters(text)
+
+    monkeypatch.setattr(quotes, "_rewrite_characters", rewrite)
+    text = "Moth 7" * 900
+    assert find_quote(text, text[1803:3605]).status == "not_found"
+    assert len(looked_at) < 40
