@@ -49,8 +49,9 @@ def compare_builds(tmp_path, kills, corpus=()):
 
     The corpus, if it is not the invented one, is a file and the number of its abstracts.
     """
-    model, files = TenthFails(), {}
+    model, files, addresses = TenthFails(), {}, {}
     with ChatServer(model, latency=0.02) as server:
+        addresses["killed"] = server.base_url.encode()
         for n_answers in kills:
             killed = build_in_a_process(server, tmp_path / "killed", corpus)
             try:
@@ -61,11 +62,13 @@ def compare_builds(tmp_path, kills, corpus=()):
             assert not (tmp_path / "killed" / "manifest.json").exists()
         assert build_in_a_process(server, tmp_path / "killed", corpus).wait() == 0
     with ChatServer(answer) as server:
+        addresses["whole"] = server.base_url.encode()
         assert build_in_a_process(server, tmp_path / "whole", corpus).wait() == 0
     for name in ("killed", "whole"):
         folder = (tmp_path / name).rglob("*")
         files[name] = {one.name: one.read_bytes() for one in folder if one.suffix == ".jsonl"}
-        files[name]["manifest.json"] = (tmp_path / name / "manifest.json").read_bytes()
+        manifest = (tmp_path / name / "manifest.json").read_bytes()
+        files[name]["manifest.json"] = manifest.replace(addresses[name], b"the server")
     return model, files
 
 
