@@ -180,15 +180,20 @@ def _read_usage(message: AIMessage, n_characters: int) -> tuple[Usage, bool]:
     """
     counted: Mapping[str, Any] = message.usage_metadata or {}
     said = f"{message.text}{''.join(json.dumps(one['args']) for one in message.tool_calls)}"
-    sent, got = (counted.get(name) for name in ("input_tokens", "output_tokens"))
-    is_sent = isinstance(sent, int) and sent > 0
-    is_got = isinstance(got, int) and got >= (1 if said else 0)
+    sent, got = _read_count(counted, "input_tokens"), _read_count(counted, "output_tokens")
+    is_sent, is_got = sent > 0, got >= (1 if said else 0)
     usage = Usage(
         1,
         sent if is_sent else -(-n_characters // CHARS_PER_TOKEN),
         got if is_got else -(-len(said) // CHARS_PER_TOKEN),
     )
     return usage, is_sent and is_got
+
+
+def _read_count(counted: Mapping[str, Any], name: str) -> int:
+    """Return a number of tokens as the server tells it; -1 if it tells none."""
+    value = counted.get(name)
+    return value if isinstance(value, int) else -1
 
 
 def has_fixed_temperature(model: str) -> bool:

@@ -21,7 +21,7 @@ def find_groupings(run: RankerRun, tuned: Sequence[int]) -> Iterator[tuple[str, 
     """
     questions = run.questions
     leads = [lead_of(one) for one in questions]
-    bounds = np.quantile([leads[at] for at in tuned], [1 / 3, 2 / 3]) if tuned else []
+    bounds = np.quantile([leads[at] for at in tuned], [1 / 3, 2 / 3]) if tuned else np.array([])
     ways: tuple[tuple[str, GroupOf], ...] = (
         ("by intent", lambda at: questions[at].intent),
         ("by subject", lambda at: questions[at].labels.subject),
