@@ -75,6 +75,7 @@ def ask(
     from deepera_graph.cli.opening.sources import Source, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.passages import check_length
+    from deepera_graph.retractions import read_retractions
     from deepera_graph.settings import Settings
 
     check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
@@ -83,6 +84,7 @@ def ask(
         raise InputError("the question is empty")
     check_length(question)
     conditions = read_conditions(search.where or [])
+    notices = read_retractions(search.retractions) if search.retractions else None
     if search.explore is not None and not search.adaptive:
         raise SettingsError("--explore goes with --adaptive")
     source = source or []
@@ -136,6 +138,8 @@ def ask(
                 question, read, store, search, conditions, quiet=output.quiet
             )
             _tell_if_none(candidates, conditions)
+        if notices is not None:
+            candidates = notices.mark(candidates)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deepera_graph.cli import options
@@ -57,6 +58,13 @@ class SearchOptions:
         'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
         brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
+    )
+    retractions: Path | None = opt(
+        "CSV of notices, with the columns of Retraction Watch: OriginalPaperDOI, "
+        "OriginalPaperPubMedID, RetractionNature. Papers that it names are marked, and retracted "
+        "ones count for nothing; so do those whose title or metadata say it.",
+        brief="CSV of retracted papers, as of Retraction Watch.",
+        metavar="FILE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
     format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
