@@ -13,6 +13,7 @@ from deepera_graph.cli import options
 from deepera_graph.cli.candidates import (
     SearchOptions,
     make_adaptive,
+    mark_retracted,
     read_conditions,
     search_passages,
 )
@@ -75,7 +76,6 @@ def ask(
     from deepera_graph.cli.opening.sources import Source, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.passages import check_length
-    from deepera_graph.retractions import read_retractions
     from deepera_graph.settings import Settings
 
     check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
@@ -84,7 +84,6 @@ def ask(
         raise InputError("the question is empty")
     check_length(question)
     conditions = read_conditions(search.where or [])
-    notices = read_retractions(search.retractions) if search.retractions else None
     if search.explore is not None and not search.adaptive:
         raise SettingsError("--explore goes with --adaptive")
     source = source or []
@@ -138,8 +137,7 @@ def ask(
                 question, read, store, search, conditions, quiet=output.quiet
             )
             _tell_if_none(candidates, conditions)
-        if notices is not None:
-            candidates = notices.mark(candidates)
+        candidates = mark_retracted(candidates, search.retractions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (

@@ -97,6 +97,15 @@ def read_conditions(where: Sequence[str]) -> dict[str, Any]:
     return conditions
 
 
+def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
+    """Mark what a file of notices names; without a file all stays as it is."""
+    if file is None:
+        return found
+    from deepera_graph.retractions import read_retractions
+
+    return read_retractions(file).mark(found)
+
+
 def _bounds(conditions: Mapping[str, Any], name: str) -> dict[str, Any]:
     earlier = conditions.get(name)
     return dict(earlier) if isinstance(earlier, dict) else {}
