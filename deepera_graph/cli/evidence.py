@@ -195,9 +195,13 @@ def _show_study(console: Console, result: RerankResult, study: Sequence[RankedPa
         page = f" p. {one.quote_page}" if one.quote_page else ""
         band = f", {POSSIBLE}" if one.band == POSSIBLE and best.band != POSSIBLE else ""
         said = f", {name_direction(one.direction)}" if one.direction != best.direction else ""
-        words = f": {one.quote}" if one.quote and one.quote != best.quote else ""
+        words = f": {_say(one)}" if _say(one) != _say(best) else ""
         head = f"also{page} [{one.id}] ({result.show_score(one.score)}{band}{said.rstrip(', ')})"
         console.print(_indent(Text(f"{head}{words}", style="dim")))
+
+
+def _say(passage: RankedPassage) -> str:
+    return passage.quote or passage.summary or _short(passage.text)
 
 
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
