@@ -79,6 +79,8 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
     from deepera_graph.result import RankedPassage as RankedPassage
     from deepera_graph.result import RerankResult as RerankResult
+    from deepera_graph.retractions import Retractions as Retractions
+    from deepera_graph.retractions import read_retractions as read_retractions
     from deepera_graph.retrieval.passage_store import PassageStore as PassageStore
     from deepera_graph.retrieval.sources import read_passages as read_passages
     from deepera_graph.retrieval.store import open_store as open_store
@@ -162,6 +164,7 @@ _NAMES = {
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
+    "retractions": "Retractions read_retractions",
     "retrieval.passage_store": "PassageStore",
     "retrieval.sources": "read_passages",
     "retrieval.store": "open_store",

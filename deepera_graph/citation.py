@@ -129,18 +129,18 @@ class Citation:
         found["is_notice"] = title.is_notice or names_notice(known)
         return cls(id=passage_id, **{name: value for name, value in found.items() if value})
 
-    def borrow(self, others: "Iterable[Citation]") -> "Citation":
+    def borrow(self, others: Iterable["Citation"]) -> Self:
         """Return what is known of one article by all: a PDF and a record of it differ in that.
 
         Title, authors, year and venue are those of the fullest record; id, file and page stay.
         """
         merged: dict[str, Any] = {}
-        every: list[Citation] = [self, *others]
-        for one in sorted(every, key=lambda one: (one.is_notice, -one._n_known)):
+        known: list[Citation] = [self, *others]
+        for one in sorted(known, key=lambda one: (one.is_notice, -one._n_known)):
             plain = asdict(one)
             merged |= {name: plain[name] for name in _OF_ARTICLE if not merged.get(name)}
         own = {name: value for name, value in asdict(self).items() if name not in _OF_ARTICLE}
-        return Citation(**own, **merged)
+        return type(self)(**own, **merged)
 
     @property
     def _n_known(self) -> int:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from deepera_graph.citation import Citation, write_bibtex, write_ris
 from deepera_graph.errors import SettingsError
+from deepera_graph.notices import name_status
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
 from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 from deepera_graph.settings import suggest_value
@@ -24,7 +25,7 @@ _CITED = re.compile(r"\[([^\[\]]+)\]")
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
-    "section", "page", "quote", "summary", "reason", "id",
+    "section", "page", "quote", "summary", "reason", "id", "study", "paper_status",
 )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str
     text = in_one_line(one.summary or one.text)
     said = f", {POSSIBLE}" if one.band == POSSIBLE else ""
     said += f", {name_direction(one.direction)}" if one.direction else ""
-    source, shown = in_one_line(str(one.citation)), result.show_score(one.score)
+    source, shown = in_one_line(str(result.cite(one))), result.show_score(one.score)
     return f"[{number}] ({source}; score {shown}{said}) {text}"
 
 
@@ -168,7 +169,7 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         "intent": _describe_intent(result),
         "direction_counts": result.direction_counts,
         "ranking": [
-            {**one, **_describe_page(passage), "citation": describe_source(passage.citation)}
+            {**one, **_describe_page(passage), "citation": describe_source(result.cite(passage))}
             for passage, one in ranking
         ],
         "usage": {**result.total_usage.record(), "stages": plain["usage"]},
@@ -190,9 +191,12 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         "reason": passage.reason,
         "quote": passage.quote,
         "summary": passage.summary,
+        "study": passage.study,
     }
     if passage.band:
         fields["band"] = passage.band
+    if passage.paper_status:
+        fields["paper_status"] = passage.paper_status
     if passage.direction:
         fields["direction"] = passage.direction
     if passage.quote_status:
@@ -217,9 +221,19 @@ def describe_source(source: Citation) -> dict[str, Any]:
 
 def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
     """Return the sources of the passages that an answer cites, in the order of its citations."""
-    sources = {one.id: one.citation for one in result.kept}
+    kept = {one.id: one for one in result.kept}
     cited = result.answer["citations"] if result.answer else []
-    return [describe_source(sources[name]) for name in cited if name in sources]
+    return [describe_source(result.cite(kept[name])) for name in list_cited(result, cited)]
+
+
+def list_cited(result: RerankResult, citations: Iterable[str]) -> list[str]:
+    """Return those of the kept passages that are cited, of each study the first."""
+    studies = {one.id: one.study for one in result.kept}
+    firsts: dict[int, str] = {}
+    for name in citations:
+        if name in studies:
+            firsts.setdefault(studies[name], name)
+    return list(firsts.values())
 
 
 def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str:
@@ -241,7 +255,7 @@ def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str
 def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows: list[Sequence[Any]] = [_COLUMNS]
     for one in passages:
-        source = one.citation
+        source = result.cite(one)
         fields: dict[str, Any] = {**asdict(source), "url": source.link}
         fields |= {"decision": _decide(one), "authors": "; ".join(source.authors)}
         fields |= {"section": one.metadata.get("section")}
@@ -265,7 +279,7 @@ def _decide_and_side(passage: RankedPassage) -> str:
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
         f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
-        f"| {_cite_markdown(one)} | {_cell(one.quote)} | {_cell(one.summary)} |"
+        f"| {_cite_markdown(result.cite(one))} | {_cell(one.quote)} | {_cell(one.summary)} |"
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
@@ -325,8 +339,7 @@ def _describe_others(result: RerankResult) -> str:
     return f"{others} {result.threshold:g}."
 
 
-def _cite_markdown(passage: RankedPassage) -> str:
-    source = passage.citation
+def _cite_markdown(source: Citation) -> str:
     text = _cell(str(source))
     if not source.link:
         return text
@@ -363,13 +376,9 @@ def _to_html(result: RerankResult) -> str:
 
 
 def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
-    """Return the sources of the evidence, each once, with what their passages say."""
-    articles: dict[tuple[str, ...], list[RankedPassage]] = {}
-    for one in result.kept:
-        if one.band is not None:
-            known = one.citation.link.lower() or one.citation.title
-            articles.setdefault((known, "" if known else one.id), []).append(one)
-    return [_join_parts(result, parts) for parts in articles.values()]
+    """Return the sources of the evidence, each study once, with what its passages say."""
+    studies = ([one for one in study if one.band is not None] for study in result.studies)
+    return [_join_parts(result, parts) for parts in studies if parts]
 
 
 def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
@@ -379,12 +388,6 @@ def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citat
         f"{one.quote or one.summary}"
         for one in parts
     )
-    return _merge([one.citation for one in parts]), "; ".join(notes)
-
-
-def _merge(sources: Sequence[Citation]) -> Citation:
-    """Return what all know of one article: a PDF and an export of the library differ in that."""
-    merged: dict[str, Any] = {}
-    for one in sources:
-        merged |= {name: value for name, value in asdict(one).items() if not merged.get(name)}
-    return Citation(**merged)
+    source = result.cite(parts[0])
+    status = name_status(source.status)
+    return source, "; ".join(filter(None, (status, *notes)))

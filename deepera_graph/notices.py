@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 PaperStatus = Literal["retracted", "concern", "corrected", "preprint"]  # the gravest first
+RETRACTED: PaperStatus = "retracted"
 _IN_WORDS: Mapping[PaperStatus, str] = {
     "retracted": "RETRACTED",
     "concern": "EXPRESSION OF CONCERN",

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from html import escape
 from typing import Any, Self, cast
@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
 from deepera_graph.citation import Citation, find_pages
+from deepera_graph.notices import RETRACTED, PaperStatus
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -22,6 +23,7 @@ from deepera_graph.pipeline.state import (
     kept_document,
     read_outcome,
 )
+from deepera_graph.same_study import find_studies
 from deepera_graph.schema import (
     EVIDENCE,
     POSSIBLE,
@@ -127,7 +129,7 @@ def _row(result: "RerankResult", passage: "RankedPassage") -> str:
         str(passage.rank or "–"),
         score,
         str(passage.retrieval_rank),
-        _source_html(passage.citation),
+        _source_html(result.cite(passage)),
         escape(_short(passage.summary or passage.text)) + quote,
         escape(_short(passage.reason)),
     )
@@ -183,6 +185,10 @@ class RankedPassage:
         retrieval_rank: Place in the first stage, >= 1.
         retrieval_score: Score of the first stage on its own scale, if known.
         document_id: The LangChain id of the document handed in, if it had one.
+        study: A number that all passages of one study share, from 1 in rank order: its PDF, its
+            preprint and the records of it are one study.
+        paper_status: What became of the paper: ``retracted``, ``concern`` (an expression of it),
+            ``corrected`` or ``preprint``; None if nothing is known.
     """
 
     id: str
@@ -205,12 +211,15 @@ class RankedPassage:
     document_id: str | None = None
     direction: Direction | None = None
     band: Band | None = None
+    study: int = 0
+    paper_status: PaperStatus | None = None
     unusable: bool = field(default=False, repr=False)
 
     @property
     def citation(self) -> Citation:
         """Title, authors, year, venue, DOI or URL, and page, as far as known; else the id."""
-        return Citation.of(self.metadata, self.id, self.quote_span)
+        source = Citation.of(self.metadata, self.id, self.quote_span)
+        return replace(source, status=self.paper_status or source.status)
 
     @property
     def quote_page(self) -> str:
@@ -293,6 +302,15 @@ class RerankResult:
     evidence_point: float | None = None
     missing_words: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if all(one.study for one in self.all_passages):
+            return
+        found = iter(find_studies((one.id, one.metadata) for one in self.all_passages))
+        for name in ("passages", "left_out"):
+            told = ((one, next(found)) for one in getattr(self, name))
+            numbered = (replace(one, study=by[0], paper_status=by[1]) for one, by in told)
+            object.__setattr__(self, name, (*numbered,))
+
     @property
     def all_passages(self) -> tuple[RankedPassage, ...]:
         """Every passage handed in, once: the ranked ones, then those left out."""
@@ -331,8 +349,31 @@ class RerankResult:
 
     @property
     def direction_counts(self) -> dict[Direction, int]:
-        """How much of the evidence supports, contradicts, ...; what has no direction left out."""
-        return count_directions(one.direction for one in self.evidence)
+        """How many studies support, contradict, ..., each by its best passage that is evidence.
+
+        What has no direction is left out, and what is of a retracted paper.
+        """
+        best: dict[int, RankedPassage] = {}
+        for one in sorted(self.evidence, key=lambda one: -(one.score or 0)):
+            best.setdefault(one.study, one)
+        return count_directions(
+            one.direction for one in best.values() if one.paper_status != RETRACTED
+        )
+
+    @property
+    def studies(self) -> tuple[tuple[RankedPassage, ...], ...]:
+        """The kept passages grouped by study, in the order of their first, best first within."""
+        groups: dict[int, list[RankedPassage]] = {}
+        for one in self.kept:
+            groups.setdefault(one.study, []).append(one)
+        return tuple(
+            tuple(sorted(group, key=lambda one: -(one.score or 0))) for group in groups.values()
+        )
+
+    def cite(self, passage: RankedPassage) -> Citation:
+        """Return where a passage is from, with what other passages of its study know of that."""
+        others = (one for one in self.all_passages if one.study == passage.study)
+        return passage.citation.borrow(one.citation for one in others if one is not passage)
 
     def show_score(self, score: float | None) -> str:
         """Return a score for readers: two decimals, or as many as tell it from the threshold.
@@ -375,6 +416,7 @@ class RerankResult:
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
                 content,
+                [self.cite(one)],
             )
             for one in self.kept
         ]

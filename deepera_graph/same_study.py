@@ -7,11 +7,12 @@ what has one title, one first author and about one year. The order does not matt
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from deepera_graph.citation import Citation, family_key, find_arxiv
-from deepera_graph.notices import PaperStatus, find_named, gravest, read_title
+from deepera_graph.notices import RETRACTED, PaperStatus, find_named, gravest, read_title
 from deepera_graph.text.paper_keys import normalize_id, title_key
 
 MOST_YEARS = 2  # from a preprint to its article
@@ -33,13 +34,11 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
     A retraction, correction or concern of one record holds for all that is of its study.
     """
     given = list(passages)
-    sources = [Citation.of(metadata, id) for id, metadata in given]
+    sources = _settle([Citation.of(metadata, id) for id, metadata in given])
     numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
     graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
-    titles = {title_key(one.title) for one in sources if one.title}
     for number, one in zip(numbers, sources, strict=True):
-        is_notice = _named_in(one, titles) != ""
-        graver[number].append("retracted" if is_notice else one.status)
+        graver[number].append(one.status)
     return [
         StudyOf(number, gravest((one.status, *filter(_is_of_all, graver[number]))))
         for number, one in zip(numbers, sources, strict=True)
@@ -66,15 +65,15 @@ def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) ->
         sources: Where the passages are from, shape (n_passages,).
         documents: What each is cut from, empty for nothing; none is cut if this is empty.
     """
+    sources = _settle(sources)
     groups = _Groups(len(sources))
     for place, one in enumerate(sources):
         document = documents[place] if documents else ""
         for id in (*list_ids(one), *([("document", document)] if document else [])):
             groups.name(id, place)
     by_title: dict[str, set[int]] = defaultdict(set)
-    titles = {title_key(one.title) for one in sources if one.title}
     for place, one in enumerate(sources):
-        by_title[_find_title(one, titles)].add(place)
+        by_title[title_key(read_title(one.title).title)].add(place)
     links = [
         pair
         for title, places in by_title.items()
@@ -109,15 +108,16 @@ def list_ids(source: Citation) -> list[tuple[str, str]]:
     return ids
 
 
-def _find_title(source: Citation, titles: Iterable[str]) -> str:
-    """Return the key of the title, of a notice that of the paper it is about."""
-    return _named_in(source, titles) or title_key(read_title(source.title).title)
-
-
-def _named_in(source: Citation, titles: Iterable[str]) -> str:
-    """Return the title that ``Retraction of ...`` names, if there is a paper of that title."""
-    named = title_key(find_named(source.title))
-    return named if named and named in titles else ""
+def _settle(sources: Sequence[Citation]) -> list[Citation]:
+    """Take ``Retraction of ...`` for a notice where there is a paper of the title it names."""
+    titles = {title_key(one.title) for one in sources if one.title}
+    named = [find_named(one.title) for one in sources]
+    return [
+        replace(one, title=title, status=RETRACTED, is_notice=True)
+        if title and title_key(title) in titles
+        else one
+        for one, title in zip(sources, named, strict=True)
+    ]
 
 
 class _About(NamedTuple):

@@ -331,7 +331,8 @@ def fail_all(batch: Batch, error: RoleError) -> list[Verdict]:
 class EvidenceItem(TypedDict):
     """One kept passage as the answerer sees it.
 
-    `summary` is empty when there is none; `direction` is there if the judge gave one.
+    `summary` is empty when there is none; `direction` is there if the judge gave one; passages of
+    one study have one number as `study`.
     """
 
     text: str
@@ -340,6 +341,7 @@ class EvidenceItem(TypedDict):
     direction: NotRequired[Direction]
     title: str
     section: str
+    study: NotRequired[int]
 
 
 class AnswerTask(TypedDict):

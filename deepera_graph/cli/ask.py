@@ -13,6 +13,7 @@ from deepera_graph.cli import options
 from deepera_graph.cli.candidates import (
     SearchOptions,
     make_adaptive,
+    mark_retracted,
     read_conditions,
     search_passages,
 )
@@ -136,6 +137,7 @@ def ask(
                 question, read, store, search, conditions, quiet=output.quiet
             )
             _tell_if_none(candidates, conditions)
+        candidates = mark_retracted(candidates, search.retractions)
         result = _rerank(reranker, question, candidates, quiet=output.quiet)
         result = result if found is None else found.added_to(result)
     failed = _tell_failures(result) or (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deepera_graph.cli import options
@@ -58,6 +59,13 @@ class SearchOptions:
         brief="Only passages with this metadata.",
         metavar="FIELD=VALUE",
     )
+    retractions: Path | None = opt(
+        "CSV of notices, with the columns of Retraction Watch: OriginalPaperDOI, "
+        "OriginalPaperPubMedID, RetractionNature. Papers that it names are marked, and retracted "
+        "ones count for nothing; so do those whose title or metadata say it.",
+        brief="CSV of retracted papers, as of Retraction Watch.",
+        metavar="FILE",
+    )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
     format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
@@ -87,6 +95,15 @@ def read_conditions(where: Sequence[str]) -> dict[str, Any]:
             value = {**_bounds(conditions, name), _BOUNDS[sign]: value}
         conditions[name] = value
     return conditions
+
+
+def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
+    """Mark what a file of notices names; without a file all stays as it is."""
+    if file is None:
+        return found
+    from deepera_graph.retractions import read_retractions
+
+    return read_retractions(file).mark(found)
 
 
 def _bounds(conditions: Mapping[str, Any], name: str) -> dict[str, Any]:

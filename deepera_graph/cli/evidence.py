@@ -17,7 +17,9 @@ from deepera_graph.export import (
     N_NEAREST,
     answer_with_numbers,
     describe_outcome,
+    list_cited,
 )
+from deepera_graph.notices import name_status
 from deepera_graph.result import describe_calls, describe_failures
 from deepera_graph.retrieval import explain_field
 from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
@@ -158,31 +160,53 @@ def _show_answer(console: Console, result: RerankResult) -> None:
     if result.fallback is not None:
         console.print(Text("\nFrom passages below the threshold:", style="bold red"))
     console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
-    cited = ", ".join(ranks.get(name, name) for name in answer["citations"])
+    cited = ", ".join(ranks[name] for name in list_cited(result, answer["citations"]))
     console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))
     console.print()
 
 
 def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
-    """Show what was kept, the evidence first, and what could not be judged; or the nearest."""
+    """Show what was kept, the evidence first, and what could not be judged; or the nearest.
+
+    A study is shown once, by its best passage; its others are lines below that.
+    """
     if not result.kept:
         _show_nearest(console, result, quiet=quiet)
         return
-    for passage in result.kept:
-        if passage.band != POSSIBLE:
-            _show_passage(console, result, passage)
-    if result.possible:
-        words = f"Possible: {count(len(result.possible), 'passage')} that may be evidence or not"
+    possible = [study for study in result.studies if study[0].band == POSSIBLE]
+    for study in result.studies:
+        if study not in possible:
+            _show_study(console, result, study)
+    if possible:
+        n = sum(map(len, possible))
+        words = f"Possible: {count(n, 'passage')} that may be evidence or not"
         console.print(Text(words, style="bold yellow"))
-    for passage in result.possible:
-        _show_passage(console, result, passage)
+    for study in possible:
+        _show_study(console, result, study)
     if result.failed:
         console.print(Text(describe_failures(result), style="bold yellow"))
 
 
+def _show_study(console: Console, result: RerankResult, study: Sequence[RankedPassage]) -> None:
+    """Show the best passage of a study, and a line for each of the others."""
+    best, *others = study
+    _show_passage(console, result, best)
+    for one in others:
+        page = f" p. {one.quote_page}" if one.quote_page else ""
+        band = f", {POSSIBLE}" if one.band == POSSIBLE and best.band != POSSIBLE else ""
+        said = f", {name_direction(one.direction)}" if one.direction != best.direction else ""
+        words = f": {_say(one)}" if _say(one) != _say(best) else ""
+        head = f"also{page} [{one.id}] ({result.show_score(one.score)}{band}{said.rstrip(', ')})"
+        console.print(_indent(Text(f"{head}{words}", style="dim")))
+
+
+def _say(passage: RankedPassage) -> str:
+    return passage.quote or passage.summary or _short(passage.text)
+
+
 def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
     """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
-    near = passage.band is None
+    near, source = passage.band is None, _cite(result, passage)
     is_possible = passage.band == POSSIBLE
     colour = "yellow" if is_possible else "green"
     said = name_direction(passage.direction)
@@ -198,16 +222,16 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     )
     if near:
         console.print(score)
-        console.print(_indent(Text(str(passage.citation))))
+        console.print(_indent(source))
     else:
         head = Table.grid(padding=(0, 2))
-        head.add_row(score, Text(str(passage.citation)))
+        head.add_row(score, source)
         console.print(head)
     console.print(_indent(Text(passage.summary or _short(passage.text))))
     if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
         console.print(_indent(Text(f"“{passage.quote}”", style="italic")))
     file = passage.metadata.get("source")
-    place = f", from {file}" if file and str(file) not in str(passage.citation) else ""
+    place = f", from {file}" if file and str(file) not in source.plain else ""
     found = f"[{passage.id}] retrieved as number {passage.retrieval_rank}{place}"
     why = "; ".join(filter(None, (passage.reason, found)))
     console.print(_indent(Text(why, style="dim")))
@@ -239,8 +263,20 @@ def _show_in_lines(
 ) -> None:
     for passage in passages:
         score = result.show_score(passage.score)
-        line = f"{passage.rank:>2}. {score}  [{passage.id}] {passage.citation}: {passage.reason}"
+        line = (
+            f"{passage.rank:>2}. {score}  [{passage.id}] {result.cite(passage)}: {passage.reason}"
+        )
         console.print(Text(line.removesuffix(": "), style="dim"))
+
+
+def _cite(result: RerankResult, passage: RankedPassage) -> Text:
+    """Return the source of a passage; what became of its paper stands out."""
+    source = Text(str(result.cite(passage)))
+    if passage.paper_status:
+        grave = passage.paper_status in ("retracted", "concern")
+        length = len(name_status(passage.paper_status))
+        source.stylize("bold white on red" if grave else "bold yellow", 0, length)
+    return source
 
 
 def _indent(words: Text) -> Padding:

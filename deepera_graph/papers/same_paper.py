@@ -2,7 +2,9 @@
 
 from difflib import SequenceMatcher
 
+from deepera_graph.citation import family_key
 from deepera_graph.papers.paper import Paper
+from deepera_graph.same_study import MOST_YEARS
 from deepera_graph.text.paper_keys import main_title, title_key
 
 _ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
@@ -21,12 +23,7 @@ def may_be_same(one: Paper, other: Paper) -> bool:
     """Tell whether two records with one title may be of one paper: a preprint is a year older."""
     if title_key(one.title) != title_key(other.title):
         return False
-    if one.year and other.year and abs(one.year - other.year) > 2:
+    if one.year and other.year and abs(one.year - other.year) > MOST_YEARS:
         return False
-    names = [{_last_name(name) for name in paper.authors} for paper in (one, other)]
+    names = [{family_key([name]) for name in paper.authors} for paper in (one, other)]
     return not (names[0] and names[1]) or not names[0].isdisjoint(names[1])
-
-
-def _last_name(name: str) -> str:
-    parts = title_key(name.partition(",")[0]).split()
-    return parts[-1] if parts else ""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from deepera_graph.errors import RoleError
+from deepera_graph.notices import RETRACTED
 from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
 from deepera_graph.schema import POSSIBLE, Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
@@ -34,9 +35,13 @@ _CITATION = re.compile(r"\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]")
 
 
 def answerable_records(state: State) -> list[RankRecord]:
-    """Return the kept passages that an answer may be made of, best first: no possible ones."""
+    """Return the kept passages that an answer may be made of, best first.
+
+    No possible ones, and none of a retracted paper.
+    """
     kept = (record for record in state["ranking"] if record["kept"])
-    return [record for record in kept if record.get("band") != POSSIBLE]
+    usable = (record for record in kept if record.get("paper_status") != RETRACTED)
+    return [record for record in usable if record.get("band") != POSSIBLE]
 
 
 def ask(state: State) -> AnswerTask:
@@ -83,7 +88,10 @@ def abstain(state: State) -> Update:
     if unjudged and len(unjudged) == len(records):
         return _answered("", [], "failed", f"no passage was judged: {unjudged[0]['reason']}")
     is_possible = any(one.get("band") == POSSIBLE for one in records)
+    is_retracted = any(one["kept"] and one.get("paper_status") == RETRACTED for one in records)
     cause = "only possible evidence was kept" if is_possible else "no passage was kept"
+    if is_retracted:
+        cause = "what was kept is of retracted papers, or possible evidence"
     if unjudged:
         cause += f", and {len(unjudged)} of {len(records)} could not be judged"
     return _answered(INSUFFICIENT, [], "insufficient_evidence", cause)
@@ -104,6 +112,8 @@ def _item(state: State, record: RankRecord) -> EvidenceItem:
         "title": str(passage.metadata.get("title") or ""),
         "section": str(passage.metadata.get("section") or ""),
     }
+    if study := record.get("study"):
+        item["study"] = study
     if direction := record.get("direction"):
         item["direction"] = direction
     return item

@@ -6,8 +6,10 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from deepera_graph.citation import Citation
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.judges.base import Judge, window_key
+from deepera_graph.notices import RETRACTED
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import Evidence, is_proven, locate_quote, passes
 from deepera_graph.pipeline.state import (
@@ -20,6 +22,7 @@ from deepera_graph.pipeline.state import (
     kept_document,
 )
 from deepera_graph.pipeline.summarize import given_summaries
+from deepera_graph.same_study import find_studies
 from deepera_graph.schema import find_band
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut
@@ -80,6 +83,7 @@ def select(
         ranking = [{**one, "direction": None} for one in ranking]
     if fallback is None:
         ranking = [_with_band(one, point, missing) for one in ranking]
+    ranking, left_out = _with_studies(passages, ranking, left_out)
     bare: list[str] = []
     if names_evidence:
         ranking = [_flagged(one, threshold) for one in ranking]
@@ -88,7 +92,7 @@ def select(
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
         "left_out": left_out,
-        "warnings": [*problems, *bare],
+        "warnings": [*problems, *bare, *_count_retracted(ranking)],
         "documents": [],
         "threshold": threshold,
         "evidence_point": point,
@@ -316,6 +320,28 @@ def _with_band(
     return {**record, "band": find_band(record["score"], evidence_point, missing)}
 
 
+def _with_studies(
+    passages: Sequence[Document], ranking: list[RankRecord], left_out: list[RankRecord]
+) -> tuple[list[RankRecord], list[RankRecord]]:
+    """Number the studies in rank order, and say what became of their papers."""
+    ordered = [*ranking, *left_out]
+    found = find_studies((one["id"], passages[one["index"]].metadata) for one in ordered)
+    made: list[RankRecord] = [
+        {**one, "study": about.study, "paper_status": about.status}
+        for one, about in zip(ordered, found, strict=True)
+    ]
+    return made[: len(ranking)], made[len(ranking) :]
+
+
+def _count_retracted(ranking: Sequence[RankRecord]) -> list[str]:
+    n = sum(one["kept"] and one.get("paper_status") == RETRACTED for one in ranking)
+    if not n:
+        return []
+    one_is = "1 passage that was kept is of a retracted paper: it counts"
+    many_are = f"{n} passages that were kept are of retracted papers: they count"
+    return [f"{one_is if n == 1 else many_are} for no direction, and no answer is made of it"]
+
+
 def _failed(record: RankRecord) -> bool:
     return record["status"] == "failed"
 
@@ -342,10 +368,19 @@ def collect(state: State, *, settings: Settings) -> Update:
         for record in state["ranking"]
     ]
     kept = [record for record in ranking if record["kept"]]
+    sources: dict[int | None, list[Citation]] = defaultdict(list)
+    for record in ranking:
+        metadata = state["passages"][record["index"]].metadata
+        sources[record.get("study")].append(Citation.of(metadata, record["id"]))
     return {
         "ranking": ranking,
         "documents": [
-            kept_document(state["passages"][record["index"]], record, settings.content)
+            kept_document(
+                state["passages"][record["index"]],
+                record,
+                settings.content,
+                sources[record.get("study")],
+            )
             for record in kept
         ],
         "outcome": outcome(

@@ -1,7 +1,8 @@
 """What travels through the graph: plain data and LangChain documents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from langchain_core.documents import Document
@@ -9,6 +10,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from deepera_graph.citation import Citation
+from deepera_graph.notices import PaperStatus
 from deepera_graph.passages import PassageLike
 from deepera_graph.schema import Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content
@@ -89,7 +91,8 @@ class RankRecord(TypedDict):
     `quote_status` says how it was found there, empty when there is no quote, and ``not_found``
     without one where the judge named a sentence that the passage does not have; `window` is the
     stretch of text that was scored, None when it was the whole passage; `direction` is None where
-    the judge gave none, and `band` for what is not kept, or by `on_empty` alone.
+    the judge gave none, and `band` for what is not kept, or by `on_empty` alone; `study` is a
+    number that all passages of one study share, and `paper_status` what became of its paper.
     """
 
     index: int
@@ -110,6 +113,8 @@ class RankRecord(TypedDict):
     retrieval_score: float | None
     summary: str
     summary_status: str
+    study: NotRequired[int]
+    paper_status: NotRequired[PaperStatus | None]
 
 
 class SummaryTask(TypedDict):
@@ -235,20 +240,28 @@ class State(Output):
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
     "rank", "band", "reason", "direction", "quote", "quote_span", "quote_status", "status",
-    "window", "summary", "summary_status", "retrieval_rank", "retrieval_score",
+    "window", "summary", "summary_status", "retrieval_rank", "retrieval_score", "study",
+    "paper_status",
 )  # fmt: skip
 
 
-def kept_document(passage: Document, record: Mapping[str, Any], content: Content) -> Document:
+def kept_document(
+    passage: Document,
+    record: Mapping[str, Any],
+    content: Content,
+    others: Iterable[Citation] = (),
+) -> Document:
     """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
 
     `metadata` keeps every key and gains `relevance_score` in [0, 1] and one `deepera` key with the
     rest, JSON-serialisable. Where `page_content` is the summary, that has the passage as `text`.
+    *others* are other sources of its study, of which its citation has what its own does not say.
     """
     verdict: dict[str, Any] = {key: record.get(key) for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    verdict["citation"] = str(Citation.of(passage.metadata, record["id"], record["quote_span"]))
+    source = Citation.of(passage.metadata, record["id"], record["quote_span"]).borrow(others)
+    verdict["citation"] = str(replace(source, status=record.get("paper_status") or source.status))
     shown = passage.page_content
     if content == "summary" and record["summary"]:
         shown, verdict["text"] = record["summary"], passage.page_content

@@ -10,7 +10,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from langchain_core.documents import Document
 
+from deepera_graph.citation import Citation
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.notices import RETRACTED
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,
@@ -173,7 +175,7 @@ class _Reader:
     ) -> None:
         self._files, self._max_words, self._pdf_reader = files, max_words, pdf_reader
         self._on_skip, self._on_read, self._on_file = on_skip, on_read, on_file
-        self._seen: dict[str, int] = {}  # id, and the hash of its text
+        self._seen: dict[str, tuple[int, bool]] = {}  # id, hash of its text, is retracted
 
     def read(self) -> Iterator[Document]:
         """Yield the passages of all files."""
@@ -245,13 +247,19 @@ class _Reader:
         held.clear()
 
     def _check_id(self, record: Record) -> Record | _Bad:
-        """Refuse an id that was used; a paper may have several texts, named by their place."""
-        digest = hash(record.text)
-        if record.id in self._seen and not record.has_own_id and self._seen[record.id] != digest:
+        """Refuse an id that was used; a paper may have several texts, named by their place.
+
+        So is a record that, unlike the one before, says that its paper was retracted, or the other
+        way round: neither is passed over.
+        """
+        status = Citation.of({**record.metadata, "title": record.title}, record.id).status
+        about = hash(record.text), status == RETRACTED
+        known = self._seen.get(record.id, about)
+        if known != about and (not record.has_own_id or known[1] != about[1]):
             record = record._replace(id=record.place)
         if record.id in self._seen:
             return _Bad(Skipped(record.place, f"id {record.id!r} is used twice"))
-        self._seen[record.id] = digest
+        self._seen[record.id] = about
         return record
 
 

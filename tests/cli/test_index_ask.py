@@ -195,6 +195,32 @@ def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions)
     assert "[x] retrieved as number 1" in shown
 
 
+def test_a_study_is_shown_once_with_its_other_passages_below(ask, questions):
+    title = "A trial of green tea"
+    texts = ("Green tea lowered fasting glucose.", "Green tea lowered fasting glucose by 5%.")
+    records = [
+        {"id": f"p{n}", "title": title, "doi": doi, "text": text}
+        for n, (doi, text) in enumerate(zip(("10.1234/x", "10.1234/X"), texts, strict=True))
+    ]
+    shown = " ".join(ask(questions(*records, name="papers.jsonl")).stdout.split())
+    assert shown.count(title) == 1
+    assert "also [p1] (0.93): Green tea lowered fasting glucose by 5%." in shown
+
+
+def test_a_file_of_notices_marks_a_retracted_paper(ask, questions, tmp_path):
+    notices = tmp_path / "notices.csv"
+    notices.write_text("OriginalPaperDOI,RetractionNature\n10.1234/X,Retraction\n")
+    paper = {"id": "x", "doi": "10.1234/x", "text": "Green tea lowered fasting glucose."}
+    source = questions(paper, name="papers.jsonl")
+    assert "RETRACTED" not in ask(source).stdout
+    shown = " ".join(ask(source, "--retractions", notices).stdout.split())
+    assert "0.93 RETRACTED: doi:10.1234/x" in shown
+    assert "note: 1 passage that was kept is of a retracted paper" in shown
+    missing = ask(source, "--retractions", tmp_path / "gone.csv")
+    assert missing.exit_code == 2
+    assert "gone.csv: cannot be read" in missing.stderr
+
+
 @pytest.mark.parametrize(
     ("form", "beginning"),
     [

@@ -48,7 +48,7 @@ def test_the_answerer_sees_the_kept_evidence_best_first_and_no_ids():
     assert task.keys() == {"question", "intent", "evidence"}
     assert [item["text"] for item in task["evidence"]] == ["Second text.", "First text."]
     for item in task["evidence"]:
-        assert item.keys() == {"text", "summary", "quote", "title", "section"}
+        assert item.keys() == {"text", "summary", "quote", "title", "section", "study"}
     assert "'second'" not in str(task)
 
 

@@ -67,6 +67,8 @@ def test_ids_and_metadata_are_kept_and_extended():
         "retrieval_rank": 1,
         "retrieval_score": 3.5,
         "citation": "T. 2020",
+        "study": 1,
+        "paper_status": None,
     }
 
 

@@ -60,8 +60,8 @@ def answer(task: AnswerTask) -> Answer:
 
     They are grouped by what they say, ``Supports: ...``, where that is known, else in the order of
     the evidence; the best of each direction is among the five, and those that answer are counted at
-    the end. A sentence that an earlier passage already gave is not repeated. White space within a
-    sentence becomes one space; nothing else changes.
+    the end. A sentence that an earlier passage already gave is not repeated, and a study is quoted
+    and counted once. White space within a sentence becomes one space; nothing else changes.
 
     A sentence that names nothing of the question is no answer to it, nor is one of a passage that
     does not name its outcome; if all are such, there is none.
@@ -70,10 +70,15 @@ def answer(task: AnswerTask) -> Answer:
     outcome = read_question_terms(find_outcome(task["question"]), "")
     sentences: dict[str, int] = {}
     directions: dict[int, Direction | None] = {}
+    studies: set[int] = set()
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
         whole = f"{item['title']} {item['text']} {sentence}"
+        study = item.get("study", -number)
+        if study in studies:
+            continue
         if sentence and names_any(need, sentence) and names_any(outcome, whole):
+            studies.add(study)
             sentences.setdefault(sentence, number)
             directions[number] = item.get("direction")
     if not sentences:

@@ -1,6 +1,6 @@
 // One passage with its verdict, as an item of a list; and two rankings side by side.
 import { el, link, svg } from "./dom.js";
-import { DIRECTIONS, cutQuote, showScore, titleOf } from "./verdicts.js";
+import { DIRECTIONS, PAPERS, cutQuote, showScore, titleOf } from "./verdicts.js";
 
 const LONG = 700, AROUND = 220; // letters of a passage shown whole; else those around its quote
 
@@ -106,12 +106,12 @@ function addressOf({ citation = {} }) {
   return citation.url ?? "";
 }
 
-function sourceOf({ id, citation = {}, metadata = {}, quote_page: quoted }) {
+function sourceOf({ id, citation = {}, metadata = {}, quote_page: quoted, paper_status: became }) {
   const authors = (citation.authors ?? []).map((name) => (name.includes(",") ? name.split(",")[0] : name.split(" ").at(-1)));
   const who = authors.length > 2 ? `${authors[0]} et al.` : authors.join(" and ");
   const where = [citation.venue, citation.year].filter(Boolean).join(", ");
   const part = [metadata.section, (quoted || metadata.page) && `page ${quoted || metadata.page}`].filter(Boolean).join(", ");
-  const parts = [who, where, citation.doi && `doi:${citation.doi}`, citation.pmid && `PMID ${citation.pmid}`, part];
+  const parts = [PAPERS[became], who, where, citation.doi && `doi:${citation.doi}`, citation.pmid && `PMID ${citation.pmid}`, part];
   return [...parts.filter(Boolean), `passage ${id}`].join(" · ");
 }
 

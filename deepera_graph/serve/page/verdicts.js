@@ -91,13 +91,28 @@ function mainReason(passages) {
   return reason.trim().replace(/\s+/g, " ").replace(/\.+$/, "") || "no reason was given";
 }
 
+/** Each study once, by its best passage, and none of a retracted paper; as `direction_counts` does. */
 export function describeDirections(passages) {
+  const best = new Map();
+  for (const one of [...passages].sort((a, b) => b.score - a.score)) {
+    const study = one.study || one.id;
+    if (!best.has(study)) best.set(study, one);
+  }
+  const counted = [...best.values()].filter((one) => one.paper_status !== "retracted");
   return Object.entries(DIRECTIONS)
-    .map(([name, words]) => [passages.filter((one) => one.direction === name).length, words])
+    .map(([name, words]) => [counted.filter((one) => one.direction === name).length, words])
     .filter(([n]) => n)
     .map(([n, words]) => `${n} ${n === 1 ? words.one : words.many}`)
     .join(", ");
 }
+
+/** What became of a paper, in words that cannot be overlooked. */
+export const PAPERS = {
+  retracted: "RETRACTED",
+  concern: "EXPRESSION OF CONCERN",
+  corrected: "CORRECTED",
+  preprint: "PREPRINT",
+};
 
 const SERVICES = {
   all: "all services together", papers: "the base of papers", pubmed: "PubMed", europe_pmc: "Europe PMC",

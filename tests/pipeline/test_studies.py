@@ -1,0 +1,239 @@
+"""PDF, preprint and records of one paper are one study, and what is counted are studies."""
+
+import csv
+import json
+import random
+from io import StringIO
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import EvidenceReranker, RerankResult, export_result
+from deepera_graph.citation import Citation
+from deepera_graph.same_study import find_studies, group_sources, is_same_study
+from support.roles import judged, scripted_backend
+
+QUESTION = "Does wax keep apples firm?"
+LEE = {
+    "title": "Wax coats and the firmness of stored apples",
+    "authors": "Lee, Ada; Roy, Bo",
+    "year": 2019,
+    "journal": "Fruit Science",
+    "doi": "10.1000/Wax.1",
+}
+
+
+def source(**metadata):
+    return Citation.of(metadata, "1")
+
+
+def without(*names, **changes):
+    return {name: value for name, value in LEE.items() if name not in names} | changes
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"doi": "10.1000/wAX.1"},
+        {"doi": "https://doi.org/10.1000/wax.1", "title": "Microsoft Word - final2"},
+        {"url": "https://dx.doi.org/10.1000/WAX.1"},
+        {"title": "Wax coats and the firmness of stored apples."},
+        {"title": "WAX COATS AND THE FIRMNESS OF STORED APPLES", "year": 2019},
+        {"title": LEE["title"], "authors": ["Ada Lee"], "year": "2018", "journal": "bioRxiv"},
+    ],
+)
+def test_a_doi_in_any_form_or_a_title_is_one_study(other):
+    assert is_same_study(source(**LEE), source(**other))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        without("doi", authors="Nunez, Eva"),
+        without("doi", year=2012),
+        without(doi="10.1000/wax.2", year=2020),  # a report of every year
+        without("doi", title="Wax coats and the firmness of stored pears"),
+    ],
+)
+def test_other_authors_years_or_words_of_a_title_are_two_studies(other):
+    assert not is_same_study(source(**LEE), source(**other))
+
+
+def test_pubmed_and_arxiv_ids_are_read_from_addresses_without_their_version():
+    assert is_same_study(source(pmid="123"), source(url="https://pubmed.ncbi.nlm.nih.gov/123/"))
+    assert is_same_study(
+        source(arxiv="arXiv:2101.00001"), source(url="http://arxiv.org/abs/2101.00001v3")
+    )
+    assert is_same_study(
+        source(doi="10.48550/arXiv.2101.00001"), source(eprint="2101.00001v2", title="Other")
+    )
+    assert not is_same_study(source(url="https://a.org/1"), source(url="https://a.org/2"))
+    assert not is_same_study(source(title="Editorial"), source(title="Editorial"))
+
+
+def test_what_names_no_author_is_of_no_study_where_two_would_do():
+    lee, nunez = without("doi"), without("doi", authors="Nunez, Eva")
+    bare = {"title": LEE["title"]}
+    first, second, third = group_sources([source(**one) for one in (lee, nunez, bare)])
+    assert first != second
+    assert third not in (first, second)
+    assert group_sources([source(**one) for one in (bare, lee)]) == [1, 1]
+
+
+def test_the_parts_of_a_document_are_one_study():
+    found = find_studies([("a.pdf#1", {"part": 1}), ("a.pdf#2", {"part": 2}), ("b.pdf", {})])
+    assert [one.study for one in found] == [1, 1, 2]
+    pages = [("1", {"source": "a.pdf", "page": 0}), ("2", {"source": "a.pdf", "page": 7})]
+    assert {one.study for one in find_studies(pages)} == {1}
+
+
+WORDS = (
+    "wax soil light bees moss iron salt heat rain root leaf seed copper lake frost clay".split()  # noqa: SIM905
+)
+NAMES = [f"{first}{last}" for first in ("Ad", "Bor", "Cel", "Dun") for last in ("ar", "ek", "in")]
+
+
+def make_records(seed, n, n_duplicates):
+    """Return metadata and the number of the paper: records, and others planted of them."""
+    draw = random.Random(seed)
+    papers = []
+    for number in range(n - n_duplicates):
+        words = " ".join(draw.sample(WORDS, 6))
+        papers.append(
+            {
+                "title": f"Effects of {words} in site {number}",
+                "authors": f"{draw.choice(NAMES)}, A.; {draw.choice(NAMES)}, B.",
+                "year": draw.randint(2000, 2023),
+                "doi": f"10.1000/Paper.{number}",
+            }
+        )
+    for number in range(0, 60, 2):  # two papers of one title, by others
+        first = f"{NAMES[number % 5]}, A."
+        papers[number] |= {"authors": first, "year": 2010}
+        papers[number + 1] |= papers[number] | {"authors": f"{NAMES[7]}, Z."}
+        papers[number + 1] |= {"doi": f"10.1000/twin.{number}"}
+    records = [(dict(one), number) for number, one in enumerate(papers)]
+    for number in draw.sample(range(len(papers)), n_duplicates):
+        records.append((draw.choice(COPIES)(dict(papers[number])), number))
+    draw.shuffle(records)
+    return records
+
+
+COPIES = [
+    lambda one: one | {"doi": one["doi"].upper()},
+    lambda one: one | {"doi": f"https://doi.org/{one['doi'].lower()}", "title": ""},
+    lambda one: (
+        one | {"doi": one["doi"].replace("1000/", "1101/2020.01."), "year": one["year"] - 1}
+    ),
+    lambda one: {"title": one["title"].upper() + "."},  # a PDF
+    lambda one: {name: one[name] for name in ("title", "authors")},
+]
+
+
+def pairs_of(numbers):
+    return {
+        (a, b)
+        for a in range(len(numbers))
+        for b in range(a + 1, len(numbers))
+        if numbers[a] == numbers[b]
+    }
+
+
+def test_of_a_thousand_records_the_planted_duplicates_are_found_and_no_others():
+    records = make_records(7, 1000, 300)
+    found = find_studies((str(n), metadata) for n, (metadata, _) in enumerate(records))
+    same, truth = pairs_of([one.study for one in found]), pairs_of([n for _, n in records])
+    assert len(truth) == 300
+    assert len(same & truth) / len(same) >= 0.995
+    assert len(same & truth) / len(truth) >= 0.97
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_records_does_not_change_what_is_one_study(seed):
+    records = [source(**metadata) for metadata, _ in make_records(seed, 120, 50)]
+    records += [source(**make(LEE)) for make in (dict, *COPIES)]
+    order = list(range(len(records)))
+    random.Random(seed).shuffle(order)
+    numbers, moved = group_sources(records), group_sources([records[at] for at in order])
+    back = {tuple(sorted((order[a], order[b]))) for a, b in pairs_of(moved)}
+    assert back == pairs_of(numbers)
+    assert is_same_study(records[0], records[1]) == is_same_study(records[1], records[0])
+
+
+PASSAGES = [
+    {"id": "record", "text": "Wax kept apples firm.", "metadata": LEE},
+    {"id": "pdf#4", "text": "Wax kept firmness.", "metadata": {"doi": LEE["doi"].lower()}},
+    {"id": "other", "text": "Wax kept pears firm.", "metadata": {"title": "Pears in wax for once"}},
+]
+SCORES = {"record": 0.9, "pdf#4": 0.95, "other": 0.92}
+
+
+def rerank(passages=PASSAGES, scores=SCORES, **settings):
+    by_text = {one["text"]: scores[one["id"]] for one in passages}
+    backend = scripted_backend(
+        lambda task: judged(by_text[task["text"]], quote=task["text"], direction="supports")
+    )
+    return EvidenceReranker(backend, **settings).rerank(QUESTION, passages)
+
+
+def test_a_study_counts_once_and_all_its_passages_are_given_back():
+    result = rerank()
+    assert [(one.id, one.study) for one in result.kept] == [
+        ("pdf#4", 1), ("other", 2), ("record", 1),
+    ]  # fmt: skip
+    assert [[one.id for one in study] for study in result.studies] == [
+        ["pdf#4", "record"], ["other"],
+    ]  # fmt: skip
+    assert result.direction_counts == {"supports": 2}
+    assert [one.metadata["deepera"]["study"] for one in result.to_documents()] == [1, 2, 1]
+
+
+def test_a_study_says_what_its_best_passage_of_evidence_says():
+    said = {"Wax kept apples firm.": "supports", "Wax kept firmness.": "no_difference"}
+    backend = scripted_backend(
+        lambda task: judged(0.9 if "apples" in task["text"] else 0.95, direction=said[task["text"]])
+    )
+    result = EvidenceReranker(backend, order="retrieval").rerank(QUESTION, PASSAGES[:2])
+    assert result.direction_counts == {"no_difference": 1}
+
+
+def test_a_pdf_is_cited_by_what_the_record_of_its_paper_knows():
+    result = rerank()
+    pdf = next(one for one in result.passages if one.id == "pdf#4")
+    assert result.cite(pdf).title == LEE["title"]
+    assert result.cite(pdf).id == "pdf#4"
+    assert str(result.cite(pdf)).startswith("Lee and Roy. Wax coats")
+    assert result.to_documents()[0].metadata["deepera"]["citation"].startswith("Lee and Roy.")
+
+
+def test_references_have_a_study_once():
+    assert export_result(rerank(), "bibtex").count("@") == 2
+    assert export_result(rerank(), "ris").count("TY  -") == 2
+    rows = list(csv.DictReader(StringIO(export_result(rerank(), "csv"))))
+    assert [one["study"] for one in rows] == ["1", "2", "1"]
+
+
+def test_a_result_written_before_there_were_studies_has_them():
+    plain = json.loads(rerank().to_json())
+    for one in plain["passages"]:
+        del one["study"], one["paper_status"]
+    assert RerankResult.from_dict(plain).direction_counts == {"supports": 2}
+
+
+def test_the_answer_without_a_model_quotes_and_counts_a_study_once():
+    study = {
+        "title": "Wax and the firmness of apples",
+        "doi": "10.1000/1",
+    }
+    texts = (
+        "Wax reduced the loss of firmness of apples by 30% (p = 0.01).",
+        "Wax significantly reduced loss of firmness of apples in storage by 28% (p = 0.02).",
+    )
+    passages = [Document(page_content=one, metadata=study) for one in texts]
+    result = EvidenceReranker("local", answer=True, threshold=0.0).rerank(
+        "Does wax reduce the loss of firmness of apples?", passages
+    )
+    assert result.answer is not None
+    assert len(result.kept) == 2
+    assert result.answer["citations"] == [result.kept[0].id]
+    assert "2 support" not in result.answer["text"]
