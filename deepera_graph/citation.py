@@ -33,7 +33,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
     "source": ("source", "filepath", "filename"),
     "page": ("pagenumber",),
+    "key": ("key", "citationkey", "citekey"),
 }  # fmt: skip
+# Those of a BibTeX file; the eight capitals and digits that Zotero numbers its items with are none.
+_CITATION_KEY = re.compile(r"(?![A-Z0-9]{8}\Z)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_:.+/-]{0,99}")
 _NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"https?://\S+")
@@ -69,6 +72,7 @@ class Citation:
         url: Where it can be read.
         source: A file, or whatever else the metadata calls its source.
         page: Of the file: ``3``, or ``3-4``.
+        key: By which the caller's own BibTeX file cites it.
     """
 
     id: str
@@ -81,6 +85,7 @@ class Citation:
     url: str = ""
     source: str = ""
     page: str = ""
+    key: str = ""
 
     @classmethod
     def of(
@@ -263,6 +268,10 @@ def _family_name(name: str) -> str:
     return words[-1]
 
 
+def _to_key(value: Any) -> str:
+    return value if isinstance(value, str) and _CITATION_KEY.fullmatch(value) else ""
+
+
 _READERS: Mapping[str, Any] = {
     "title": _to_text,
     "authors": _to_authors,
@@ -273,6 +282,7 @@ _READERS: Mapping[str, Any] = {
     "url": lambda value: _first_match(_URL, value),
     "source": _to_text,
     "page": _to_page,
+    "key": _to_key,
 }
 
 
@@ -337,12 +347,12 @@ def _bibtex_name(author: str) -> str:
 
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:
-    """Return a key of family name, year and a long word of the title, that no other entry has."""
+    """Return its own key, else one of family name, year and a long word of the title; each once."""
     words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
     name = words[-1] if words else ""
     word = _LONG_WORD.search(_to_ascii(source.title))
     stem = _to_ascii(name) + source.year + (word.group() if word else "")
-    stem = stem or _to_ascii(source.id) or "passage"
+    stem = source.key or stem or _to_ascii(source.id) or "passage"
     key = next(one for one in _number(stem) if one not in taken)
     taken.add(key)
     return key

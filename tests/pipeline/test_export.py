@@ -143,6 +143,22 @@ def test_bibtex_has_authors_as_bibtex_reads_them_however_they_were_given():
     assert r"author = {Meyer, A and Okoye, Chloé and {The Kelp \& Wax Group} and Müller, É}" in text
 
 
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ("martell2017", "martell2017"),
+        ("DBLP:conf/wax/Lee19", "DBLP:conf/wax/Lee19"),
+        ("7XK2QW3P", "lee2019apples"),
+        ("a},note={x", "lee2019apples"),
+    ],
+)
+def test_the_key_of_ones_own_bibtex_file_is_kept(given, key):
+    cited = Citation.of({**LEE, "key": given}, "1")
+    assert write_bibtex([(cited, "")]).startswith(f"@article{{{key},")
+    twice = write_bibtex([(cited, ""), (cited, "")])
+    assert f"@article{{{key}-2," in twice
+
+
 def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):
     text = export_result(rerank(), "bibtex")
     assert text.count("@") == 1
