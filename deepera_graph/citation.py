@@ -44,7 +44,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
     "source": ("source", "filepath", "filename"),
     "page": ("pagenumber",),
+    "key": ("key", "citationkey", "citekey"),
 }  # fmt: skip
+# Those of a BibTeX file; the eight capitals and digits that Zotero numbers its items with are none.
+_CITATION_KEY = re.compile(r"(?![A-Z0-9]{8}\Z)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_:.+/-]{0,99}")
 _NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"https?://\S+")
@@ -86,6 +89,7 @@ class Citation:
         status: ``retracted``, ``concern`` (an expression of it), ``corrected`` or ``preprint``, as
             title and metadata say; None where they say nothing.
         is_notice: Whether it is the notice of a retraction or correction, not the paper itself.
+        key: By which the caller's own BibTeX file cites it.
     """
 
     id: str
@@ -101,6 +105,7 @@ class Citation:
     arxiv: str = ""
     status: PaperStatus | None = None
     is_notice: bool = False
+    key: str = ""
 
     @classmethod
     def of(
@@ -323,6 +328,10 @@ def family_key(authors: Sequence[str]) -> str:
     return words[-1] if words else ""
 
 
+def _to_key(value: Any) -> str:
+    return value if isinstance(value, str) and _CITATION_KEY.fullmatch(value) else ""
+
+
 _READERS: Mapping[str, Any] = {
     "title": _to_text,
     "authors": _to_authors,
@@ -334,6 +343,7 @@ _READERS: Mapping[str, Any] = {
     "url": lambda value: _first_match(_URL, value),
     "source": _to_text,
     "page": _to_page,
+    "key": _to_key,
 }
 
 
@@ -398,12 +408,12 @@ def _bibtex_name(author: str) -> str:
 
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:
-    """Return a key of family name, year and a long word of the title, that no other entry has."""
+    """Return its own key, else one of family name, year and a long word of the title; each once."""
     words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
     name = words[-1] if words else ""
     word = _LONG_WORD.search(_to_ascii(source.title))
     stem = _to_ascii(name) + source.year + (word.group() if word else "")
-    stem = stem or _to_ascii(source.id) or "passage"
+    stem = source.key or stem or _to_ascii(source.id) or "passage"
     key = next(one for one in _number(stem) if one not in taken)
     taken.add(key)
     return key

@@ -4,17 +4,17 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from html import escape
 from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from deepera_graph.citation import Citation, write_bibtex, write_ris
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence_page import evidence_page
 from deepera_graph.notices import name_status
-from deepera_graph.result import RankedPassage, RerankResult, describe_failures, result_html
+from deepera_graph.result import RankedPassage, RerankResult, describe_failures
 from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.controls import escape_controls, in_one_line
 from deepera_graph.text.sheets import write_sheet
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
@@ -54,7 +54,9 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         plain = describe_result(result, whole=True)
         return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
     if format == "html":
-        return _to_html(result)
+        return evidence_page(
+            result, outcome=describe_outcome(result), answer=_describe_answer(result)
+        )
     if format == "bibtex":
         return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
     if format == "ris":
@@ -362,17 +364,6 @@ def _cell(text: str) -> str:
 
 def _show(result: RerankResult, passage: RankedPassage) -> str:
     return "" if passage.score is None else result.show_score(passage.score)
-
-
-def _to_html(result: RerankResult) -> str:
-    answer = _describe_answer(result)
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f"<title>{escape(in_one_line(result.question))}</title></head>\n"
-        "<body style='font-family:sans-serif;max-width:75em;margin:2em auto'>\n"
-        f"{f'<p>{escape(replace_controls(answer))}</p>' if answer else ''}"
-        f"{result_html(result)}\n</body></html>\n"
-    )
 
 
 def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:

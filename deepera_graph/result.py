@@ -37,14 +37,14 @@ from deepera_graph.text.controls import replace_controls
 from deepera_graph.usage import Usage
 
 _STYLE = "text-align:left;vertical-align:top"
-_SHOWN_DROPPED = 5
-_SHOWN_UNASKED = 1  # all for the same reason
+SHOWN_DROPPED = 5
+SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
 _DIGITS, _MOST_DIGITS = 2, 7  # of a score
 
 
 def result_html(result: "RerankResult") -> str:
-    """Return an HTML table of the kept passages, the best dropped ones and the failures."""
+    """Return what a notebook shows: a table of what was kept, of the best dropped, of failures."""
     dropped, failed = result.dropped, result.failed
     fields = result.intent["fields"]
     intent = ""
@@ -65,15 +65,15 @@ def result_html(result: "RerankResult") -> str:
     )
     if result.fallback is not None:
         head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
-    shown = (*result.kept, *dropped[:_SHOWN_DROPPED], *failed)
+    shown = (*result.kept, *dropped[:SHOWN_DROPPED], *failed)
     rows = _rows(result, shown)
-    hidden = len(dropped) - _SHOWN_DROPPED
+    hidden = len(dropped) - SHOWN_DROPPED
     if hidden > 0:
         rows.append(f"<tr><td colspan='6'>and {hidden} more dropped</td></tr>")
-    rows += _rows(result, result.not_needed[:_SHOWN_UNASKED])
+    rows += _rows(result, result.not_needed[:SHOWN_UNASKED])
     titles = "".join(
         f"<th style='{_STYLE}'>{title}</th>"
-        for title in ("rank", "score", "was", "source", "passage", "why")
+        for title in ("rank", "score", "retrieved as", "source", "passage", "why")
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return replace_controls(f"<div>{head}<table>{body}</table></div>")
@@ -129,7 +129,7 @@ def _row(result: "RerankResult", passage: "RankedPassage") -> str:
         str(passage.rank or "–"),
         score,
         str(passage.retrieval_rank),
-        _source_html(result.cite(passage)),
+        source_html(result.cite(passage)),
         escape(_short(passage.summary or passage.text)) + quote,
         escape(_short(passage.reason)),
     )
@@ -143,7 +143,8 @@ def _row(result: "RerankResult", passage: "RankedPassage") -> str:
     )
 
 
-def _source_html(source: Citation) -> str:
+def source_html(source: Citation) -> str:
+    """Return how a source is cited, as a link if it has an address."""
     text = escape(_short(str(source)))
     return f'<a href="{escape(source.link)}">{text}</a>' if source.link else text
 

@@ -128,7 +128,8 @@ class Table:
             f"### {summary.name}\n\n"
             f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
             f"({summary.n_distractors:.1f} labelled distractors); golden among them for "
-            f"{_percent(summary.ceiling)} %. First stage: {summary.first_stage}.\n\n"
+            f"{_percent(summary.ceiling)} %. First stage: {summary.first_stage}.\n"
+            f"{_describe_unanswered(summary)}\n"
             f"{format_grid(head, body)}{self._failures(summary)}"
         )
 
@@ -164,6 +165,17 @@ def _estimate(one: MetricEstimate) -> str:
         return "–"
     spread = f" ± {_percent(one.std)}" if one.std else ""
     return f"{_percent(one.mean)}{spread} [{_percent(one.low)}, {_percent(one.high)}]"
+
+
+def _describe_unanswered(summary: DatasetSummary) -> str:
+    """Say which questions the metrics are over, if some have no golden passage."""
+    n = summary.n_unanswered
+    if not n:
+        return ""
+    return (
+        f"Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K is "
+        f"over all, the other metrics over the {summary.n_questions - n} with a golden passage.\n"
+    )
 
 
 def _percent(share: float) -> str:

@@ -94,7 +94,8 @@ class _BackendOptions:
 
     preset: str | None = _judge(
         "Settings under one name: [b]fast[/b], [b]careful[/b] or [b]cheap[/b]; options given "
-        "beside it win. `deepera doctor --settings` prints them.",
+        "beside it win. What they say of calls is for a chat model: with another judge fast and "
+        "cheap only leave out summaries. `deepera doctor --settings` prints them.",
         brief="[b]fast[/b], [b]careful[/b] or [b]cheap[/b]; see `deepera doctor --settings`.",
         metavar="NAME",
     )

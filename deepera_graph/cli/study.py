@@ -254,6 +254,8 @@ def report(
         from deepera_graph.bench.report import render_report
 
     chosen = _find_studies(page.studies)
+    if page.out.suffix.lower() not in {".html", ".htm"}:
+        raise SettingsError(f"--out is a page, e.g. {page.out}.html, got {str(page.out)!r}")
     check_file(page.out, overwrite=page.overwrite)
     with _open_runners(data, setup, read, asked, output) as (runner, fresh):
         text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)

@@ -22,7 +22,7 @@ from deepera_graph.retrieval.word_index import (
 )
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
-_BOUNDS = ("gt", "gte", "lt", "lte")
+_BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
 def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
@@ -81,8 +81,13 @@ def _build_range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condi
         return models.FieldCondition(key=key, range=kind.model_validate(_check_bounds(bounds)))
     except (ValidationError, TypeError) as error:
         raise SettingsError(
-            f"where: a range of {name!r} has numbers or ISO dates, got {dict(bounds)!r:.80}"
+            f"where: a range of {name!r} has numbers or ISO dates, got {_show_range(name, bounds)}"
         ) from error
+
+
+def _show_range(name: str, bounds: Mapping[str, Any]) -> str:
+    """Return the bounds as they are read: ``year > '2015 and year<2018'``."""
+    return " and ".join(f"{name} {_BOUNDS[sign]} {bound!r:.80}" for sign, bound in bounds.items())
 
 
 def _are_strings(bounds: Mapping[str, Any]) -> bool:

@@ -31,6 +31,7 @@ from deepera_graph.retrieval.files import InFile, find_files
 from deepera_graph.retrieval.skipped import Skipped, describe_other_kinds
 from deepera_graph.text.jsonl import parse_object
 from deepera_graph.text.lines import RawRecord
+from deepera_graph.text.markup import drop_markup
 from deepera_graph.text.records import (
     MOST_BAD,
     REFERENCES,
@@ -363,8 +364,8 @@ def _to_record(place: str, raw: RawRecord) -> Record:
     return Record(
         place=place,
         id=str(next(filter(_is_name, (name, paper)), place)),
-        text=text,
-        title=(title or "").strip(),
+        text=drop_markup(text) or text,
+        title=drop_markup(title or "").strip(),
         metadata=metadata,
         has_own_id=name is not None or paper is None,
     )

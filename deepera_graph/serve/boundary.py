@@ -23,7 +23,8 @@ from deepera_graph.web.guard import find_stranger, gather_body, replay_body
 
 REQUEST_ID = "x-request-id"
 GONE = 499  # the client went away; nginx's number for it
-OPEN = frozenset({"/", "/health", "/docs", "/openapi.json", "/favicon.ico"})  # need no key
+_HEALTH = "/health"
+OPEN = frozenset({"/", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
 OPEN_FOLDERS = ("/page/",)  # files of the page
 FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
 _GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
@@ -144,6 +145,8 @@ class Boundary:
         self._metrics.note_request(scope["method"], path, note.status, seconds)
         if note.failure:
             self._metrics.note_failure(note.failure)
+        if path == _HEALTH and note.status < 400:
+            return  # asked every few seconds by whoever watches the server
         more = {"judge": note.judge, "passages": note.n_passages, "failure": note.failure}
         if self._config.log_content:
             more["question"] = note.question and repr(note.question)

@@ -45,6 +45,14 @@ _SUM = re.compile(r"\s*#\s*")
 _STYLE = re.compile(
     r"\\(?:emph|text(?:it|bf|rm|sc|sf|tt|up|normal|superscript|subscript))(?=\s*\{)"
 )
+_RELATIONS = {
+    "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "pm": "±", "times": "×", "sim": "~",
+    "approx": "≈", "neq": "≠",
+}  # fmt: skip
+# A formula that is but a relation, as reference managers write "p < 0.05".
+_RELATION = re.compile(
+    rf"\$(\s*[a-zA-Z]?\s*)(?:([<>=])|\\({'|'.join(_RELATIONS)})(?![a-zA-Z]))(\s*-?[\d.,]*\s*)\$"
+)
 
 
 class Entry(NamedTuple):
@@ -221,8 +229,10 @@ def _find_quote(body: str, start: int) -> int:
 
 
 def _to_plain(raw: str) -> str:
-    """Return TeX as text: accents as letters, without braces; formulas stay as they are."""
-    text = _STYLE.sub("", raw)
+    """Return TeX as text: accents as letters, without braces; formulas with more stay."""
+    text = _RELATION.sub(
+        lambda found: found[1] + (found[2] or _RELATIONS[found[3]]) + found[4], _STYLE.sub("", raw)
+    )
     text = _ACCENT.sub(lambda found: found[2] + _MARKS[found[1]], text)
     text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
     return unicodedata.normalize("NFC", _unescape(text.replace("---", "—").replace("--", "–")))

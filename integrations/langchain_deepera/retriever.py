@@ -38,7 +38,7 @@ _OWN = ("source", "n_candidates", "k")
 class DeepEraRetriever(RerankerFields, BaseRetriever):
     """Fetches candidates from a source and returns those that give direct evidence, best first.
 
-    ``DeepEraRetriever.local(vectorstore, k=5).invoke("Does tea lower fasting glucose?")``
+    ``DeepEraRetriever.local(vectorstore, top_n=5).invoke("Does tea lower fasting glucose?")``
 
     The documents are those of `DeepEraCompressor`; score and rank of the first stage are under
     their `deepera` key as `retrieval_score` and `retrieval_rank`.
@@ -47,8 +47,10 @@ class DeepEraRetriever(RerankerFields, BaseRetriever):
         source: A LangChain retriever or vector store, or a passage store of `deepera_graph`.
         n_candidates: Most documents fetched and judged, >= 1. A retriever that fetches fewer, by
             a `k` of its own, is not asked for more.
-        k: Most documents returned, >= 1; overrides `top_n`, and is overridden by
-            ``invoke(..., k=)``. None leaves it to `top_n`.
+        k: Most documents returned, >= 1, as LangChain's retrievers call it: `top_n` by another
+            name, which it overrides; ``invoke(..., k=)`` overrides both. None leaves it to `top_n`.
+            It is not the `k` of ``deepera ask``, of the servers and of `evidence_subgraph`, which
+            is how many candidates are searched for: here `n_candidates`.
 
     The local judge, if it is only named, keeps what it needs of a passage beside a passage store
     in a folder, so that no passage is encoded twice; ``backend=local_backend()`` keeps nothing.

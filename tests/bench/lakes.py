@@ -14,7 +14,7 @@ def make_judged(ranked, golden, *, n=None, parents=None, id="q"):
     return JudgedRanking(id, tuple(ranked), n or len(ranked), grades, parents or {})
 
 
-def make_instance(number=1, *, n=5, golden=(2,), distractors=(), question=None):
+def make_instance(number=1, *, n=5, golden=(2,), distractors=(), question=None, outside=None):
     contexts = tuple(
         Context(
             id=f"c{place}",
@@ -27,7 +27,8 @@ def make_instance(number=1, *, n=5, golden=(2,), distractors=(), question=None):
         )
         for place in range(1, n + 1)
     )
-    outside = {} if golden else {"elsewhere": 1}
+    if outside is None:
+        outside = {} if golden else {"elsewhere": 1}
     return Instance(
         id=f"q{number}",
         question=question or f"How warm is lake {number}?",

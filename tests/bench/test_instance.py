@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import Context, Instance
+from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
 
 
 def plain(**changes):
@@ -15,7 +15,6 @@ def plain(**changes):
     [
         pytest.param({"question": " "}, "must not be blank", id="blank-question"),
         pytest.param({"contexts": []}, "at least 1 item", id="no-candidates"),
-        pytest.param({"contexts": [{"id": "a", "text": "x"}]}, "no passage is golden", id="none"),
         pytest.param(
             {"contexts": [{"id": "a", "text": "x", "is_golden": True}, {"id": "a", "text": "y"}]},
             "'a' is used twice",
@@ -45,6 +44,16 @@ def test_golden_passages_may_all_be_outside_the_candidates():
         plain(contexts=[{"id": "a", "text": "x"}], golden_outside={"b": 2})
     )
     assert made.golden_outside == {"b": 2}
+
+
+NONE = Instance.model_validate(plain(id="none", contexts=[{"id": "a", "text": "x"}]))
+
+
+def test_nothing_may_answer_some_questions_of_a_set_but_not_all():
+    some = [NONE, Instance.model_validate(plain())]
+    assert [one.has_golden for one in Dataset("some", lambda: some)] == [False, True]
+    with pytest.raises(DatasetError, match="data set 'none': no question has a golden passage"):
+        list(Dataset("none", lambda: [NONE]))
 
 
 def ranked(*ranks):

@@ -50,6 +50,18 @@ def test_questions_with_one_id_are_told_apart():
     assert hit_rate([make_judged("ab", "a"), make_judged("ba", "a")], 1).mean() == 0.5
 
 
+@pytest.mark.parametrize("metric", ["HitRate@1", "MRR", "nDCG@3", "Recall@3", "AP@3", "RP-linear"])
+def test_what_nothing_answers_does_not_count_for_where_answers_are(metric):
+    judged = [make_judged("ab", "a"), make_judged("ab", "")]
+    assert compute(metric, judged).mean() == compute(metric, judged[:1]).mean() == 1
+
+
+def test_abstention_and_false_keeps_are_over_questions_that_nothing_answers():
+    judged = [make_judged("ab", "a"), make_judged("", "", n=4), make_judged("abc", "", n=4)]
+    assert compute("Abstention", judged).mean() == 0.5
+    assert compute("FalseKeeps", judged).mean() == 0.375
+
+
 def test_ndcg_uses_grades_and_golden_passages_outside_the_pool():
     judged = [make_judged("ab", {"b": 2, "outside": 1})]
     ideal = 2 + 1 / np.log2(3)

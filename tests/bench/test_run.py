@@ -36,6 +36,8 @@ class Counting(Ranker):
 class Half(FirstStage):
     """Keeps the first half."""
 
+    name = "half"
+
     def rank(self, question, passages):
         return super().rank(question, passages)[: len(passages) // 2]
 
@@ -58,6 +60,22 @@ def test_a_golden_passage_that_was_filtered_out_is_a_miss():
         [Half()], [make_dataset(golden=(4,))], BenchConfig(metrics=("MRR", "HitRate@5"), **QUICK)
     )
     assert [one.mean for one in table.rows[0].estimates] == [0, 0]
+
+
+def test_the_table_says_of_how_many_questions_there_is_no_answer():
+    some = [make_instance(1), make_instance(2, golden=(), outside={})]
+    metrics = ("MRR", "Abstention", "FalseKeeps")
+    table = run(
+        [FirstStage(), Half()],
+        [Dataset("lakes", lambda: some)],
+        BenchConfig(metrics=metrics, oracle=True, **QUICK),
+    )
+    assert [one.mean for one in table.of("lakes", "first stage").estimates] == [0.5, 0, 1]
+    assert [one.mean for one in table.of("lakes", Half.name).estimates] == [0.5, 0, 0.4]
+    assert table.summaries[0].ceiling == 1
+    text = table.markdown()
+    assert "Nothing answers 1 of the questions: Abstention and FalseKeeps are over these" in text
+    assert "the other metrics over the 1 with a golden passage" in text
 
 
 def test_the_oracle_is_the_ceiling():

@@ -136,6 +136,12 @@ def test_a_k_of_the_source_itself_is_respected(store, script, reranker, question
     assert len(script.judged) == 3
 
 
+def test_top_n_and_k_are_two_names_of_the_most_returned(store, script, question):
+    for most in ({"top_n": 1}, {"k": 1}):
+        retriever = DeepEraRetriever(source=store, backend=script.backend(), **most)
+        assert len(both(retriever, question)) == 1
+
+
 @pytest.mark.parametrize(("top_n", "k", "n"), [(1, 3, 3), (4, 2, 2), (2, None, 2)])
 def test_k_overrides_top_n(top_n, k, n, store, script, question):
     reranker = EvidenceReranker(script.backend(), top_n=top_n)

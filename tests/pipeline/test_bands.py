@@ -163,7 +163,8 @@ def test_every_table_calls_it_possible(result):
     assert "| possible, contradicts |" in export_result(result, "markdown")
     assert "possible, score 0.50: " in export_result(result, "bibtex")
     assert "possible, score 0.50: " in export_result(result, "ris")
-    assert "0.50<br>possible<br>contradicts" in export_result(result, "html")
+    assert "0.50<br>possible<br>contradicts" in result._repr_html_()
+    assert '<li class="card is-kept is-possible">' in export_result(result, "html")
     plain = json.loads(export_result(result, "json"))
     assert ([one["band"] for one in plain["ranking"]], plain["evidence_point"]) == (BANDS, 0.6)
     assert [one.get("band") for one in describe_result(result)["ranking"]] == BANDS

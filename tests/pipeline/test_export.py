@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+from importlib.resources import files
 from io import StringIO
 
 import pytest
@@ -141,6 +143,22 @@ def test_bibtex_has_authors_as_bibtex_reads_them_however_they_were_given():
     assert r"author = {Meyer, A and Okoye, Chloé and {The Kelp \& Wax Group} and Müller, É}" in text
 
 
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ("martell2017", "martell2017"),
+        ("DBLP:conf/wax/Lee19", "DBLP:conf/wax/Lee19"),
+        ("7XK2QW3P", "lee2019apples"),
+        ("a},note={x", "lee2019apples"),
+    ],
+)
+def test_the_key_of_ones_own_bibtex_file_is_kept(given, key):
+    cited = Citation.of({**LEE, "key": given}, "1")
+    assert write_bibtex([(cited, "")]).startswith(f"@article{{{key},")
+    twice = write_bibtex([(cited, ""), (cited, "")])
+    assert f"@article{{{key}-2," in twice
+
+
 def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):
     text = export_result(rerank(), "bibtex")
     assert text.count("@") == 1
@@ -201,6 +219,38 @@ def test_html_is_a_page_whose_text_is_escaped(rerank):
     assert page.startswith("<!doctype html>")
     assert "<b>keep</b>" not in page
     assert '<a href="https://doi.org/10.1000/wax_1">' in page
+
+
+def test_the_page_is_for_phones_paper_and_dark_screens(rerank):
+    page = export_result(rerank(), "html")
+    assert '<meta name="viewport" content="width=device-width' in page
+    assert "@media (prefers-color-scheme: dark)" in page
+    assert "@media print" in page
+    assert "<table" not in page
+
+
+def test_the_page_has_the_question_above_the_answer_above_the_passages(rerank):
+    page = export_result(rerank(answer=True), "html").partition("<body>")[2]
+    parts = ["<h1>Does wax", "Evidence: 2 of 4", "It does [1, 2].", "<h2>Kept", "<h2>Below the"]
+    places = [page.index(one) for one in parts]
+    assert places == sorted(places)
+
+
+def test_the_page_marks_the_quote_in_its_passage_and_shortens_a_long_one():
+    text = f"{'Apples are fruit. ' * 60}Wax kept apples firm. {'Pears are fruit. ' * 60}"
+    backend = scripted_backend(lambda _: judged(0.9, quote="Wax kept apples firm."))
+    page = export_result(EvidenceReranker(backend).rerank(QUESTION, [text]), "html")
+    assert "<mark>Wax kept apples firm.</mark>" in page
+    assert "retrieved as number 1" in page
+    assert page.count("Apples are fruit.") < 15
+
+
+def test_the_page_has_the_colours_of_the_server(rerank):
+    ours = export_result(rerank(), "html")
+    theirs = files("deepera_graph.serve.page").joinpath("page.css").read_text(encoding="utf-8")
+    colours = re.findall(r"--[a-z-]+: #[0-9a-f]{6};", ours)
+    assert len(colours) == 28
+    assert [one for one in colours if one not in theirs] == []
 
 
 def test_json_is_read_back_as_the_same_result(rerank):

@@ -81,3 +81,10 @@ def test_conditions_hold_on_both_sides_of_hybrid(make_embeddings):
 def test_a_condition_that_cannot_be_asked_is_an_error(where):
     with pytest.raises(SettingsError, match="where: "):
         build_filter(where)
+
+
+def test_a_range_that_cannot_be_read_is_shown_as_it_was_understood(store):
+    where = {"year": {"gt": "2015 and year<2018"}}
+    with pytest.raises(SettingsError) as caught:
+        store.search("kelp", where=where)
+    assert str(caught.value).endswith("got year > '2015 and year<2018'")

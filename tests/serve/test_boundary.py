@@ -263,6 +263,14 @@ def test_the_log_has_the_id_and_no_question_passage_or_key(guarded, caplog):
     assert re.fullmatch(r"POST /v1/evidence 422 [\d.]+ ms id=mine-2 failure=settings", ours[1])
 
 
+def test_being_well_is_not_logged(guarded, caplog):
+    caplog.set_level(logging.INFO)
+    guarded.get("/health")
+    guarded.get("/v1/judges", headers={**with_key(), "x-request-id": "later"})
+    assert wait_for(lambda: "id=later" in caplog.text)
+    assert "/health" not in [word for one in caplog.records for word in one.getMessage().split()]
+
+
 def test_questions_are_logged_if_that_is_asked_for(caplog):
     caplog.set_level(logging.INFO)
     with running(ServeConfig(backend="rules", log_content=True)) as client:

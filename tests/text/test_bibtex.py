@@ -20,6 +20,10 @@ def read(text):
         (r"na\"{\i}ve \c{c}a, \v s, \'{\i}, {\OE}uvre and {\AA}s", "naïve ça, š, í, Œuvre and Ås"),
         (r"p {\textless} 0.05, 5{\%} of 3 \_ 4", "p < 0.05, 5% of 3 _ 4"),
         (r"the patients{\textquoteright} wax\textendash firmness", "the patients’ wax–firmness"),
+        (
+            r"p $<$ 0.05, $p = 0.71$, 3 $\pm$ 1, $x \leq 5$ for $5",
+            "p < 0.05, p = 0.71, 3 ± 1, x ≤ 5 for $5",
+        ),
         ("pages 1--9 --- all", "pages 1–9 — all"),
     ],
 )

@@ -122,14 +122,17 @@ class Instance(BaseModel):
         if len(known) < len(ids) + len(self.golden_outside):
             twice = next(one for one in known if ids.count(one) + (one in self.golden_outside) > 1)
             raise ValueError(f"passage id {twice!r} is used twice")
-        if not self.golden_outside and not any(one.is_golden for one in self.contexts):
-            raise ValueError("no passage is golden")
         if any(grade < 1 for grade in self.golden_outside.values()):
             raise ValueError(f"grades must be >= 1, got {self.golden_outside}")
         for context in self.contexts:
             if context.parent_id is not None and context.parent_id not in known:
                 raise ValueError(f"parent_id {context.parent_id!r} names no passage")
         return self
+
+    @property
+    def has_golden(self) -> bool:
+        """Whether anything answers the question, be it among the candidates or outside them."""
+        return bool(self.golden_outside) or any(one.is_golden for one in self.contexts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,13 @@ class Dataset:
     first_stage: str = "unknown"
 
     def __iter__(self) -> Iterator[Instance]:
-        return iter(self.read())
+        """Yield the questions; nothing may answer some of them, but not all."""
+        n_read, any_golden = 0, False
+        for one in self.read():
+            n_read, any_golden = n_read + 1, any_golden or one.has_golden
+            yield one
+        if n_read and not any_golden:
+            raise DatasetError(f"data set {self.name!r}: no question has a golden passage")
 
     def first(self, n: int) -> "Dataset":
         """Return the first *n* instances under the same name; for a quick look."""

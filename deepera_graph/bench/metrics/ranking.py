@@ -31,7 +31,8 @@ class JudgedRanking:
     id: str
     ranked: tuple[str, ...]  # best first, each once; those that were dropped are missing
     n_candidates: int  # how many passages were to be ranked, >= 1
-    golden: Mapping[str, int]  # id to grade >= 1, also of those outside the candidates; not empty
+    # id to grade >= 1, also of those outside the candidates; empty where nothing answers
+    golden: Mapping[str, int]
     parents: Mapping[str, str | None]  # distractor to its golden passage, None if not known
 
     @classmethod
@@ -120,7 +121,10 @@ def precision_of_golden(judged: Sequence[JudgedRanking], k: int) -> Values:
     """Average precision of the first *k*, in [0, 1], over the most that they could hold (AP@K)."""
     # Divided by min(k, golden), where trec_eval and ir-measures divide by all golden passages.
     # Source: BioASQ task B, with k = 10; see `deepera_graph.bioasq.measures.average_precision`.
-    return Values.of([average_precision(one.ranked, one.golden, k) for one in judged])
+    return _over_answered(
+        judged,
+        [average_precision(one.ranked, one.golden, k) if one.golden else 0.0 for one in judged],
+    )
 
 
 def geometric_precision(judged: Sequence[JudgedRanking], k: int) -> Values:
@@ -164,18 +168,40 @@ def evaluate_run(measure: Measure, judgements: Judgements, run: Run) -> dict[str
 
 
 def _measure(measure: Measure, judged: Sequence[JudgedRanking]) -> Values:
-    names = [str(place) for place in range(len(judged))]
-    run = to_run({name: one.ranked for name, one in zip(names, judged, strict=True)})
-    judgements = {name: dict(one.golden) for name, one in zip(names, judged, strict=True)}
+    named = {str(place): one for place, one in enumerate(judged) if one.golden}
+    run = to_run({name: one.ranked for name, one in named.items()})
+    judgements = {name: dict(one.golden) for name, one in named.items()}
     found = evaluate_run(measure, judgements, run)
-    return Values.of([found[name] for name in names])
+    return _over_answered(judged, [found.get(str(place), 0.0) for place in range(len(judged))])
+
+
+def _over_answered(judged: Sequence[JudgedRanking], values: Sequence[float]) -> Values:
+    """Return a metric in which questions count that have a golden passage, and no others."""
+    return Values.of(values, [float(bool(one.golden)) for one in judged])
 
 
 def linear_position(judged: Sequence[JudgedRanking]) -> Values:
     """1 - (rank - 1) / (N - 1) of the best golden passage among N, in [0, 1]; 0 for none."""
     # 1 when the only candidate is golden.
     best = [(one.golden_rank(), max(one.n_candidates - 1, 1)) for one in judged]
-    return Values.of([0.0 if isinf(rank) else 1.0 - (rank - 1) / n for rank, n in best])
+    return _over_answered(
+        judged, [0.0 if isinf(rank) else 1.0 - (rank - 1) / n for rank, n in best]
+    )
+
+
+def abstention(judged: Sequence[JudgedRanking]) -> Values:
+    """1 where nothing is returned, of the questions that have no golden passage; else 0."""
+    return Values.of(
+        [float(not one.ranked) for one in judged], [float(not one.golden) for one in judged]
+    )
+
+
+def false_keeps(judged: Sequence[JudgedRanking]) -> Values:
+    """Share of the candidates that is returned, of questions without a golden passage."""
+    return Values.of(
+        [len(one.ranked) / one.n_candidates for one in judged],
+        [float(not one.golden) for one in judged],
+    )
 
 
 _WITH_CUT: Mapping[str, Callable[[Sequence[JudgedRanking], int], Values]] = {
@@ -190,6 +216,8 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "MRR": reciprocal_rank,
     "RP-linear": linear_position,
     "CDR": distractor_discrimination,
+    "Abstention": abstention,
+    "FalseKeeps": false_keeps,
 }
 _RENAMED = {"RP": "MRR"}
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
@@ -240,9 +268,14 @@ class DatasetSummary:
 
     @property
     def ceiling(self) -> float:
-        """Share of the questions with a golden candidate, in [0, 1]: the highest HitRate."""
+        """Share of the answered questions with a golden candidate, in [0, 1]: the best HitRate."""
         reachable = sum(not one.golden.keys().isdisjoint(one.ranked) for one in self.labels)
-        return reachable / self.n_questions
+        return reachable / (self.n_questions - self.n_unanswered)
+
+    @property
+    def n_unanswered(self) -> int:
+        """How many questions have no golden passage; rank metrics are over the others."""
+        return sum(not one.golden for one in self.labels)
 
 
 def summarize_dataset(dataset: Dataset) -> DatasetSummary:

@@ -20,10 +20,10 @@ from deepera_graph.papers.paper import PaperRecord, days_of
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
 from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
-from deepera_graph.papers.sources.markup import clean_markup
 from deepera_graph.papers.sources.politeness import hide, read_contact
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.settings import check_at_least
+from deepera_graph.text.markup import clean_markup
 from deepera_graph.text.paper_keys import normalize_id
 
 SECONDS = 20.0  # for a search, all its pages and waits together

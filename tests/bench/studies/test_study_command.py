@@ -158,6 +158,12 @@ def test_a_report_is_one_file_that_is_not_replaced_unasked(data, tmp_path):
     assert "exists; give --overwrite" in again.stderr
 
 
+def test_a_report_that_is_named_like_a_folder_is_refused(data, tmp_path):
+    result = deepera("report", data, "--out", tmp_path / "rep", "--studies", "cost")
+    assert result.exit_code == 2
+    assert f"--out is a page, e.g. {tmp_path / 'rep'}.html, got" in " ".join(result.stderr.split())
+
+
 def test_a_report_of_an_unknown_study_is_refused(data, tmp_path):
     result = deepera("report", data, "--out", tmp_path / "r.html", "--studies", "mian")
     assert result.exit_code == 2

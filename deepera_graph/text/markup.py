@@ -12,6 +12,12 @@ _BLOCK = re.compile(
     re.IGNORECASE,
 )
 _TAG = re.compile(rf"</?[a-zA-Z][\w:.-]*{_ATTRIBUTES}/?>")
+# What databases and publishers leave in titles and abstracts; "vector<int>" is none of it.
+_KNOWN = re.compile(
+    r"</(?:jats:)?(?:abstract|b|bold|br|div|em|h[1-6]|i|italic|li|list|list-item|ol|p|sc|sec|span|"
+    r"strong|sub|sup|title|u|ul)>|<br ?/?>",
+    re.IGNORECASE,
+)
 _EMPTY_HEADINGS = ("abstract", "summary", "")
 
 
@@ -27,6 +33,11 @@ def clean_markup(text: str) -> str:
     text = _HEADING.sub(lambda found: _to_label(found[2]), text)
     bare = _TAG.sub("", _BLOCK.sub(" ", text))
     return " ".join(html.unescape(bare).split())
+
+
+def drop_markup(text: str) -> str:
+    """Return a text that has tags of HTML or JATS as `clean_markup` does, any other as it is."""
+    return clean_markup(text) if _KNOWN.search(text) else text
 
 
 def _to_label(heading: str) -> str:
