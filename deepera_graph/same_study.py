@@ -160,6 +160,12 @@ def _link_title(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
 def _link_years(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
     """Yield pairs of places of one study, of parts of one title and first author."""
     dated = [one for one in parts if one.years]
+    alike: dict[_About, list[int]] = defaultdict(list)
+    for one in dated:
+        alike[one._replace(place=0, names=frozenset())].append(one.place)
+    for places in alike.values():
+        yield from pairwise(places)
+    dated = [about._replace(place=places[0]) for about, places in alike.items()]
     pairs = [(one, other) for one in dated for other in dated if _fit(one, other)]
     yield from ((one.place, other.place) for one, other in pairs)
     undated = [one.place for one in parts if not one.years]

@@ -37,7 +37,8 @@ def test_an_output_line_has_exactly_the_fields_of_the_contract(make_file, make_l
     (line,), _ = run(make_file(make_line("q1", OTHER_TEXT, GOOD_TEXT)))
     assert list(line) == ["id", "question", "intent", "outcome", "threshold", "ranking", "usage"]
     assert list(line["ranking"][0]) == [
-        "id", "rank", "score", "kept", "status", "reason", "quote", "summary", "band",
+        "id", "rank", "score", "kept", "status", "reason", "quote", "summary", "study",
+        "band",
     ]  # fmt: skip
     assert list(line["usage"]) == ["calls", "input_tokens", "output_tokens"]
     assert line["usage"]["calls"] == 4
