@@ -52,6 +52,7 @@ def test_an_output_line_has_exactly_the_fields_of_the_contract(make_file, make_l
         "reason": "scripted",
         "quote": "",
         "summary": GOOD_TEXT,
+        "study": 1,
         "band": "evidence",
     }
 
