@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.console import count
+from deepera_graph.cli.console import count, text_console
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from deepera_graph.papers import Paper
     from deepera_graph.papers.building import BuildReport
 
-_WIDTH = 96
+_AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
+_SHORTEST = 20  # of a title
 
 
 def describe_line(paper: Paper) -> str:
-    """Return a paper in one line: its id, title, venue and year."""
+    """Return a paper in one line: its id, title, venue and year; as wide as the terminal is."""
     about = ", ".join(filter(None, [paper.venue, str(paper.year or "")]))
-    room = _WIDTH - len(paper.id) - len(about)
-    title = paper.title if len(paper.title) <= room else f"{paper.title[: max(room, 20)]}…"
+    room = max(text_console().width - _AROUND - len(paper.id) - len(about), _SHORTEST)
+    title = paper.title if len(paper.title) <= room else f"{paper.title[: room - 1].rstrip()}…"
     return f"{paper.id}  {title}" + (f" ({about})" if about else "")
 
 
