@@ -381,6 +381,15 @@ def test_a_file_gives_the_passages(page, name, text):
     assert page.locator("#passages").is_visible()
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_a_text_file_of_an_older_encoding_keeps_its_letters(page, encoding):
+    text = "Gründüngung hob den Ertrag."
+    page.set_input_files(
+        "#file", {"name": "a.txt", "mimeType": "", "buffer": text.encode(encoding)}
+    )
+    expect(page.locator("#passages")).to_have_value(text)
+
+
 def test_a_file_can_be_dropped_in_and_json_can_be_pasted(page):
     page.evaluate(
         """text => {

@@ -46,12 +46,18 @@ function showLoaded(there) {
   showCount();
 }
 
+/** Read a text as UTF-8; one that is none as Windows-1252, which Latin-1 is part of. */
+function decode(bytes) {
+  try { return new TextDecoder("utf-8", { fatal: true }).decode(bytes); }
+  catch { return new TextDecoder("windows-1252").decode(bytes); }
+}
+
 async function takeFile(file, name = file.name) {
   clearTrouble();
   complain("passages", "");
   try {
     if (/\.txt$/i.test(name)) {
-      const text = await file.text();
+      const text = decode(await file.arrayBuffer());
       showLoaded(false);
       byId("passages").value = text;
       showCount();
