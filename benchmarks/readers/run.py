@@ -49,16 +49,16 @@ from deepera_graph.multihop.uncertainty import normal_form
 from deepera_graph.papers import paper, words
 from deepera_graph.papers.agent.limits import reading
 from deepera_graph.papers.agent.planners import wording
-from deepera_graph.papers.sources.markup import clean_markup
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.pipeline.answer import answer_quotes
 from deepera_graph.retrieval.cutting import cut_text
 from deepera_graph.retrieval.documents import read_document
 from deepera_graph.retrieval.documents.article import join_words
 from deepera_graph.retrieval.word_index import count_terms
-from deepera_graph.text import bibtex, changes, names, quotes, terms
+from deepera_graph.text import bibtex, changes, names, paper_keys, quotes, terms
 from deepera_graph.text import questions as asked
 from deepera_graph.text import words as plain
+from deepera_graph.text.markup import clean_markup
 from deepera_graph.text.records import read_records
 from deepera_graph.training.abstracts import split_abstract
 
@@ -217,9 +217,10 @@ READERS: Mapping[str, Reader] = {
     "papers: subject": lambda one: wording.subject_of(one.text),
     "papers: labels": lambda one: wording.find_labels([one.text, one.sentence]),
     "papers: ids and titles": lambda one: (
-        paper.normalize_id(one.text), paper.title_key(one.text), paper.main_title(one.text),
+        paper_keys.normalize_id(one.text), paper_keys.title_key(one.text),
+        paper_keys.main_title(one.text),
         paper.venue_key(one.text)),
-    "papers: clean text": lambda one: paper.clean_text(one.text),
+    "papers: clean text": lambda one: paper_keys.clean_text(one.text),
     "papers: words": lambda one: (words.split_words(one.text), words.search_words(one.text)),
     "papers: markup": lambda one: clean_markup(one.text),
     "papers: query of a service": lambda one: SourceQuery.of(one.title),
