@@ -14,7 +14,7 @@ from deepera_graph.cli.main import COMMANDS, app, load_command
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
-_SECONDS = re.compile(r"judged in [\d.]+ s")
+_SECONDS = re.compile(r"judged in [\d.]+(?= s|$)")  # a line may end there
 _ENDS = {"|", ">", "&&", "2>", ";", "&", ">>", "<"}
 
 
@@ -86,7 +86,8 @@ def test_all_commands_have_json_but_the_servers_that_the_readme_names() -> None:
 
 
 def sessions() -> list[Path]:
-    return [page for page in PAGES if any(one[0] == "console" for one in blocks(page))]
+    """Pages that show what commands print; README, in a wider terminal, has a test of its own."""
+    return [page for page in PAGES[1:] if any(one[0] == "console" for one in blocks(page))]
 
 
 @pytest.mark.full
@@ -116,13 +117,12 @@ def run(call: str) -> list[str]:
     assert name == "deepera"
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    return [_SECONDS.sub("judged in 0.6 s", line.rstrip()) for line in done.output.splitlines()]
+    return [_SECONDS.sub("judged in 0.6", line.rstrip()) for line in done.output.splitlines()]
 
 
 def assert_shown(printed: list[str], shown: list[str]) -> None:
     """A line of three dots stands for any number of lines."""
     lines = (
-        ".*" if line == "..." else re.escape(_SECONDS.sub("judged in 0.6 s", line))
-        for line in shown
+        ".*" if line == "..." else re.escape(_SECONDS.sub("judged in 0.6", line)) for line in shown
     )
     assert re.fullmatch("\n".join(lines), "\n".join(printed), re.DOTALL), "\n".join(printed)

@@ -32,7 +32,14 @@ FIGURES = {
     "local judge: figures": (
         "docs/local-judge.md", r"\(nothing kept\) at the operating point, ([\d.]+);", ["local"]),
     "start: threshold": (
-        "docs/start.md", r"passages reached ([\d.]+) \(", ["local"]),
+        "docs/start.md", r"more are possible, reaching ([\d.]+)\. ", ["local"]),
+    "card: evidence": (
+        "deepera_graph/judges/trained/weights/MODEL_CARD.md",
+        r"scores ([\d.]+) or more is called \*evidence\*", ["evidence"]),
+    "local judge: evidence": (
+        "docs/local-judge.md", r"scores ([\d.]+) or more is called \*evidence\*", ["evidence"]),
+    "README: evidence": (
+        "README.md", r"What scores ([\d.]+) or more is called evidence", ["evidence"]),
     "README: a chat model's threshold": (
         "README.md", r"is the judge's own, ([\d.]+) for a chat model", [OPERATING_POINT]),
     "quest: top": ("docs/quest.md", r"service of literature, the top (\d+);", [QUEST.per_search]),
@@ -56,7 +63,11 @@ def number(written: str) -> float:
 
 
 def said_by_code(figure: float | str) -> float:
-    """A figure, or the threshold of the judge of that name."""
+    """A figure, the point of evidence, or the threshold of the judge of that name."""
+    if figure == "evidence":
+        point = load_backend("local").judge.evidence_point
+        assert point is not None
+        return point
     return load_backend(figure).judge.operating_point if isinstance(figure, str) else figure
 
 
