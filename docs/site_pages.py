@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "notebooks/*.ipynb", "benchmarks/**/*.md",
           "deepera_graph/judges/trained/weights/MODEL_CARD.md")  # fmt: skip
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<to>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)")
+_PICTURE = re.compile(r"!\[(?P<text>[^\]]*)\]\((?P<to>[^)\s]+)\)")
 _ELSEWHERE = re.compile(r"[a-z]+:|/")
 _places: dict[str, str] = {}  # a path in the repository -> the page in the site
 
@@ -64,7 +65,7 @@ def read_notebook(path: Path, uri: str) -> dict[str, str | bytes]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Have links lead to pages of the site."""
+    """Have links lead to pages of the site, and pictures be those of the documentation."""
     here = next(path for path, uri in _places.items() if uri == page.file.src_uri)
 
     def lead(match: re.Match[str]) -> str:
@@ -78,4 +79,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         way = posixpath.relpath(_places[target], posixpath.dirname(page.file.src_uri) or ".")
         return f"[{match['text']}]({way}{anchor})"
 
-    return _LINK.sub(lead, markdown)
+    def show(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(here), match["to"]))
+        if not target.startswith("docs/"):
+            return match[0]
+        way = posixpath.relpath(
+            target.removeprefix("docs/"), posixpath.dirname(page.file.src_uri) or "."
+        )
+        return f"![{match['text']}]({way})"
+
+    return _PICTURE.sub(show, _LINK.sub(lead, markdown))
