@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -122,16 +123,34 @@ def _rerank(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
     return sorted(names, key=lambda name: -scores[name])
 
 
-def _nar(search: HopSearch, question: HopQuestion, first: list[str], budget: int) -> list[str]:
+def _nar(
+    search: HopSearch,
+    question: HopQuestion,
+    first: list[str],
+    budget: int,
+    score: Callable[[str, Sequence[str]], Sequence[float]] | None = None,
+    **more: Any,
+) -> list[str]:
     found = search_adaptively(
         question.text,
         first,
         search.graph.neighbours,
-        search.cosines,
+        score or search.cosines,
         budget=budget,
         batch_size=BATCH_SIZE,
+        **more,
     )
     return [one.id for one in found.passages]
+
+
+def _nar_in_unit(search: HopSearch, question: HopQuestion, budget: int, **more: Any) -> list[str]:
+    """Follow neighbours of what words find, by cosines in [0, 1]."""
+    first = search.by_words(question.text, max(budget, N_FIRST))
+
+    def score(asked: str, names: Sequence[str]) -> list[float]:
+        return _in_unit(search.cosines(asked, names))
+
+    return _nar(search, question, first, budget, score=score, **more)
 
 
 def _in_unit(cosines: Sequence[float]) -> list[float]:
@@ -146,16 +165,7 @@ def _nar_asu(search: HopSearch, question: HopQuestion, budget: int) -> list[str]
         divided = penalise(scores, len({*group_answers(answers)}) or None)
         return [one for one in divided if one is not None]
 
-    found = search_adaptively(
-        question.text,
-        search.by_words(question.text, max(budget, N_FIRST)),
-        search.graph.neighbours,
-        lambda asked, names: _in_unit(search.cosines(asked, names)),
-        budget=budget,
-        batch_size=BATCH_SIZE,
-        rescore=rescore,
-    )
-    return [one.id for one in found.passages]
+    return _nar_in_unit(search, question, budget, rescore=rescore)
 
 
 def draw_answers(question: str, texts: Sequence[str], *, n: int = N_SAMPLES) -> list[str]:
@@ -174,16 +184,7 @@ def _quam(search: HopSearch, question: HopQuestion, budget: int) -> list[str]:
         near = zip(search.graph.neighbours(one), search.graph.scores(one), strict=True)
         return _in_unit([dict(near)[other]])[0]
 
-    found = search_adaptively(
-        question.text,
-        search.by_words(question.text, max(budget, N_FIRST)),
-        search.graph.neighbours,
-        lambda asked, names: _in_unit(search.cosines(asked, names)),
-        budget=budget,
-        batch_size=BATCH_SIZE,
-        affinity=affinity,
-    )
-    return [one.id for one in found.passages]
+    return _nar_in_unit(search, question, budget, affinity=affinity)
 
 
 def _judge_steps(
