@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from deepera_graph.cache.store import open_cache as open_cache
     from deepera_graph.chat.retry import RateLimits as RateLimits
     from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
-    from deepera_graph.citation import Citation as Citation
     from deepera_graph.errors import AnswerError as AnswerError
     from deepera_graph.errors import BackendError as BackendError
     from deepera_graph.errors import BudgetError as BudgetError
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
-    from deepera_graph.export import describe_evidence as describe_evidence
-    from deepera_graph.export import export_result as export_result
+    from deepera_graph.export.tables import describe_evidence as describe_evidence
+    from deepera_graph.export.tables import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
     from deepera_graph.judges.base import Judge as Judge
     from deepera_graph.judges.base import PlanRequest as PlanRequest
@@ -38,20 +37,23 @@ if TYPE_CHECKING:
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
     from deepera_graph.judges.trained.backend import local_model as local_model
-    from deepera_graph.multihop.agent import MultiHopAgent as MultiHopAgent
-    from deepera_graph.multihop.agent import build_multihop_graph as build_multihop_graph
-    from deepera_graph.multihop.expansion import HopPassage as HopPassage
-    from deepera_graph.multihop.expansion import HopResult as HopResult
-    from deepera_graph.multihop.expansion import aexpand_hops as aexpand_hops
-    from deepera_graph.multihop.expansion import expand_hops as expand_hops
-    from deepera_graph.multihop.graph import NeighbourGraph as NeighbourGraph
-    from deepera_graph.multihop.outcome import MultiHopResult as MultiHopResult
-    from deepera_graph.multihop.retriever import AdaptiveRetriever as AdaptiveRetriever
-    from deepera_graph.multihop.roles import MultiHopBackend as MultiHopBackend
-    from deepera_graph.multihop.roles import multihop_backend as multihop_backend
-    from deepera_graph.multihop.state import MultiHopSettings as MultiHopSettings
-    from deepera_graph.multihop.uncertainty import Uncertainty as Uncertainty
-    from deepera_graph.multihop.uncertainty import nli_labels as nli_labels
+    from deepera_graph.literature.citation import Citation as Citation
+    from deepera_graph.literature.retractions import Retractions as Retractions
+    from deepera_graph.literature.retractions import read_retractions as read_retractions
+    from deepera_graph.multihop.agent.agent import MultiHopAgent as MultiHopAgent
+    from deepera_graph.multihop.agent.agent import build_multihop_graph as build_multihop_graph
+    from deepera_graph.multihop.agent.outcome import MultiHopResult as MultiHopResult
+    from deepera_graph.multihop.agent.roles import MultiHopBackend as MultiHopBackend
+    from deepera_graph.multihop.agent.roles import multihop_backend as multihop_backend
+    from deepera_graph.multihop.agent.state import MultiHopSettings as MultiHopSettings
+    from deepera_graph.multihop.agent.uncertainty import Uncertainty as Uncertainty
+    from deepera_graph.multihop.agent.uncertainty import nli_labels as nli_labels
+    from deepera_graph.multihop.passages.expansion import HopPassage as HopPassage
+    from deepera_graph.multihop.passages.expansion import HopResult as HopResult
+    from deepera_graph.multihop.passages.expansion import aexpand_hops as aexpand_hops
+    from deepera_graph.multihop.passages.expansion import expand_hops as expand_hops
+    from deepera_graph.multihop.passages.graph import NeighbourGraph as NeighbourGraph
+    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever as AdaptiveRetriever
     from deepera_graph.papers.agent.found import Found as Found
     from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
@@ -79,11 +81,9 @@ if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker as EvidenceReranker
     from deepera_graph.result import RankedPassage as RankedPassage
     from deepera_graph.result import RerankResult as RerankResult
-    from deepera_graph.retractions import Retractions as Retractions
-    from deepera_graph.retractions import read_retractions as read_retractions
-    from deepera_graph.retrieval.passage_store import PassageStore as PassageStore
+    from deepera_graph.retrieval.collections.passage_store import PassageStore as PassageStore
+    from deepera_graph.retrieval.collections.store import open_store as open_store
     from deepera_graph.retrieval.sources import read_passages as read_passages
-    from deepera_graph.retrieval.store import open_store as open_store
     from deepera_graph.schema import Answer as Answer
     from deepera_graph.schema import AnswerTask as AnswerTask
     from deepera_graph.schema import Backend as Backend
@@ -128,8 +128,8 @@ _NAMES = {
     "budget": "Budget",
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
-    "citation": "Citation",
-    "export": "describe_evidence export_result",
+    "literature.citation": "Citation",
+    "export.tables": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
         "PromptError RoleError SettingsError StoreError WorkerError"
@@ -140,14 +140,14 @@ _NAMES = {
     "judges.cross_encoder.backend": "encoder_backend",
     "judges.llm.backend": "LlmKwargs llm_backend",
     "judges.trained.backend": "local_backend local_model",
-    "multihop.agent": "MultiHopAgent build_multihop_graph",
-    "multihop.expansion": "HopPassage HopResult aexpand_hops expand_hops",
-    "multihop.graph": "NeighbourGraph",
-    "multihop.outcome": "MultiHopResult",
-    "multihop.retriever": "AdaptiveRetriever",
-    "multihop.roles": "MultiHopBackend multihop_backend",
-    "multihop.state": "MultiHopSettings",
-    "multihop.uncertainty": "Uncertainty nli_labels",
+    "multihop.agent.agent": "MultiHopAgent build_multihop_graph",
+    "multihop.passages.expansion": "HopPassage HopResult aexpand_hops expand_hops",
+    "multihop.passages.graph": "NeighbourGraph",
+    "multihop.agent.outcome": "MultiHopResult",
+    "multihop.passages.retriever": "AdaptiveRetriever",
+    "multihop.agent.roles": "MultiHopBackend multihop_backend",
+    "multihop.agent.state": "MultiHopSettings",
+    "multihop.agent.uncertainty": "Uncertainty nli_labels",
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
@@ -164,10 +164,10 @@ _NAMES = {
     "prompts": "Domain",
     "reranker": "Estimate EvidenceReranker",
     "result": "RankedPassage RerankResult",
-    "retractions": "Retractions read_retractions",
-    "retrieval.passage_store": "PassageStore",
+    "literature.retractions": "Retractions read_retractions",
+    "retrieval.collections.passage_store": "PassageStore",
     "retrieval.sources": "read_passages",
-    "retrieval.store": "open_store",
+    "retrieval.collections.store": "open_store",
     "schema": (
         "Answer AnswerTask Backend Batch EvidenceItem Intent IntentFields IntentTask Judgement "
         "PassageTask RewriteTask Rewritten Summary Unjudged Window describe_directions "

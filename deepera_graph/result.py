@@ -11,8 +11,9 @@ from typing import Any, Self, cast
 from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
-from deepera_graph.citation import Citation, find_pages
-from deepera_graph.notices import RETRACTED, PaperStatus
+from deepera_graph.literature.citation import Citation, find_pages
+from deepera_graph.literature.notices import RETRACTED, PaperStatus
+from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -23,7 +24,6 @@ from deepera_graph.pipeline.state import (
     kept_document,
     read_outcome,
 )
-from deepera_graph.same_study import find_studies
 from deepera_graph.schema import (
     EVIDENCE,
     POSSIBLE,

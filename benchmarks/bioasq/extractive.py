@@ -13,9 +13,9 @@ import json
 import sys
 from pathlib import Path
 
+from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.bioasq.questions import read_questions
-from deepera_graph.bioasq.yes_no import WEIGHTS
-from deepera_graph.training.typed_answers import fit_directions, train, write_weights
+from deepera_graph.lab.training.fitting.typed_answers import fit_directions, train, write_weights
 
 
 def main() -> None:

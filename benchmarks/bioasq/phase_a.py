@@ -5,7 +5,7 @@
 
 TRAIN and DEV are golden questions of BioASQ over the collection. Weights are fitted on TRAIN; both
 are then measured with them. What is found for a question is kept in a folder, so that fitting again
-takes seconds. The weights stand in `deepera_graph/bioasq/local_order.py` and `snippets.py`.
+takes seconds. The weights stand in `deepera_graph/bioasq/phase_a/local_order.py` and `snippets.py`.
 """
 
 import argparse
@@ -19,14 +19,14 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bioasq import local_order, snippets
+from deepera_graph.bioasq.phase_a import local_order, snippets
+from deepera_graph.bioasq.phase_a.settings import SearchSettings
+from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
 from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
-from deepera_graph.bioasq.search_settings import SearchSettings
-from deepera_graph.bioasq.search_steps import Retrieve, document_id, receive
 from deepera_graph.cli.opening.stores import data_folder
 from deepera_graph.judges.trained.alignment import Alignment
-from deepera_graph.retrieval.passage_store import PassageStore
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.passage_store import PassageStore
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import IntentFields, Window
 from deepera_graph.text.words import split_sentences
 from langchain_deepera import EvidenceEmbeddings

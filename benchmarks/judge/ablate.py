@@ -15,17 +15,17 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from deepera_graph.bench.metrics.ranking import compute
-from deepera_graph.bench.metrics.statistics import Interval, Values, paired_bootstraps
-from deepera_graph.bench.table import format_grid
+from deepera_graph.calibration.statistics import Interval, Values, paired_bootstraps
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.features import PassageFeatures
 from deepera_graph.judges.trained.pool_features import CONTEXT_FEATURES
-from deepera_graph.training.augment import NEGATIVE_TYPES, classify_negative
-from deepera_graph.training.data import Pool
-from deepera_graph.training.evaluate import EvaluationPlan, format_interval
-from deepera_graph.training.fit import build_learner
-from deepera_graph.training.measure import N_FOLDS, FitJudge, ScoredPool, cross_validate
+from deepera_graph.lab.bench.table import format_grid
+from deepera_graph.lab.metrics.ranking import compute
+from deepera_graph.lab.training.evaluate import EvaluationPlan, format_interval
+from deepera_graph.lab.training.fitting.scorer import build_learner
+from deepera_graph.lab.training.lessons.augment import NEGATIVE_TYPES, classify_negative
+from deepera_graph.lab.training.lessons.pools import Pool
+from deepera_graph.lab.training.measure import N_FOLDS, FitJudge, ScoredPool, cross_validate
 
 Kind = Literal["signals", "data", "negatives"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from deepera_graph.bench.figures import CurveFigure, CurvePoints
-from deepera_graph.bench.metrics.statistics import Interval
+from deepera_graph.calibration.statistics import Interval
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PassageRanker, SinglePassageScorer
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.training.data import Pool
-from deepera_graph.training.evaluate import EvaluationPlan, save_figures
-from deepera_graph.training.features import FeatureExtractor
-from deepera_graph.training.fit import build_learner, build_scorer, fit_scorer
-from deepera_graph.training.fit_ranking import RANK_ROUNDS
-from deepera_graph.training.measure import (
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.lab.training.evaluate import EvaluationPlan, save_figures
+from deepera_graph.lab.training.fitting.features import FeatureExtractor
+from deepera_graph.lab.training.fitting.ranking import RANK_ROUNDS
+from deepera_graph.lab.training.fitting.scorer import build_learner, build_scorer, fit_scorer
+from deepera_graph.lab.training.lessons.pools import Pool
+from deepera_graph.lab.training.measure import (
     N_FOLDS,
     FitJudge,
     PoolScorer,
@@ -34,7 +34,7 @@ from deepera_graph.training.measure import (
     compute_rank_metrics,
     score_pools,
 )
-from deepera_graph.training.weights import log_nothing
+from deepera_graph.lab.training.weights import log_nothing
 
 METRIC = "HitRate@1"
 SHARES = (0.1, 0.25, 0.5, 1.0)

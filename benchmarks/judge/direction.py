@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from deepera_graph.judges.trained.direction.model import WEIGHTS
-from deepera_graph.training.direction import train
+from deepera_graph.lab.training.fitting.direction import train
 
 COLUMNS = ("passages", "right", "macro_f1", "unclear", "right_of_clear")
 

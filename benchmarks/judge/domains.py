@@ -11,8 +11,8 @@ import json
 import sys
 from pathlib import Path
 
-from deepera_graph.bench.table import format_grid
 from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.lab.bench.table import format_grid
 from deepera_graph.prompts import NAMES, load_domain
 
 FILE = Path(__file__).parent / "domain_questions.jsonl"

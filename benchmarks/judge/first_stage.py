@@ -17,14 +17,14 @@ from pathlib import Path
 from langchain_core.documents import Document
 from pydantic import BaseModel, Field
 
-from deepera_graph.bench.data.instance import read_rows
-from deepera_graph.bench.data.readers import Search, read_beir
-from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
-from deepera_graph.bench.metrics.statistics import Values, bootstrap
-from deepera_graph.bench.rankers.retrieval import CorpusBM25, Hit
-from deepera_graph.retrieval.passage_store import PassageStore
+from deepera_graph.calibration.instance import read_rows
+from deepera_graph.calibration.statistics import Values, bootstrap
+from deepera_graph.lab.data.readers import Search, read_beir
+from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.rankers.retrieval import CorpusBM25, Hit
+from deepera_graph.retrieval.collections.passage_store import PassageStore
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.search import fuse
-from deepera_graph.retrieval.store import open_store
 from langchain_deepera import EvidenceEmbeddings
 
 METRICS = ("nDCG@10", "Recall@100")

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepera_graph.bench.table import format_grid
 from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.lab.bench.table import format_grid
 from deepera_graph.schema import Intent
 
 FILE = "topics.jsonl"

@@ -15,7 +15,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from deepera_graph import NeighbourGraph
-from deepera_graph.multihop.adaptive import BUDGET, search_adaptively
+from deepera_graph.multihop.agent.adaptive import BUDGET, search_adaptively
 
 T = TypeVar("T")
 DIMENSIONS = 384

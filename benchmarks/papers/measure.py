@@ -23,10 +23,15 @@ from typing import Any
 import numpy as np
 
 from deepera_graph.papers import PaperBase, Scope
+from deepera_graph.papers.library.vectors import (
+    LocalEmbeddings,
+    append_rows,
+    unit_rows,
+    vectors_path,
+)
+from deepera_graph.papers.library.vectors_kept import prepare_vectors
+from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.rest import create_app
-from deepera_graph.papers.vectors import LocalEmbeddings, append_rows, unit_rows, vectors_path
-from deepera_graph.papers.vectors_kept import prepare_vectors
-from deepera_graph.papers.writing import Writer
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from deepera_graph.bench.quest.builder import QuestResult, build_quest
-from deepera_graph.bench.quest.plan import QuestPlan, Topic
+from deepera_graph.lab.quest.builder import QuestResult, build_quest
+from deepera_graph.lab.quest.plan import QuestPlan, Topic
 from deepera_graph.papers import PaperBase
 from deepera_graph.text.words import stems
 

@@ -31,36 +31,44 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
-from deepera_graph.bench.build import corpus, fluency, gates, overlap, quantities, questions
-from deepera_graph.bench.build.answers import contains_answer
-from deepera_graph.bench.build.distractors import QAPair
-from deepera_graph.bench.metrics.answers import token_overlap
-from deepera_graph.bench.multihop_answers import cover_match
-from deepera_graph.bench.realism import shape
-from deepera_graph.bioasq import extract, name_lists, replies, restate, rouge, sentences
+from deepera_graph.bioasq.measuring import rouge
+from deepera_graph.bioasq.phase_b import name_lists, replies
+from deepera_graph.bioasq.phase_b.local import extract, restate, sentences
 from deepera_graph.chat import parsing
-from deepera_graph.citation import Citation, find_doi, invert_name
 from deepera_graph.judges.heuristic import analysis, entities, intent, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt
 from deepera_graph.judges.trained import features
 from deepera_graph.judges.trained.direction.model import read_direction
-from deepera_graph.multihop.expansion import expand_hops
-from deepera_graph.multihop.uncertainty import normal_form
-from deepera_graph.papers import paper, words
+from deepera_graph.lab.bench.realism import shape
+from deepera_graph.lab.build import corpus
+from deepera_graph.lab.build.gating import fluency, gates, overlap, quantities
+from deepera_graph.lab.build.writing import questions
+from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.distractors import QAPair
+from deepera_graph.lab.metrics.answers import token_overlap
+from deepera_graph.lab.studies.multihop.answers import cover_match
+from deepera_graph.lab.training.lessons.abstracts import split_abstract
+from deepera_graph.literature import paper_keys
+from deepera_graph.literature.citation import Citation, find_doi, invert_name
+from deepera_graph.multihop.agent.uncertainty import normal_form
+from deepera_graph.multihop.passages.expansion import expand_hops
+from deepera_graph.papers import paper
 from deepera_graph.papers.agent.limits import reading
 from deepera_graph.papers.agent.planners import wording
+from deepera_graph.papers.library import words
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.pipeline.answer import answer_quotes
 from deepera_graph.retrieval.cutting import cut_text
 from deepera_graph.retrieval.documents import read_document
 from deepera_graph.retrieval.documents.article import join_words
 from deepera_graph.retrieval.word_index import count_terms
-from deepera_graph.text import bibtex, changes, names, paper_keys, quotes, terms
+from deepera_graph.text import names, quotes, terms
 from deepera_graph.text import questions as asked
 from deepera_graph.text import words as plain
+from deepera_graph.text.drift import changes
+from deepera_graph.text.files import bibtex
+from deepera_graph.text.files.records import read_records
 from deepera_graph.text.markup import clean_markup
-from deepera_graph.text.records import read_records
-from deepera_graph.training.abstracts import split_abstract
 
 PACKAGE = Path(deepera_graph.__file__).parent
 INTENT: Any = {

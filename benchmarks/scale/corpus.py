@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from processes import busy, resident, tree
 from threadpoolctl import threadpool_limits
 
-from deepera_graph.bench.build.corpus import Document, read_corpus
-from deepera_graph.bench.build.embeddings import LsaEmbeddings
-from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.search import ChunkSearch, drop_unconnected, embed_chunks
-from deepera_graph.bench.build.workers import Here, RayWorkers, Workers
+from deepera_graph.lab.build.corpus import Document, read_corpus
+from deepera_graph.lab.build.embeddings import LsaEmbeddings
+from deepera_graph.lab.build.plan import BuildPlan
+from deepera_graph.lab.build.search import ChunkSearch, drop_unconnected, embed_chunks
+from deepera_graph.lab.build.workers import Here, RayWorkers, Workers
 
 _MIB = 2**20
 _N_WORDS, _N_TOPICS, _OF_TOPIC = 40_000, 2_000, 60

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from processes import busy, resident
 
-from deepera_graph.retrieval.collection import HashedTermEmbeddings
+from deepera_graph.retrieval.collections.collection import HashedTermEmbeddings
 from langchain_deepera import EvidenceEmbeddings
 
 _HEAD = '<?xml version="1.0" encoding="utf-8"?>\n<PubmedArticleSet>\n'

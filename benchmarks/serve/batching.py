@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from load import make_jobs
 
-from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.model import FILES, SHIPPED
+from deepera_graph.judges.trained.reading.encoder import Encoder
 
 SIZES = (1, 4, 8, 16, 32)
 

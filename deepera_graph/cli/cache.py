@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli.console import tell
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared.console import tell
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import needing, progress_bar, tell
-from deepera_graph.cli.declaring import given, opt
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import needing, progress_bar, tell
+from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bench.calibrate_report import EarlierScores
+    from deepera_graph.calibration.report import EarlierScores
     from deepera_graph.reranker import EvidenceReranker
 
 _fit = partial(opt, panel="Curve")
@@ -78,8 +78,8 @@ def calibrate(
     if not labelled.exists():
         raise InputError(f"there is no file {str(labelled)!r}")
     with needing("calibrate", "calibrate"):
-        from deepera_graph.bench import calibrate_report as report
-        from deepera_graph.bench.calibrate import check_method
+        from deepera_graph.calibration import report
+        from deepera_graph.calibration.calibrate import check_method
 
     check_method(fit.method)
     with (
@@ -114,7 +114,7 @@ def _open_scores(
     earlier: RankedOptions, judge: options.JudgeOptions, cache: options.CacheOptions
 ) -> Iterator[EvidenceReranker | EarlierScores]:
     """Open who judges, or what was judged before."""
-    from deepera_graph.bench.calibrate_report import EarlierScores
+    from deepera_graph.calibration.report import EarlierScores
     from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.reranker import EvidenceReranker

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import count, tell
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import count, tell
+from deepera_graph.cli.shared.declaring import opt
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.catalogue import Catalogue, CollectionInfo, Sample
+    from deepera_graph.retrieval.collections.catalogue import Catalogue, CollectionInfo, Sample
 
 MOST_SHOWN = 40
 _EXAMPLE = 50  # characters
@@ -110,7 +110,7 @@ def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
 
 def _open(place: options.PlaceOptions) -> Catalogue:
     from deepera_graph.cli.opening.stores import place_of
-    from deepera_graph.retrieval.catalogue import Catalogue
+    from deepera_graph.retrieval.collections.catalogue import Catalogue
 
     return Catalogue(**place_of(place))
 

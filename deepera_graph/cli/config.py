@@ -2,7 +2,7 @@
 
 The nearest `deepera.toml`, or `pyproject.toml` with a table ``[tool.deepera]``, upward from the
 working directory; above it variables such as ``DEEPERA_MODEL``; above these the options given.
-What can do harm counts only in a file that was trusted: `deepera_graph.cli.trust`.
+What can do harm counts only in a file that was trusted: `deepera_graph.cli.shared.trust`.
 """
 
 import os
@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli import trust as trusting
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import trust as trusting
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
@@ -99,7 +99,7 @@ class TrustOptions:
 
 def show(*, output: ShowOptions) -> None:
     """Show what every option is configured to be, and where; and what cannot be so."""
-    from deepera_graph.cli.console import OK, USAGE, say, write_json
+    from deepera_graph.cli.shared.console import OK, USAGE, say, write_json
     from deepera_graph.web.serving import hide_login
 
     file, found = find_file(), read_config()
@@ -138,7 +138,7 @@ def _show_table(
     from rich.table import Table
     from rich.text import Text
 
-    from deepera_graph.cli.console import output_console
+    from deepera_graph.cli.shared.console import output_console
 
     table = Table(box=None, pad_edge=False)
     for column in ("option", "value", "from"):
@@ -165,7 +165,7 @@ def _show_table(
 
 def trust(*, what: TrustOptions, output: ShowOptions) -> None:
     """Trust the file found from here, as it is now, with all that it sets; or no more."""
-    from deepera_graph.cli.console import tell
+    from deepera_graph.cli.shared.console import tell
 
     file = find_file()
     if file is None:

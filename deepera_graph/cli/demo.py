@@ -13,8 +13,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import (
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     count,
@@ -22,7 +22,7 @@ from deepera_graph.cli.console import (
     text_console,
     write_json,
 )
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _show_score(console: Console, trials: Sequence[Trial], *, without_evidence: 
 
 def _show_trial(console: Console, trial: Trial, *, verbose: bool) -> None:
     """Show the best before and after, and what was kept; or what was nearest."""
-    from deepera_graph.cli.evidence import describe_reading
+    from deepera_graph.cli.judging.evidence import describe_reading
 
     result = trial.result
     console.print(Rule(f"{trial.question.id} {trial.question.science}", style="dim"))

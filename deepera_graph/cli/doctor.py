@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import (
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     UNREACHABLE,
@@ -21,7 +21,7 @@ from deepera_graph.cli.console import (
     output_console,
     write_json,
 )
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -104,11 +104,11 @@ def doctor(*, chosen: DoctorOptions) -> None:
         timeout=chosen.timeout,
     )
     if chosen.sources is not None:
-        from deepera_graph.cli.literature import check_sources
+        from deepera_graph.cli.judging.literature import check_sources
 
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
     if chosen.base is not None:
-        from deepera_graph.papers.checkup import check_base
+        from deepera_graph.papers.library.checkup import check_base
 
         secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
         findings += [one.without([secret]) for one in check_base(chosen.base)]

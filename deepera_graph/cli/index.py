@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import count, progress_bar, say, tell
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import count, progress_bar, say, tell
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.multihop.graph import NeighbourGraph
-    from deepera_graph.retrieval.passage_store import PassageStore
+    from deepera_graph.multihop.passages.graph import NeighbourGraph
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 DAILY = {
     "index": (
@@ -126,7 +126,7 @@ def _find_neighbours(
     folder = neighbours_of(store, store.collection or "")
     if store.neighbours is None and not folder.is_dir():
         return None
-    from deepera_graph.multihop.graph import K, NeighbourGraph
+    from deepera_graph.multihop.passages.graph import K, NeighbourGraph
 
     known, n = NeighbourGraph.load(folder) if folder.is_dir() else None, opened.count()
     own = opened.vectorstore.embeddings

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deepera_graph import __version__
-from deepera_graph.cli.console import (
+from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
@@ -147,7 +147,7 @@ def load_command(name: str, *, with_config: bool = False) -> Any:
 def _declare(name: str) -> tuple[Any, frozenset[str]]:
     """Return a command for copying, and which of its options a file or a variable may give."""
     from deepera_graph.cli.config import settle
-    from deepera_graph.cli.declaring import configurable, flatten
+    from deepera_graph.cli.shared.declaring import configurable, flatten
 
     module = import_module(f"deepera_graph.cli.{COMMANDS[name]}")
     last = name.rpartition(" ")[2]

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import INTERRUPTED, say
-from deepera_graph.cli.declaring import opt, split_names
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import INTERRUPTED, say
+from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.schema import Backend
-    from deepera_graph.serve.stores import StoredCollections
+    from deepera_graph.serve.backing.stores import StoredCollections
 
 _DAILY = (
     "collections", "base", "path", "qdrant_url", "http", "port", "backend", "model", "base_url",
@@ -71,8 +71,8 @@ def mcp(
 
     settings = _check(serving, judge, kept, budget)
     check_extra("mcp", extra="mcp", what="deepera mcp")
-    from deepera_graph.serve.library import Library
-    from deepera_graph.serve.mcp import PORT, serve_http, serve_stdio
+    from deepera_graph.serve.backing.library import Library
+    from deepera_graph.serve.tools.mcp import PORT, serve_http, serve_stdio
 
     bases = {_name_base(one): partial(_open_base, one) for one in serving.base or ()}
     with ExitStack() as opened:
@@ -157,7 +157,7 @@ def _choose(serving: McpOptions, place: options.CollectionsOptions) -> StoredCol
     given = serving.collections
     names = () if given is None else split_names("--collections", given)
     from deepera_graph.cli.serve import find_collections
-    from deepera_graph.serve.stores import StoredCollections
+    from deepera_graph.serve.backing.stores import StoredCollections
 
     where = find_collections(place, options.KeepOptions(keep_vectors="off"), names)
     collections = StoredCollections(where)

@@ -8,17 +8,17 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import say
-from deepera_graph.cli.declaring import opt
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import say
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.schema import Backend
+    from deepera_graph.serve.backing.stores import Collections
     from deepera_graph.serve.config import Limits
-    from deepera_graph.serve.stores import Collections
 
 DAILY = {
     "serve": (
@@ -105,7 +105,7 @@ def serve(
     kept: options.FilterOptions,
 ) -> None:
     """Answer over HTTP, until interrupted."""
-    from deepera_graph.cli.literature import check_literature, open_literature
+    from deepera_graph.cli.judging.literature import check_literature, open_literature
     from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.cli.opening.judges import judge_kind, open_judge
     from deepera_graph.cli.opening.settings import settings_of
@@ -189,7 +189,7 @@ def find_collections(
 ) -> Collections:
     """Return where collections are, for a server; only those of *names* if any are given."""
     from deepera_graph.cli.opening.stores import keep_with, place_of
-    from deepera_graph.serve.stores import Collections
+    from deepera_graph.serve.backing.stores import Collections
 
     how = keep_with(Path(), keep)
     return Collections(

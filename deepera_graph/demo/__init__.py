@@ -8,10 +8,10 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from deepera_graph.export import describe_result
+from deepera_graph.export.tables import describe_result
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import POSSIBLE
 
 GOLDEN = "golden"

@@ -357,7 +357,7 @@ _STORE = "passage store"
 
 def check_store(path: str | Path | None, url: str | None) -> Iterator[Finding]:
     """Yield one finding on a folder, a server, or with neither on a store in memory."""
-    from deepera_graph.retrieval.connection import IN_MEMORY
+    from deepera_graph.retrieval.collections.connection import IN_MEMORY
 
     if url is not None:
         state = "is set" if os.environ.get(STORE_KEY_VARIABLE) else "is not set"
@@ -379,7 +379,7 @@ def check_store(path: str | Path | None, url: str | None) -> Iterator[Finding]:
 
 
 def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
-    from deepera_graph.retrieval import connection
+    from deepera_graph.retrieval.collections import connection
 
     api_key = None if url is None else os.environ.get(STORE_KEY_VARIABLE)
     try:

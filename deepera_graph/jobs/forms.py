@@ -15,9 +15,9 @@ from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
 from deepera_graph.retrieval.skipped import Skipped
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
-from deepera_graph.text.lines import RawRecord
-from deepera_graph.text.records import (
+from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.files.lines import RawRecord
+from deepera_graph.text.files.records import (
     GZIP,
     QUESTION_FIELDS,
     TABLES,

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.multihop.nearest import (
+from deepera_graph.multihop.passages.nearest import (
     NOBODY,
     Array,
     Floats,
@@ -24,7 +24,7 @@ from deepera_graph.retrieval.word_index import DECIMALS, join_title, name_passag
 from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.passage_store import PassageStore
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 Progress = Callable[[int], None]
 _AT_ONCE = 256  # texts embedded in one call
@@ -136,7 +136,7 @@ def ask_store(store: "PassageStore", ids: Sequence[str], vectors: Floats, k: int
 
 def name_made_with(embeddings: Embeddings) -> str:
     """Return how a store, too, names embeddings."""
-    from deepera_graph.retrieval.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
+    from deepera_graph.retrieval.collections.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
 
     return name_embeddings(embeddings)
 

@@ -8,22 +8,27 @@ from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.building import (
+from deepera_graph.papers.importing import Form
+from deepera_graph.papers.library.building import (
     BATCH_SIZE,
     BuildReport,
     embed_papers,
     import_files,
     import_vectors,
 )
-from deepera_graph.papers.importing import Form
+from deepera_graph.papers.library.store import read_about
+from deepera_graph.papers.library.vector_server import check_url
+from deepera_graph.papers.library.vectors import (
+    LOCAL,
+    LocalEmbeddings,
+    VectorsInfo,
+    find_embeddings,
+)
+from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.search import LocalPapers
-from deepera_graph.papers.store import read_about
-from deepera_graph.papers.vector_server import check_url
-from deepera_graph.papers.vectors import LOCAL, LocalEmbeddings, VectorsInfo, find_embeddings
-from deepera_graph.papers.writing import Merge, Writer
 from deepera_graph.passages import check_length
 from deepera_graph.settings import suggest_value
 
@@ -111,7 +116,7 @@ class PaperBase:
             vectors_url: A Qdrant server that keeps the vectors, in place of a file beside the base;
                 its key is read from ``QDRANT_API_KEY``. The base knows it from then on. Vectors
                 that lie beside the base are moved to it.
-            merge: When two records are one paper, see `deepera_graph.papers.writing.Writer`.
+            merge: When two records are one paper, see `Writer` in `deepera_graph.papers.library`.
             overwrite: Replace a base that is there.
             batch_size: Papers committed together, >= 1.
             on_progress: Called with what is done (``"reading"``, ``"embedding"``), how many, and of

@@ -2,10 +2,10 @@
 
 from difflib import SequenceMatcher
 
-from deepera_graph.citation import family_key
+from deepera_graph.literature.citation import family_key
+from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.literature.same_study import MOST_YEARS
 from deepera_graph.papers.paper import Paper
-from deepera_graph.same_study import MOST_YEARS
-from deepera_graph.text.paper_keys import main_title, title_key
 
 _ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
 

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, days_of, read_date, venue_key
-from deepera_graph.text.paper_keys import normalize_id
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

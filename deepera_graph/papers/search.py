@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hit, Hits, Neighbours, SearchMode, TitleMatch
-from deepera_graph.papers.scope import Scope, check_venues
-from deepera_graph.papers.store import (
+from deepera_graph.papers.library.store import (
     PaperFile,
     ScopeCondition,
     Venues,
@@ -33,8 +30,8 @@ from deepera_graph.papers.store import (
     read_papers,
     read_venues,
 )
-from deepera_graph.papers.titles import match_title
-from deepera_graph.papers.vectors import (
+from deepera_graph.papers.library.titles import match_title
+from deepera_graph.papers.library.vectors import (
     LOCAL,
     Floats,
     LocalEmbeddings,
@@ -46,11 +43,14 @@ from deepera_graph.papers.vectors import (
     rank_rows,
     vectors_path,
 )
-from deepera_graph.papers.words import MOST_WORDS, match_any, match_gated, search_words
+from deepera_graph.papers.library.words import MOST_WORDS, match_any, match_gated, search_words
+from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.results import Hit, Hits, Neighbours, SearchMode, TitleMatch
+from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 
 if TYPE_CHECKING:
-    from deepera_graph.papers.vector_server import VectorServer
+    from deepera_graph.papers.library.vector_server import VectorServer
 
 DEPTH = 100  # of each ranking that is joined
 LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
@@ -247,7 +247,7 @@ class LocalPapers:
 
     def _connect(self, info: VectorsInfo, n: int) -> "VectorServer":
         """Return the server of the vectors, which is asked once whether it has them."""
-        from deepera_graph.papers.vector_server import open_server  # noqa: PLC0415 - seldom needed
+        from deepera_graph.papers.library.vector_server import open_server  # noqa: PLC0415 - seldom needed
 
         wanted = (info.url, info.base)
         if self._server is None or (self._server.url, self._server.info.base) != wanted:

@@ -6,10 +6,11 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from deepera_graph.citation import Citation
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.judges.base import Judge, window_key
-from deepera_graph.notices import RETRACTED
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import RETRACTED
+from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import Evidence, is_proven, locate_quote, passes
 from deepera_graph.pipeline.state import (
@@ -22,7 +23,6 @@ from deepera_graph.pipeline.state import (
     kept_document,
 )
 from deepera_graph.pipeline.summarize import given_summaries
-from deepera_graph.same_study import find_studies
 from deepera_graph.schema import find_band
 from deepera_graph.settings import Settings
 from deepera_graph.thresholds import cut

@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from deepera_graph.citation import Citation
-from deepera_graph.notices import PaperStatus
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import PaperStatus
 from deepera_graph.passages import PassageLike
 from deepera_graph.schema import Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content

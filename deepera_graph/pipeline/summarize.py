@@ -17,8 +17,8 @@ from deepera_graph.schema import (
     passage_task,
     with_repair_note,
 )
-from deepera_graph.text.changes import turned_changes
-from deepera_graph.text.opposites import turned_findings
+from deepera_graph.text.drift.changes import turned_changes
+from deepera_graph.text.drift.opposites import turned_findings
 from deepera_graph.text.terms import missing_terms
 
 

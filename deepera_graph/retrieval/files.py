@@ -12,7 +12,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
 from deepera_graph.retrieval.skipped import OTHER_KIND, Skipped, describe_other_kinds
-from deepera_graph.text.records import GZIP, SUFFIXES, open_records, suffix_of
+from deepera_graph.text.files.records import GZIP, SUFFIXES, open_records, suffix_of
 
 ZIP = ".zip"
 KNOWN_SUFFIXES = (*SUFFIXES, *FORMS)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from qdrant_client import models
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.collection import DENSE_NAME, SPARSE_NAME, is_sparse
+from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.word_index import (
     DECIMALS,

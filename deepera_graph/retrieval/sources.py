@@ -10,9 +10,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from langchain_core.documents import Document
 
-from deepera_graph.citation import Citation
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.notices import RETRACTED
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import RETRACTED
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,
@@ -29,10 +29,9 @@ from deepera_graph.retrieval.documents.decoding import to_utf8
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader, check_reader_name
 from deepera_graph.retrieval.files import InFile, find_files
 from deepera_graph.retrieval.skipped import Skipped, describe_other_kinds
-from deepera_graph.text.jsonl import parse_object
-from deepera_graph.text.lines import RawRecord
-from deepera_graph.text.markup import drop_markup
-from deepera_graph.text.records import (
+from deepera_graph.text.files.jsonl import parse_object
+from deepera_graph.text.files.lines import RawRecord
+from deepera_graph.text.files.records import (
     MOST_BAD,
     REFERENCES,
     TABLES,
@@ -40,7 +39,8 @@ from deepera_graph.text.records import (
     guess_kind,
     read_records,
 )
-from deepera_graph.text.references import NO_ABSTRACT
+from deepera_graph.text.files.references import NO_ABSTRACT
+from deepera_graph.text.markup import drop_markup
 
 _logger = logging.getLogger(__name__)
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.

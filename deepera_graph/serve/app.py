@@ -27,19 +27,19 @@ from starlette.types import ASGIApp, Scope
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.boundary import FOR_CLIENTS, Boundary, crashed, note_of
+from deepera_graph.serve.backing.judging import Judging
+from deepera_graph.serve.backing.sources import Sources
+from deepera_graph.serve.backing.stores import StoredCollections
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.describe import ABOUT, EXAMPLES
-from deepera_graph.serve.ending import RequestThreads
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
-from deepera_graph.serve.judging import Judging
-from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.page.calls import ExportRequest, PageCalls
 from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
-from deepera_graph.serve.sources import Sources
-from deepera_graph.serve.stores import StoredCollections
+from deepera_graph.serve.traffic.boundary import FOR_CLIENTS, Boundary, crashed, note_of
+from deepera_graph.serve.traffic.ending import RequestThreads
+from deepera_graph.serve.traffic.metrics import Metrics
 from deepera_graph.web.pages import describe_paths
 
 if TYPE_CHECKING:

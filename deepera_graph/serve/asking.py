@@ -10,11 +10,11 @@ from starlette.requests import Request
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import check_length
-from deepera_graph.serve.boundary import GONE
 from deepera_graph.serve.config import Limits
-from deepera_graph.serve.ending import end_task
 from deepera_graph.serve.problems import name_problems
 from deepera_graph.serve.replies import RefusedError
+from deepera_graph.serve.traffic.boundary import GONE
+from deepera_graph.serve.traffic.ending import end_task
 from deepera_graph.web.serving import read_body
 
 ModelT = TypeVar("ModelT", bound=BaseModel)

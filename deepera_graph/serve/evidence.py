@@ -9,18 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from deepera_graph.errors import DeepEraError
-from deepera_graph.export import describe_result
+from deepera_graph.export.tables import describe_result
 from deepera_graph.passages import PassageLike, read_passages
 from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
-from deepera_graph.serve.boundary import Note, in_time, note_of
+from deepera_graph.serve.backing.judging import Judging
+from deepera_graph.serve.backing.sources import Found, Sources
 from deepera_graph.serve.config import Limits
-from deepera_graph.serve.ending import end_task
-from deepera_graph.serve.judging import Judging
 from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply
-from deepera_graph.serve.sources import Found, Sources
+from deepera_graph.serve.traffic.boundary import Note, in_time, note_of
+from deepera_graph.serve.traffic.ending import end_task
 from deepera_graph.web.serving import to_json
 
 EVENTS = "text/event-stream"

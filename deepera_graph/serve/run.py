@@ -13,8 +13,8 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from deepera_graph.serve import metrics
 from deepera_graph.serve.config import ServeConfig
+from deepera_graph.serve.traffic import metrics
 
 _FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _THREADS = "OMP_NUM_THREADS"

@@ -7,7 +7,7 @@ import socket
 from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.jsonl import parse_object
+from deepera_graph.text.files.jsonl import parse_object
 
 JSON = "application/json"
 _LAST_PORT = 65_535

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from deepera_graph.bench.data.instance import Context, Dataset, Instance
-from deepera_graph.bench.metrics.ranking import JudgedRanking
+from deepera_graph.calibration.instance import Context, Dataset, Instance
+from deepera_graph.lab.metrics.ranking import JudgedRanking
 
 SHARED_DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -4,10 +4,10 @@ import re
 import sys
 from pathlib import Path
 
-from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.retrieval import BM25
-from deepera_graph.bench.run import BenchConfig, run
+from deepera_graph.lab.bench.run import BenchConfig, run
+from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.retrieval import BM25
 
 plan = BenchConfig(n_resamples=100, keep=Path(sys.argv[2]), oracle=True)
 table = run([FirstStage(), BM25()], [open_dataset(Path(sys.argv[1]))], plan)

@@ -1,10 +1,10 @@
 """Invented questions about lakes for experiments, and rankers whose scores are known."""
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import Dataset
-from deepera_graph.bench.metrics.answers import Produced, Verdict
-from deepera_graph.bench.rankers.base import Note, Ranker, rank_by_score
-from deepera_graph.bench.studies.base import StudyConfig, StudyRunner
+from deepera_graph.calibration.instance import Dataset
+from deepera_graph.lab.metrics.answers import Produced, Verdict
+from deepera_graph.lab.rankers.base import Note, Ranker, rank_by_score
+from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
 
 QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
 

@@ -5,8 +5,10 @@ import re
 import pytest
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics.answers import (
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.lab.metrics.answers import (
     ChatGenerator,
     Extractive,
     LfsJudge,
@@ -14,11 +16,9 @@ from deepera_graph.bench.metrics.answers import (
     answer_overlaps,
     lfs,
 )
-from deepera_graph.bench.rankers.base import candidates_of
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.llm import Chat
-from deepera_graph.cache.store import JudgementCache
-from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.lab.rankers.base import candidates_of
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.rankers.llm import Chat
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Summary
 from support.openai_server import ChatServer

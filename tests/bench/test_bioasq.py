@@ -6,16 +6,12 @@ from dataclasses import replace
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph.bench.bioasq import (
-    STUDIES,
-    BioasqBench,
-    describe_setup,
-    split_questions,
-    study_depth,
-    study_ensembles,
-    study_rerankers,
-)
-from deepera_graph.bench.bioasq_runs import (
+from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
+from deepera_graph.bioasq.questions import document_url, parse_question
+from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.errors import BackendError, InputError, SettingsError, StoreError
+from deepera_graph.lab.bench.figures import figure_bytes
+from deepera_graph.lab.studies.bioasq.runs import (
     FIRST_STAGE,
     RETRIEVERS,
     Kept,
@@ -26,14 +22,18 @@ from deepera_graph.bench.bioasq_runs import (
     rerank,
     retrieve,
 )
-from deepera_graph.bench.bioasq_styles import answer_all, draw_questions, study_styles
-from deepera_graph.bench.figures import figure_bytes
-from deepera_graph.bench.studies.run import write_study
-from deepera_graph.bioasq.answer import TypedAnswerer
-from deepera_graph.bioasq.questions import document_url, parse_question
-from deepera_graph.bioasq.runs import RankedDocument
-from deepera_graph.errors import BackendError, InputError, SettingsError, StoreError
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.lab.studies.bioasq.study import (
+    STUDIES,
+    BioasqBench,
+    describe_setup,
+    split_questions,
+    study_depth,
+    study_ensembles,
+    study_rerankers,
+)
+from deepera_graph.lab.studies.bioasq.styles import answer_all, draw_questions, study_styles
+from deepera_graph.lab.studies.run import write_study
+from deepera_graph.retrieval.collections.store import open_store
 from support.bioasq import CORPUS, plant_questions, write_set
 from support.hops import CountingEmbeddings
 

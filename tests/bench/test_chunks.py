@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.build.corpus import count_tokens, cut_chunks
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.corpus import count_tokens, cut_chunks
 
 WORDS = st.lists(st.sampled_from(["lakes", "warm", "slowly", "trout", "ice"]), min_size=1)
 SENTENCES = st.lists(WORDS.map(lambda words: " ".join(words).capitalize() + "."), max_size=12)

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.lakes import write_jsonl
-from deepera_graph.bench.build.corpus import Document, Section
-from deepera_graph.bench.data.documents import (
+from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.lab.build.corpus import Document, Section
+from deepera_graph.lab.data.documents import (
     read_documents,
     read_members,
     read_pubmedqa_questions,
     restore_abstract,
 )
-from deepera_graph.bench.data.instance import DatasetError
 
 WORK = {
     "id": "https://openalex.org/W7",

@@ -1,8 +1,8 @@
 import pytest
 
 from bench.lakes import make_dataset, make_judged
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.figures import (
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.lab.bench.figures import (
     BarFigure,
     CurveFigure,
     CurvePoints,
@@ -14,9 +14,9 @@ from deepera_graph.bench.figures import (
     save_figure,
     short_label,
 )
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.run import judged_rankings
-from deepera_graph.bench.table import MetricEstimate
+from deepera_graph.lab.bench.run import judged_rankings
+from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.rankers.base import FirstStage
 
 
 def shares():

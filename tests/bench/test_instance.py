@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
+from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 
 
 def plain(**changes):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from bench.lakes import make_judged
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics import ranking
-from deepera_graph.bench.metrics.ranking import (
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.lab.metrics import ranking
+from deepera_graph.lab.metrics.ranking import (
     METRIC_NAMES,
     check_same_questions,
     compute,

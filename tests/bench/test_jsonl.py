@@ -1,8 +1,8 @@
 import pytest
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import DatasetError, Instance, read_rows, write_rows
-from deepera_graph.bench.data.readers import read_instances
+from deepera_graph.calibration.instance import DatasetError, Instance, read_rows, write_rows
+from deepera_graph.lab.data.readers import read_instances
 
 
 def test_what_is_written_is_read_back(tmp_path):

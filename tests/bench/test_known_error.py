@@ -9,9 +9,9 @@ from langchain_core.runnables import RunnableLambda
 
 from bench.lakes import make_instance
 from deepera_graph import Judgement
-from deepera_graph.bench.data.instance import Dataset
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.run import BenchConfig, run
+from deepera_graph.calibration.instance import Dataset
+from deepera_graph.lab.bench.run import BenchConfig, run
+from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 

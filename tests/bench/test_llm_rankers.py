@@ -7,13 +7,13 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from bench.test_rankers import TEXTS, order, shown
-from deepera_graph.bench.rankers.base import Ranker
-from deepera_graph.bench.rankers.external import langchain_listwise
-from deepera_graph.bench.rankers.llm import Chat, ListwiseLlm, llm_pointwise, paperqa
-from deepera_graph.bench.rankers.named import Models, make_ranker
 from deepera_graph.budget import Budget
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
+from deepera_graph.lab.rankers.base import Ranker
+from deepera_graph.lab.rankers.external import langchain_listwise
+from deepera_graph.lab.rankers.llm import Chat, ListwiseLlm, llm_pointwise, paperqa
+from deepera_graph.lab.rankers.named import Models, make_ranker
 from support.openai_server import ChatServer, Reply
 
 pytestmark = pytest.mark.full

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bench.lakes import make_instance
-from deepera_graph.bench.data.instance import write_rows
+from deepera_graph.calibration.instance import write_rows
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="counts memory in Linux units"),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, lfs, token_overlap
-from deepera_graph.bench.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.metrics.answers import answer_overlaps, answer_tokens, lfs, token_overlap
+from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 
 pytestmark = pytest.mark.full
 

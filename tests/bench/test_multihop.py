@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.multihop import HopBench
-from deepera_graph.bench.multihop_data import HopQuestion, SubQuestion, read_hop_data
-from deepera_graph.bench.multihop_methods import METHODS, OF_STEPS, HopSearch, draw_answers
-from deepera_graph.bench.multihop_table import hop_table, plain_rows
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.studies.multihop.data import HopQuestion, SubQuestion, read_hop_data
+from deepera_graph.lab.studies.multihop.methods import METHODS, OF_STEPS, HopSearch, draw_answers
+from deepera_graph.lab.studies.multihop.study import HopBench
+from deepera_graph.lab.studies.multihop.table import hop_table, plain_rows
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
 
 

@@ -8,17 +8,17 @@ from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
 from deepera_graph import EvidenceReranker, SettingsError, multihop_backend
-from deepera_graph.bench.multihop_answers import (
+from deepera_graph.cli.main import app
+from deepera_graph.errors import FailedShareError
+from deepera_graph.lab.studies.multihop.answers import (
     answer_table,
     cover_match,
     measure_answers,
     plain_answers,
 )
-from deepera_graph.bench.multihop_chain import chain_backend
-from deepera_graph.bench.multihop_data import read_hop_data
-from deepera_graph.bench.multihop_methods import HopSearch
-from deepera_graph.cli.main import app
-from deepera_graph.errors import FailedShareError
+from deepera_graph.lab.studies.multihop.chain import chain_backend
+from deepera_graph.lab.studies.multihop.data import read_hop_data
+from deepera_graph.lab.studies.multihop.methods import HopSearch
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops
 from support.openai_server import ChatServer, Reply

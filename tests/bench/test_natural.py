@@ -3,13 +3,13 @@ import json
 import pytest
 
 from bench.lakes import SHARED_DATA, write_jsonl
-from deepera_graph.bench.build.corpus import Document, Section
-from deepera_graph.bench.build.embeddings import LsaEmbeddings
-from deepera_graph.bench.build.natural import SectionQuestion, make_natural_instances
-from deepera_graph.bench.data.documents import open_natural, read_article_questions
-from deepera_graph.bench.data.instance import DatasetError, write_rows
-from deepera_graph.bench.data.readers import open_dataset
+from deepera_graph.calibration.instance import DatasetError, write_rows
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.corpus import Document, Section
+from deepera_graph.lab.build.embeddings import LsaEmbeddings
+from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
+from deepera_graph.lab.data.documents import open_natural, read_article_questions
+from deepera_graph.lab.data.readers import open_dataset
 
 NAMES = ("AIM", "METHODS", "RESULTS")
 

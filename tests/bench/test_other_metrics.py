@@ -1,8 +1,8 @@
 import pytest
 
 from bench.lakes import make_judged
-from deepera_graph.bench.metrics.answers import answer_overlaps, answer_tokens, token_overlap
-from deepera_graph.bench.metrics.ranking import (
+from deepera_graph.lab.metrics.answers import answer_overlaps, answer_tokens, token_overlap
+from deepera_graph.lab.metrics.ranking import (
     distractor_discrimination,
     linear_position,
     non_distractor_share,

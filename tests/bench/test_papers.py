@@ -5,15 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from deepera_graph.bench.papers import PaperStudy, describe_setup, study_all, study_systems
-from deepera_graph.bench.papers_figures import budget_curves
-from deepera_graph.bench.papers_runs import Call, PaperQuery, QueryRun
-from deepera_graph.bench.papers_scores import PaperBench, SystemScores, find_zero_recall
-from deepera_graph.bench.papers_trace import trace_answers, trace_calls, write_provenance
-from deepera_graph.bench.report import render_page
-from deepera_graph.bench.studies.results import format_csv
-from deepera_graph.bench.studies.run import write_study
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.bench.report import render_page
+from deepera_graph.lab.studies.papers.figures import budget_curves
+from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun
+from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, find_zero_recall
+from deepera_graph.lab.studies.papers.study import (
+    PaperStudy,
+    describe_setup,
+    study_all,
+    study_systems,
+)
+from deepera_graph.lab.studies.papers.trace import trace_answers, trace_calls, write_provenance
+from deepera_graph.lab.studies.results import format_csv
+from deepera_graph.lab.studies.run import write_study
 
 
 def query(name, *gold, intent="method", **more):

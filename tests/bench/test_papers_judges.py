@@ -7,10 +7,10 @@ from math import comb
 
 import pytest
 
-from deepera_graph.bench.papers_judges import judge_run, study_judges
-from deepera_graph.bench.papers_runs import QueryRun, read_queries
-from deepera_graph.bench.papers_scores import PaperBench
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.studies.papers.judges import judge_run, study_judges
+from deepera_graph.lab.studies.papers.runs import QueryRun, read_queries
+from deepera_graph.lab.studies.papers.scores import PaperBench
 from support.bioasq import SHARED
 from support.planted_papers import grade, plant_queries, plant_world, write_world
 

@@ -4,8 +4,8 @@ from math import log2
 
 import pytest
 
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.papers_measures import (
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.lab.studies.papers.measures import (
     bucket_of,
     by_intents,
     ndcg,

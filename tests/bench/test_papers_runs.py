@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from deepera_graph.bench.papers_runs import (
+from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.lab.studies.papers.runs import (
     PaperQuery,
     QueryRun,
     find_system,
@@ -12,7 +13,6 @@ from deepera_graph.bench.papers_runs import (
     read_run,
     run_system,
 )
-from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from support.planted_papers import write_world
 

@@ -5,18 +5,18 @@ from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
 from bench.study_lakes import Judge, column, lab, lakes
-from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.data.pools import (
+from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
+from deepera_graph.cli.main import app
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.data.pools import (
     Recipe,
     Shortage,
     counterfactuals,
     mix_pools,
     with_look_alikes,
 )
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.studies.pools import study_counts
-from deepera_graph.cli.main import app
-from deepera_graph.errors import SettingsError
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.studies.pools import study_counts
 
 TOPICS = ("liming", "boats", "perch", "reeds", "ice", "snails", "pollen", "herons")
 

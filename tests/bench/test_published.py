@@ -5,15 +5,15 @@ from random import Random
 import pytest
 
 from bench.lakes import make_judged
-from deepera_graph.bench.data.instance import DatasetError, MetricError
-from deepera_graph.bench.metrics.published import (
+from deepera_graph.calibration.instance import DatasetError, MetricError
+from deepera_graph.lab.metrics.published import (
     PrintedRow,
     check_positions,
     linear_bounds,
     read_printed_rows,
     reciprocal_bounds,
 )
-from deepera_graph.bench.metrics.ranking import hit_rate, linear_position, reciprocal_rank
+from deepera_graph.lab.metrics.ranking import hit_rate, linear_position, reciprocal_rank
 
 # DeepEra, tables 1 and 2, the rows of DeepEra itself: HitRate@1, HitRate@3, RP.
 PRINTED = (

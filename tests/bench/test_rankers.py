@@ -5,9 +5,10 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from bench.lakes import make_dataset, make_instance
 from deepera_graph import __version__
-from deepera_graph.bench.data.instance import RankingError
-from deepera_graph.bench.rank import rank_dataset
-from deepera_graph.bench.rankers.base import (
+from deepera_graph.calibration.instance import RankingError
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.bench.rank import rank_dataset
+from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     FirstStage,
     Random,
@@ -15,11 +16,10 @@ from deepera_graph.bench.rankers.base import (
     candidates_of,
     texts_of,
 )
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.rankers.external import Compressor
-from deepera_graph.bench.rankers.named import make_ranker
-from deepera_graph.bench.rankers.retrieval import BM25, Dense
-from deepera_graph.errors import SettingsError
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.rankers.external import Compressor
+from deepera_graph.lab.rankers.named import make_ranker
+from deepera_graph.lab.rankers.retrieval import BM25, Dense
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from bench.lakes import make_instance, write_jsonl
-from deepera_graph.bench.data.documents import read_articles
-from deepera_graph.bench.data.instance import DatasetError, write_rows
-from deepera_graph.bench.data.readers import open_dataset, read_beir, read_plain
-from deepera_graph.bench.rankers.retrieval import Hit
+from deepera_graph.calibration.instance import DatasetError, write_rows
+from deepera_graph.lab.data.documents import read_articles
+from deepera_graph.lab.data.readers import open_dataset, read_beir, read_plain
+from deepera_graph.lab.rankers.retrieval import Hit
 
 
 def test_beir_candidates_are_what_the_first_stage_finds(beir_folder):

@@ -3,10 +3,10 @@
 import pytest
 
 from bench.lakes import SHARED_DATA
-from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.retrieval import BM25
-from deepera_graph.bench.run import BenchConfig, run
+from deepera_graph.lab.bench.run import BenchConfig, run
+from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.retrieval import BM25
 
 pytestmark = pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from bench.lakes import SHARED_DATA
-from deepera_graph.bench.data.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.realism import auc_within_pools, extract_features, shape
-from deepera_graph.bench.realism_report import measure_realism, to_markdown, to_plain
+from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
+from deepera_graph.lab.bench.realism import auc_within_pools, extract_features, shape
+from deepera_graph.lab.bench.realism_report import measure_realism, to_markdown, to_plain
+from deepera_graph.lab.data.readers import open_dataset
 
 pytestmark = pytest.mark.full
 

@@ -4,8 +4,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from deepera_graph.bench.data.instance import MetricError
-from deepera_graph.bench.metrics.statistics import (
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.calibration.statistics import (
     Values,
     average,
     bootstrap,

@@ -7,12 +7,12 @@ from io import StringIO
 import pytest
 
 from bench.lakes import make_dataset, make_instance
-from deepera_graph.bench.data.instance import Dataset, DatasetError, MetricError, write_rows
-from deepera_graph.bench.metrics.ranking import summarize_dataset
-from deepera_graph.bench.rankers.base import FirstStage, Random, Ranker, rank_by_score
-from deepera_graph.bench.rankers.retrieval import BM25
-from deepera_graph.bench.run import BenchConfig, bench_table, run
+from deepera_graph.calibration.instance import Dataset, DatasetError, MetricError, write_rows
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.bench.run import BenchConfig, bench_table, run
+from deepera_graph.lab.metrics.ranking import summarize_dataset
+from deepera_graph.lab.rankers.base import FirstStage, Random, Ranker, rank_by_score
+from deepera_graph.lab.rankers.retrieval import BM25
 
 QUICK = {"n_resamples": 200}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.data.readers import NAMES, open_dataset, sample
+from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.lab.data.readers import NAMES, open_dataset, sample
 
 
 @pytest.mark.parametrize("hard", [False, True])

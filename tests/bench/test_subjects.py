@@ -2,11 +2,11 @@
 
 import pytest
 
-from deepera_graph.bench.data.documents import read_documents
-from deepera_graph.bench.data.instance import write_rows
-from deepera_graph.bench.data.subjects import SUBJECTS, find_by_subject, pick_subjects
+from deepera_graph.calibration.instance import write_rows
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.papers.sources.openalex import OpenAlex
+from deepera_graph.lab.data.documents import read_documents
+from deepera_graph.lab.data.subjects import SUBJECTS, find_by_subject, pick_subjects
+from deepera_graph.papers.sources.services.openalex import OpenAlex
 from support.literature import ABSTRACTS, TRIAL, Literature
 
 TWO = {"biology": "C86803240", "physics": "C121332964"}

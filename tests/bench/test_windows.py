@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bench.rankers.llm import slide, sliding_windows
 from deepera_graph.judges.llm.listwise import read_order
+from deepera_graph.lab.rankers.llm import slide, sliding_windows
 
 QUICK = settings(max_examples=80, deadline=None)
 SIZES = st.integers(2, 25).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size - 1)))

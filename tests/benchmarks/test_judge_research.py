@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.trees import average_trees
-from deepera_graph.training.augment import classify_negative
-from deepera_graph.training.data import OTHER_PAPER
-from deepera_graph.training.fit_ranking import convert_trees
+from deepera_graph.lab.training.fitting.ranking import convert_trees
+from deepera_graph.lab.training.lessons.augment import classify_negative
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER
 from support.learner import LAMPS, POOLS, Notes
 from support.pools import pool
 

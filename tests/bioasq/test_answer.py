@@ -11,10 +11,14 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import open_cache
-from deepera_graph.bioasq.answer import TypedAnswerer, build_answer_graph, extractive_backend
-from deepera_graph.bioasq.answered import submission_of
+from deepera_graph.bioasq.phase_b.answer import (
+    TypedAnswerer,
+    build_answer_graph,
+    extractive_backend,
+)
+from deepera_graph.bioasq.phase_b.answered import submission_of
+from deepera_graph.bioasq.phase_b.roles import IdealAnswered, typed_backend
 from deepera_graph.bioasq.questions import read_questions, write_questions
-from deepera_graph.bioasq.roles import IdealAnswered, typed_backend
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq_answers import ALL, IDEAL, answered, asked, part_of, play, snippet
 from support.faults import ATTEMPTS, EVERY, Good

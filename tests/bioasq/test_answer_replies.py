@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.answer import TypedAnswerer
-from deepera_graph.bioasq.replies import fit_ideal, fit_names, read_names, read_yes_no
-from deepera_graph.bioasq.roles import typed_backend
+from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
+from deepera_graph.bioasq.phase_b.replies import fit_ideal, fit_names, read_names, read_yes_no
+from deepera_graph.bioasq.phase_b.roles import typed_backend
 from support.bioasq_answers import IDEAL, asked, part_of
 from support.openai_server import ChatServer, Reply
 

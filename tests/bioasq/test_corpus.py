@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bioasq.conftest import SHARED
-from deepera_graph.bioasq.corpus import write_corpus
+from deepera_graph.bioasq.pubmed.corpus import write_corpus
 from deepera_graph.errors import InputError, SettingsError
 from support.pubmed_xml import article, book, deletion, document, write
 
@@ -155,7 +155,7 @@ def test_any_files_in_any_steps_and_any_order_give_what_is_left(tmp_path, files,
 
 _KILLED = """
 import os, signal, sys
-from deepera_graph.bioasq.corpus import write_corpus
+from deepera_graph.bioasq.pubmed.corpus import write_corpus
 
 steps = []
 
@@ -361,7 +361,7 @@ def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("deepera_graph.bioasq.corpus.read_file", stop)
+        broken.setattr("deepera_graph.bioasq.pubmed.corpus.read_file", stop)
         broken.setattr(sys, "argv", ["deepera", "bioasq", "read", "xml/", "-o", "corpus.jsonl"])
         result = deepera("bioasq", "read", path, "-o", out)
     assert result.exit_code == 130

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.answer import TypedAnswerer
-from deepera_graph.bioasq.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
+from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.local.restate import restate
+from deepera_graph.bioasq.phase_b.local.sentences import rank, trim
+from deepera_graph.bioasq.phase_b.local.terms import find_terms, synonyms_in
+from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS, probability_of_yes
 from deepera_graph.bioasq.questions import read_questions
-from deepera_graph.bioasq.restate import restate
-from deepera_graph.bioasq.sentences import rank, trim
-from deepera_graph.bioasq.terms import find_terms, synonyms_in
-from deepera_graph.bioasq.yes_no import WEIGHTS, probability_of_yes
 from support.bioasq import SHARED
 from support.bioasq_answers import ALL, asked
 

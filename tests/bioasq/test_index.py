@@ -8,9 +8,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from deepera_graph.bioasq.index import EmbeddingWork, index_corpus
+from deepera_graph.bioasq.pubmed.index import EmbeddingWork, index_corpus
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from support.letters import Counting
 from support.pubmed_xml import article, deletion, write
 from support.qdrant_server import QdrantServer

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.pairs import (
+from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
+from deepera_graph.bioasq.runs import rank_scores
+from deepera_graph.bioasq.tuning.pairs import (
     QuestionPool,
     collect_pools,
     make_pairs,
@@ -13,16 +15,14 @@ from deepera_graph.bioasq.pairs import (
     write_pairs,
     year_of,
 )
-from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
-from deepera_graph.bioasq.runs import rank_scores
-from deepera_graph.bioasq.tuning_plan import TuningSettings, read_ratio
+from deepera_graph.bioasq.tuning.plan import TuningSettings, read_ratio
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.judges.cross_encoder import encoder_backend
+from deepera_graph.lab.training.lessons.pools import read_pools
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.retrieval.store import open_store
 from deepera_graph.retrieval.word_index import WordIndex
 from deepera_graph.schema import Batch
-from deepera_graph.training.data import read_pools
 from support.bioasq import SHARED, docs
 from support.minerals import CORPUS, write_corpus, write_golden
 
@@ -222,7 +222,7 @@ def test_a_question_whose_year_is_not_known_is_not_recent():
 
 
 def document(pmid, text="Moss."):
-    from deepera_graph.bioasq.pairs import PoolDocument
+    from deepera_graph.bioasq.tuning.pairs import PoolDocument
 
     return PoolDocument(pmid, "", text)
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq import pubmed
-from deepera_graph.bioasq.pubmed import Problems, find_files, read_pubmed
-from deepera_graph.bioasq.pubmed_records import Deleted, Record
+from deepera_graph.bioasq.pubmed import files as pubmed
+from deepera_graph.bioasq.pubmed.files import Problems, find_files, read_pubmed
+from deepera_graph.bioasq.pubmed.records import Deleted, Record
 from deepera_graph.errors import InputError
 from support.pubmed_xml import MATH, article, book, deletion, document, write
 

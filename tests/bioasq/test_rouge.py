@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.rouge import MEASURES, rouge, stem, tokenize
+from deepera_graph.bioasq.measuring.rouge import MEASURES, rouge, stem, tokenize
 from support.bioasq import FIXTURES
 
 VALUES = FIXTURES / "rouge_expected.json"

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.questions import Snippet
-from deepera_graph.bioasq.snippets import (
+from deepera_graph.bioasq.phase_a.snippets import (
     FoundDocument,
     Piece,
     choose_snippets,
     list_pieces,
     weigh_locally,
 )
+from deepera_graph.bioasq.questions import Snippet
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.backend import local_model
 from deepera_graph.text.words import split_sentences

@@ -64,7 +64,7 @@ def test_the_best_of_several_is_tuned_further_and_all_are_told(deepera, given):
 
 
 def test_a_tuning_that_was_cut_short_goes_on_to_the_same_figures(deepera, given, tmp_path):
-    from deepera_graph.bioasq import tune
+    from deepera_graph.bioasq.tuning import tune
 
     whole = deepera(*given[:-1], tmp_path / "whole", "--epochs", 3, "--json", "-q")
     with pytest.MonkeyPatch.context() as patch:
@@ -81,7 +81,7 @@ def test_a_tuning_that_was_cut_short_goes_on_to_the_same_figures(deepera, given,
 
 
 def test_what_is_resumed_must_be_the_same_tuning(deepera, given):
-    from deepera_graph.bioasq import tune
+    from deepera_graph.bioasq.tuning import tune
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tune._Progress, "of", _interrupting(tune._Progress.of, at=1))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.multihop.graph import NeighbourGraph
+from deepera_graph.multihop.passages.graph import NeighbourGraph
 
 # The first search finds the first alone; the second is near it, the third near the second.
 CHAIN = [

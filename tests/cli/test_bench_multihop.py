@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.bench.multihop_methods import MEANINGS, METHODS
+from deepera_graph.lab.studies.multihop.methods import MEANINGS, METHODS
 from support.hops import QUESTIONS, write_hops
 
 QUICK = ("--embeddings", "support.hops:CountingEmbeddings", "--resamples", "50")

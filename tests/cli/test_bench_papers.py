@@ -50,7 +50,7 @@ def test_a_base_is_compared_with_other_runs(deepera, world, runs):
 
 def test_as_many_queries_of_each_intent_are_drawn(deepera, world, tmp_path, monkeypatch):
     base, queries = world
-    monkeypatch.setattr("deepera_graph.cli.papers.study._write", lambda *_: None)  # figures
+    monkeypatch.setattr("deepera_graph.lab.cli.papers._write", lambda *_: None)  # figures
 
     def draw(seed):
         out = tmp_path / seed

@@ -6,7 +6,7 @@ from socket import create_server
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
+from deepera_graph.lab.quest.audit.drawing import Audit, draw_audit
 from deepera_graph.papers import PaperBase
 from support.planted_papers import write_world
 from support.quest_build import fill_sheet, published_labels, write_build

@@ -6,11 +6,11 @@ from dataclasses import asdict
 import pytest
 
 from cli.conftest import answer, line
-from deepera_graph.bench.rankers.named import Models
 from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.cli.main import load_command
 from deepera_graph.cli.opening.judges import open_judge
-from deepera_graph.cli.options import JudgeOptions
+from deepera_graph.cli.shared.options import JudgeOptions
+from deepera_graph.lab.rankers.named import Models
 from support.openai_server import ChatServer, Reply
 
 AT = {"model": "openai:any", "base_url": "http://127.0.0.1:9/v1"}

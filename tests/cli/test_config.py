@@ -6,8 +6,8 @@ import os
 import pytest
 
 from deepera_graph.cli import config
-from deepera_graph.cli.declaring import configurable
 from deepera_graph.cli.index import index
+from deepera_graph.cli.shared.declaring import configurable
 from support.openai_server import ChatServer
 from support.scripted import answer_in_json
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
-from deepera_graph.cli.console import (
+from deepera_graph.cli.shared.console import (
     describe_progress,
     describe_rest,
     from_thread,

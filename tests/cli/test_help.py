@@ -12,11 +12,11 @@ import pytest
 
 from cli.conftest import TEA, line
 from deepera_graph import Budget, __version__
-from deepera_graph.cli import options
-from deepera_graph.cli.ask import ask
+from deepera_graph.cli.judging.ask import ask
+from deepera_graph.cli.judging.rerank import rerank
 from deepera_graph.cli.main import load_command
-from deepera_graph.cli.options import BudgetOptions
-from deepera_graph.cli.rerank import rerank
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.options import BudgetOptions
 from deepera_graph.packages import install_command
 from deepera_graph.settings import PRESETS, Settings
 

@@ -10,7 +10,7 @@ import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from deepera_graph import RerankResult
-from deepera_graph.cli.candidates import read_conditions
+from deepera_graph.cli.judging.candidates import read_conditions
 from deepera_graph.errors import SettingsError
 from support.openai_server import ChatServer, Reply
 
@@ -441,7 +441,7 @@ def test_a_missing_store_is_a_usage_error(ask, tmp_path):
 @pytest.mark.full
 def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypatch):
     code = (
-        "import sys; from deepera_graph.retrieval.store import open_store\n"
+        "import sys; from deepera_graph.retrieval.collections.store import open_store\n"
         "with open_store('papers', path=sys.argv[1]):\n"
         "    print('open', flush=True); sys.stdin.read()\n"
     )

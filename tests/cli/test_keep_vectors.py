@@ -8,10 +8,10 @@ import pytest
 from cli.conftest import QUESTION
 from deepera_graph import local_model
 from deepera_graph.cli.opening.judges import open_judge
-from deepera_graph.cli.options import JudgeOptions
-from deepera_graph.judges.trained import encoder as encoder_module
-from deepera_graph.judges.trained.encoder import Encoder
+from deepera_graph.cli.shared.options import JudgeOptions
 from deepera_graph.judges.trained.kept import FILE_NAME
+from deepera_graph.judges.trained.reading import encoder as encoder_module
+from deepera_graph.judges.trained.reading.encoder import Encoder
 
 PAPERS = [
     {"id": "trial", "text": "Green tea lowered fasting glucose by 4% in 60 adults."},

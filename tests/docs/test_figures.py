@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import load_backend
-from deepera_graph.bench.build.gates import Gates
-from deepera_graph.bench.quest.plan import QuestPlan
+from deepera_graph.lab.build.gating.gates import Gates
+from deepera_graph.lab.quest.plan import QuestPlan
 from deepera_graph.thresholds import OPERATING_POINT
 
 ROOT = Path(__file__).parents[2]

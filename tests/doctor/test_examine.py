@@ -12,7 +12,7 @@ from deepera_graph import AnswerError, CallError, judges, local_backend
 from deepera_graph.cache.store import FILE_NAME, open_cache
 from deepera_graph.doctor import checks, examine
 from deepera_graph.doctor.checks import HIDDEN, Finding, judge_sample
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from support.list_judges import list_backend
 from support.roles import ScriptedRole
 

@@ -17,7 +17,7 @@ from deepera_graph import (
     SettingsError,
     local_backend,
 )
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from langchain_deepera import DeepEraRetriever
 from langchain_deepera.testing import RunRecorder
 from support.scripted import Script, ScriptedChat

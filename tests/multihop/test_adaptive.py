@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.multihop.adaptive import asearch_adaptively, search_adaptively
+from deepera_graph.multihop.agent.adaptive import asearch_adaptively, search_adaptively
 
 FIRST = ["d1", "d2", "d3", "d4"]
 SCORES = {

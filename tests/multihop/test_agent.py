@@ -21,8 +21,8 @@ from deepera_graph import (
     load_backend,
     open_cache,
 )
-from deepera_graph.multihop.agent import MultiHopAgent, build_multihop_graph
-from deepera_graph.multihop.roles import Sample
+from deepera_graph.multihop.agent.agent import MultiHopAgent, build_multihop_graph
+from deepera_graph.multihop.agent.roles import Sample
 from support import hop_world as hops
 from support.hop_agent import backend_of, kinds, planning, solved
 from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search

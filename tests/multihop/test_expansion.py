@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.multihop.expansion import aexpand_hops, expand_hops
+from deepera_graph.multihop.passages.expansion import aexpand_hops, expand_hops
 from deepera_graph.retrieval.word_index import WordIndex
 
 PASSAGES = {

@@ -13,9 +13,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.multihop import nearest as nearest_module
-from deepera_graph.multihop.graph import NeighbourGraph
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.multihop.passages import nearest as nearest_module
+from deepera_graph.multihop.passages.graph import NeighbourGraph
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.word_index import WordIndex
 
 BUILDERS = ["meaning", "words"]

@@ -6,8 +6,8 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from deepera_graph import multihop_backend, prompts
+from deepera_graph.multihop.agent.roles import NODES
 from deepera_graph.multihop.path import path_block
-from deepera_graph.multihop.roles import NODES
 from support import hop_world as hops
 from support.openai_server import ChatServer
 

@@ -12,10 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from deepera_graph.errors import BackendError, InputError, SettingsError
-from deepera_graph.multihop.graph import NeighbourGraph
-from deepera_graph.multihop.retriever import AdaptiveRetriever
+from deepera_graph.multihop.passages.graph import NeighbourGraph
+from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from langchain_deepera import DeepEraRetriever
 from multihop.conftest import TEXTS, WordEmbeddings
 

@@ -15,8 +15,13 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.errors import CallError, RoleError, SettingsError
-from deepera_graph.multihop.graph import NeighbourGraph
-from deepera_graph.multihop.scorers import EmbeddingScorer, HybridScorer, PairScorer, as_scorer
+from deepera_graph.multihop.passages.graph import NeighbourGraph
+from deepera_graph.multihop.passages.scorers import (
+    EmbeddingScorer,
+    HybridScorer,
+    PairScorer,
+    as_scorer,
+)
 from deepera_graph.retrieval.word_index import WordIndex
 from deepera_graph.schema import Intent
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import CallError, SettingsError, Usage
-from deepera_graph.multihop.roles import Entailment, Sample
-from deepera_graph.multihop.uncertainty import (
+from deepera_graph.multihop.agent.roles import Entailment, Sample
+from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
     Uncertainty,
     group_answers,

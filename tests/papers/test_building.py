@@ -13,8 +13,8 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
-from deepera_graph.papers.building import import_files
-from deepera_graph.papers.writing import Writer
+from deepera_graph.papers.library.building import import_files
+from deepera_graph.papers.library.writing import Writer
 from papers.world import invent_papers, write_lines
 
 HERE = Path(__file__).parents[2]

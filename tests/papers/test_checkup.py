@@ -6,7 +6,7 @@ import pytest
 
 from deepera_graph.doctor.checks import check_sqlite
 from deepera_graph.papers import PaperBase
-from deepera_graph.papers.checkup import check_base
+from deepera_graph.papers.library.checkup import check_base
 from papers.test_building import CountingEmbeddings
 from papers.world import invent_papers, write_lines
 from support.qdrant_vectors import QdrantVectors

@@ -19,11 +19,11 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
+from deepera_graph.papers.library.store import describe_file
 from deepera_graph.papers.rest import create_app, read_filter, serve
-from deepera_graph.papers.store import describe_file
 from deepera_graph.passages import MOST_QUESTION
-from deepera_graph.serve.library import Library
-from deepera_graph.serve.mcp import create_mcp_server
+from deepera_graph.serve.backing.library import Library
+from deepera_graph.serve.tools.mcp import create_mcp_server
 from langchain_deepera import PaperRetriever, paper_tools
 from papers.hostile import hostile_texts
 from papers.world import METHODS, TOPICS, VENUES, invent_papers, write_lines

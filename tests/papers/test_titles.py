@@ -4,9 +4,9 @@ import random
 
 import pytest
 
+from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.paper import read_date, read_year
-from deepera_graph.text.paper_keys import normalize_id, title_key
 from papers.world import write_lines
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

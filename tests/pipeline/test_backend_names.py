@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 import pytest
 
 from deepera_graph import Backend, SettingsError, judges, llm_backend, load_backend
-from deepera_graph.cli.options import JudgeOptions
+from deepera_graph.cli.shared.options import JudgeOptions
 from support.roles import scripted_backend
 
 FACTORY = "support.roles:importable_backend"

@@ -16,9 +16,14 @@ from deepera_graph import (
     cascade_backend,
     local_backend,
 )
-from deepera_graph.cli.evidence import show_result
+from deepera_graph.cli.judging.evidence import show_result
 from deepera_graph.demo import DemoQuestion, Trial
-from deepera_graph.export import describe_evidence, describe_outcome, describe_result, export_result
+from deepera_graph.export.tables import (
+    describe_evidence,
+    describe_outcome,
+    describe_result,
+    export_result,
+)
 from deepera_graph.judges.base import as_judge, counting_judge
 from deepera_graph.judges.trained.backend import Weights
 from deepera_graph.serve.page.calls import draw_line

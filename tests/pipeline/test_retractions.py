@@ -6,10 +6,10 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, InputError, describe_evidence, export_result
-from deepera_graph.citation import Citation
-from deepera_graph.retractions import read_retractions
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.retractions import read_retractions
+from deepera_graph.literature.same_study import find_studies
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.same_study import find_studies
 from support.roles import judged, scripted_backend
 
 QUESTION = "Does wax keep apples firm?"

@@ -27,9 +27,9 @@ from deepera_graph import (
     cascade_backend,
     screened_backend,
 )
-from deepera_graph.bench.rankers.deepera import DeepEra
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.judges.base import Judge
+from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.pipeline.edges import sure_from
 from support.roles import judged, scripted_backend
 

@@ -9,8 +9,8 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, RerankResult, export_result
-from deepera_graph.citation import Citation
-from deepera_graph.same_study import find_studies, group_sources, is_same_study
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.same_study import find_studies, group_sources, is_same_study
 from support.roles import judged, scripted_backend
 
 QUESTION = "Does wax keep apples firm?"

@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 from qdrant_client import models
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.word_index import WordIndex
 
 

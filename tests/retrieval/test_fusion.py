@@ -13,8 +13,8 @@ from qdrant_client import models
 
 from deepera_graph.bioasq.ensemble import reciprocal_scores_of
 from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse, sum_reciprocals
-from deepera_graph.retrieval.store import open_store
 
 WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]
 N_PASSAGES, N_QUESTIONS = 80, 100

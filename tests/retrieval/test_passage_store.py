@@ -12,8 +12,8 @@ from qdrant_client.local.qdrant_local import QdrantLocal
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import MOST_QUESTION
-from deepera_graph.retrieval import passage_store
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections import passage_store
+from deepera_graph.retrieval.collections.store import open_store
 
 HOSTILE = [
     "what's RAG-based? (2024)",

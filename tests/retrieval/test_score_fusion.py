@@ -13,7 +13,7 @@ WORDS, MEANING = "sparse", "dense"
 
 
 def names():
-    from deepera_graph.retrieval.collection import DENSE_NAME, SPARSE_NAME
+    from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME
 
     return {WORDS: SPARSE_NAME, MEANING: DENSE_NAME}
 

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from deepera_graph.retrieval import sentence_embeddings
-from deepera_graph.retrieval.collection import name_embeddings
+from deepera_graph.retrieval.collections.collection import name_embeddings
 from deepera_graph.retrieval.sentence_embeddings import SentenceEmbeddings
 
 pytestmark = [

@@ -7,8 +7,8 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval import word_index
-from deepera_graph.retrieval.collection import HashedTermEmbeddings
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.collection import HashedTermEmbeddings
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.text.words import stems
 
 

@@ -18,12 +18,12 @@ from langchain_core.documents import Document
 from qdrant_client import QdrantClient
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.retrieval.connection import connect
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.connection import connect
+from deepera_graph.retrieval.collections.store import open_store
 
 HOLD = """
 import sys
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 with open_store("held", path=sys.argv[1]):
     print("open", flush=True)
     sys.stdin.readline()
@@ -97,7 +97,9 @@ def test_a_folder_open_in_another_process_is_refused_until_it_is_free(tmp_path):
 
 
 def test_qdrants_own_lock_is_told_the_same_way(tmp_path, monkeypatch):
-    monkeypatch.setattr("deepera_graph.retrieval.connection._refuse_if_locked", lambda folder: None)
+    monkeypatch.setattr(
+        "deepera_graph.retrieval.collections.connection._refuse_if_locked", lambda folder: None
+    )
     monkeypatch.setattr(QdrantClient, "__init__", raise_locked)
     with pytest.raises(StoreError, match="another process"):
         open_store("held", path=tmp_path)

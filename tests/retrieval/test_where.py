@@ -4,8 +4,8 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.search import build_filter
-from deepera_graph.retrieval.store import open_store
 
 ROWS = {
     "a": {"year": 2012, "kind": "trial", "open": True, "p": 0.04, "date": "2012-05-31"},

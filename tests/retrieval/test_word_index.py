@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.word_index import WordIndex
 
 WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]

@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.serve.backing.judging import Judging
 from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
-from deepera_graph.serve.judging import Judging
-from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.page import calls
+from deepera_graph.serve.traffic.metrics import Metrics
 from support.list_judges import list_backend
 from support.roles import judged
 from support.serving import running, running_server, wait_for, write_request

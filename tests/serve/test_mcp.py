@@ -29,9 +29,9 @@ from deepera_graph import EvidenceReranker, open_store
 from deepera_graph.cli.main import app, load_command
 from deepera_graph.papers import PaperBase
 from deepera_graph.papers.calls import answer_call
-from deepera_graph.serve.library import Library
-from deepera_graph.serve.mcp import create_mcp_server
-from deepera_graph.serve.mcp_forms import MOST_CHARACTERS, MOST_PASSAGES
+from deepera_graph.serve.backing.library import Library
+from deepera_graph.serve.tools.forms import MOST_CHARACTERS, MOST_PASSAGES
+from deepera_graph.serve.tools.mcp import create_mcp_server
 from papers.world import invent_papers, write_lines
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel, answer_in_json

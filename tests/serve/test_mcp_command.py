@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from deepera_graph import open_store
 from deepera_graph.cli.main import app
-from deepera_graph.serve.mcp import create_mcp_server
+from deepera_graph.serve.tools.mcp import create_mcp_server
 
 QUESTION = "Does wax coating keep apples firm in storage?"
 TRIAL = Document(
@@ -29,7 +29,7 @@ def serve(monkeypatch):
         async def keep(library):
             kept.append(library)
 
-        monkeypatch.setattr("deepera_graph.serve.mcp.serve_stdio", keep)
+        monkeypatch.setattr("deepera_graph.serve.tools.mcp.serve_stdio", keep)
         result = CliRunner().invoke(app, ["mcp", *map(str, args)])
         assert result.exit_code == 0, result.stderr
         return kept[0]

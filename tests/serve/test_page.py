@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.export import describe_result, export_result
+from deepera_graph.export.tables import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
 from deepera_graph.serve.config import Limits, ServeConfig

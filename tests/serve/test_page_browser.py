@@ -15,15 +15,15 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.cli.literature import open_literature
-from deepera_graph.cli.options import LiteratureOptions
-from deepera_graph.export import describe_outcome
+from deepera_graph.cli.judging.literature import open_literature
+from deepera_graph.cli.shared.options import LiteratureOptions
+from deepera_graph.export.tables import describe_outcome
 from deepera_graph.papers import PaperBase
 from deepera_graph.result import RerankResult
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.serve.backing.stores import Collections
 from deepera_graph.serve.config import Limits, ServeConfig
 from deepera_graph.serve.page.calls import draw_line
-from deepera_graph.serve.stores import Collections
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
 from support.page_judge import NAME, scripted_backend

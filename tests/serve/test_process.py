@@ -12,7 +12,7 @@ import httpx
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.serve.config import KEYS
 from support.serving import PASSAGES, QUESTION, wait_until_ready
 

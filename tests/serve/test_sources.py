@@ -9,14 +9,14 @@ from fastapi.testclient import TestClient
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.cli.literature import open_literature
-from deepera_graph.cli.options import LiteratureOptions
+from deepera_graph.cli.judging.literature import open_literature
+from deepera_graph.cli.shared.options import LiteratureOptions
 from deepera_graph.errors import StoreError
 from deepera_graph.papers import PaperBase
-from deepera_graph.retrieval.store import open_store
+from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.serve.app import create_app
+from deepera_graph.serve.backing.stores import Collections, StoredCollections
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.stores import Collections, StoredCollections
 from papers.world import invent_papers, write_lines
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
@@ -237,8 +237,8 @@ def test_searches_at_once_get_what_each_gets_alone(library):
 
 def test_a_search_that_stood_in_line_does_not_wait_anew(folder, monkeypatch):
     clock = iter([0.0, 5.0])
-    monkeypatch.setattr("deepera_graph.serve.stores.monotonic", lambda: next(clock))
-    monkeypatch.setattr("deepera_graph.retrieval.connection.sleep", pytest.fail)
+    monkeypatch.setattr("deepera_graph.serve.backing.stores.monotonic", lambda: next(clock))
+    monkeypatch.setattr("deepera_graph.retrieval.collections.connection.sleep", pytest.fail)
     with (
         open_store("wax", path=folder / "library4"),
         pytest.raises(StoreError, match="another process"),
@@ -247,7 +247,7 @@ def test_a_search_that_stood_in_line_does_not_wait_anew(folder, monkeypatch):
 
 
 def test_a_folder_that_another_process_has_open_is_told(folder, monkeypatch):
-    monkeypatch.setattr("deepera_graph.serve.stores._WAIT", 0)
+    monkeypatch.setattr("deepera_graph.serve.backing.stores._WAIT", 0)
     with open_store("wax", path=folder / "library2") as held:
         held.add([Document(id="a", page_content="Text.")])
         collections = StoredCollections(Collections(path=folder / "library2"))
@@ -259,6 +259,8 @@ def test_a_folder_that_another_process_has_open_is_told(folder, monkeypatch):
 def test_a_folder_that_another_process_lets_go_is_waited_for(folder, monkeypatch):
     held = open_store("wax", path=folder / "library3")
     held.add([Document(id="a", page_content="Wax on apples.")])
-    monkeypatch.setattr("deepera_graph.retrieval.connection.sleep", lambda _: held.close())
+    monkeypatch.setattr(
+        "deepera_graph.retrieval.collections.connection.sleep", lambda _: held.close()
+    )
     found = StoredCollections(Collections(path=folder / "library3")).search("wax", "wax?", 3, None)
     assert [one.id for one in found] == ["a"]

@@ -1,7 +1,7 @@
 """The agent over the little world of hops, against a server."""
 
-from deepera_graph.multihop.agent import MultiHopAgent
-from deepera_graph.multihop.roles import multihop_backend
+from deepera_graph.multihop.agent.agent import MultiHopAgent
+from deepera_graph.multihop.agent.roles import multihop_backend
 from support import hop_world as hops
 from support.openai_server import ChatServer, Reply
 

@@ -2,7 +2,7 @@
 
 import json
 
-from deepera_graph.training.data import GOLDEN, OTHER_PAPER, LabelledPassage, Pool
+from deepera_graph.lab.training.lessons.pools import GOLDEN, OTHER_PAPER, LabelledPassage, Pool
 
 SUBJECTS = ("copper roofs", "harbour lamps", "wet summers", "old keepers", "green crusts")
 

@@ -110,7 +110,7 @@ def test_a_training_leaves_a_log(trained):
 def test_an_interrupted_training_leaves_older_weights_as_they_were(
     deepera, trained, tmp_path, monkeypatch
 ):
-    from deepera_graph.training import train as make
+    from deepera_graph.lab.training import train as make
 
     def interrupt(*args, **options):
         raise KeyboardInterrupt
@@ -204,7 +204,7 @@ def test_what_is_wrong_is_said_in_one_line(
 def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     for module in ("train", "evaluate"):
-        monkeypatch.setitem(sys.modules, f"deepera_graph.training.{module}", None)
+        monkeypatch.setitem(sys.modules, f"deepera_graph.lab.training.{module}", None)
     for command in (("train", "-o", "out"), ("evaluate",)):
         result = deepera("judge", *command, "--data", "nowhere")
         assert result.exit_code == 2

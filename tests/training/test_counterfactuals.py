@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.training.counterfactuals import (
+from deepera_graph.lab.training.lessons.counterfactuals import (
     find_runs,
     find_words,
     put,
     teach_counterfactuals,
 )
-from deepera_graph.training.lessons import Lesson
+from deepera_graph.lab.training.lessons.groups import Lesson
 
 NAMES = ["".join(one) for one in product("bdgklm", "aeiou", "nrst", ("ite", "ane"))]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.training.measure import cross_validate
-from deepera_graph.training.train import choose_recipe
+from deepera_graph.lab.training.measure import cross_validate
+from deepera_graph.lab.training.train import choose_recipe
 from support.learner import LAMPS, POOLS, Notes
 from support.pools import pool
 

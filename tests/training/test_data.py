@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.data import (
+from deepera_graph.lab.training.lessons.pools import (
     GOLDEN,
     OTHER_PAPER,
     find_known_sources,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.training.features import choose_providers
+from deepera_graph.lab.training.fitting.features import choose_providers
 
 CPU, GPU, OTHER = "CPUExecutionProvider", "CUDAExecutionProvider", "AzureExecutionProvider"
 

@@ -12,8 +12,7 @@ from deepera_graph.judges.trained.pool_features import (
     SINGLE_FEATURES,
     PoolFeatures,
 )
-from deepera_graph.training.augment import label_own_paper
-from deepera_graph.training.features import (
+from deepera_graph.lab.training.fitting.features import (
     N_SPLITS,
     ContextPool,
     FeaturedPool,
@@ -21,8 +20,7 @@ from deepera_graph.training.features import (
     assign_split,
     exclude_split,
 )
-from deepera_graph.training.fit import NEVER_SAME_DOCUMENT, fit_same_document
-from deepera_graph.training.fit_ranking import (
+from deepera_graph.lab.training.fitting.ranking import (
     ARTICLE,
     CLAIM,
     QUESTION,
@@ -31,7 +29,9 @@ from deepera_graph.training.fit_ranking import (
     fit_scaled_logistic,
     fit_trees,
 )
-from deepera_graph.training.weights import log_nothing
+from deepera_graph.lab.training.fitting.scorer import NEVER_SAME_DOCUMENT, fit_same_document
+from deepera_graph.lab.training.lessons.augment import label_own_paper
+from deepera_graph.lab.training.weights import log_nothing
 from support.pools import pool
 
 NOTHING = np.zeros((1, 1))

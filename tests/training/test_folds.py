@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.training.lessons.pools import hash_question
+from deepera_graph.lab.training.measure import assign_folds, split_held_out
 from deepera_graph.text.groups import find_groups
-from deepera_graph.training.data import hash_question
-from deepera_graph.training.measure import assign_folds, split_held_out
 from support.pools import pool
 
 pytestmark = pytest.mark.full

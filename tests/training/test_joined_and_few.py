@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from deepera_graph.training.augment import (
+from deepera_graph.lab.training.evaluate import EvaluationPlan
+from deepera_graph.lab.training.lessons.augment import (
     MAX_TRUNCATED,
     MERGED_WEIGHT,
     MIN_TRUNCATED,
@@ -15,8 +16,7 @@ from deepera_graph.training.augment import (
     take_first,
     truncate_pools,
 )
-from deepera_graph.training.evaluate import EvaluationPlan
-from deepera_graph.training.measure import assign_folds
+from deepera_graph.lab.training.measure import assign_folds
 from support.pools import pool
 
 

@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.encoder import Encoder
 from deepera_graph.judges.trained.features import pairwise_dot
-from deepera_graph.training.features import FeatureCache, FeatureExtractor, open_feature_cache
-from deepera_graph.training.weights import find_encoder
+from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.lab.training.fitting.features import (
+    FeatureCache,
+    FeatureExtractor,
+    open_feature_cache,
+)
+from deepera_graph.lab.training.weights import find_encoder
 from support.pools import pool
 
 POOLS = [pool("copper roofs", [1, 0, 0]), pool("harbour lamps", [0, 1])]

@@ -6,12 +6,11 @@ from random import Random
 
 import pytest
 
-from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.training.abstracts import read_abstracts, split_abstract
-from deepera_graph.training.data import LabelledPassage, Pool, hash_question
-from deepera_graph.training.fit_reader import _find_marks, _open_tokenizer, _plan_steps
-from deepera_graph.training.fit_sentences import MarkedText
-from deepera_graph.training.lessons import (
+from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
+from deepera_graph.lab.training.fitting.sentences import MarkedText
+from deepera_graph.lab.training.lessons.abstracts import read_abstracts, split_abstract
+from deepera_graph.lab.training.lessons.groups import (
     Lesson,
     leave_out,
     list_directions,
@@ -20,6 +19,7 @@ from deepera_graph.training.lessons import (
     teach_papers,
     teach_pools,
 )
+from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool, hash_question
 from support.pools import write_lines
 from support.tiny_encoder import make_tokenizer
 

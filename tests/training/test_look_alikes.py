@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.training.augment import VARIANTS, add_variants, classify_negative
-from deepera_graph.training.data import OTHER_PAPER
+from deepera_graph.lab.training.lessons.augment import VARIANTS, add_variants, classify_negative
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER
 from support.pools import pool
 
 KINDS = st.sampled_from([OTHER_PAPER, "methods", "background", "BODY.RESULTS", "speculative"])

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.training.evaluate import evaluate, format_evaluation
-from deepera_graph.training.measure import (
+from deepera_graph.lab.training.evaluate import evaluate, format_evaluation
+from deepera_graph.lab.training.measure import (
     ScoredPool,
     compute_calibration,
     compute_prefilter_metrics,

@@ -12,7 +12,7 @@ from deepera_graph.judges.trained.pool_features import (
     RANKING_FEATURES,
 )
 from deepera_graph.judges.trained.scorer import MIN_SAME_DOCUMENT, EvidenceScorer
-from deepera_graph.training.fit_ranking import ARTICLE, CLAIM, QUESTION, RANK_ROUNDS
+from deepera_graph.lab.training.fitting.ranking import ARTICLE, CLAIM, QUESTION, RANK_ROUNDS
 
 pytestmark = pytest.mark.skipif(
     not (SHIPPED / "head.json").is_file(), reason="this checkout has no weights"

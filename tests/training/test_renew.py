@@ -7,9 +7,9 @@ import pytest
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.model import DIRECTION, FILES, SHIPPED, SUMS, check
-from deepera_graph.training import weights as export
-from deepera_graph.training import weights as folder
-from deepera_graph.training.weights import (
+from deepera_graph.lab.training import weights as export
+from deepera_graph.lab.training import weights as folder
+from deepera_graph.lab.training.weights import (
     HEAD,
     TRAINED_ON,
     copy_encoder,

@@ -7,15 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepera_graph.bench.data.instance import DatasetError
+from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
-from deepera_graph.judges.trained.scorer import PoolScores
-from deepera_graph.judges.trained.sentences import (
+from deepera_graph.judges.trained.reading.sentences import (
     SENTENCE_FEATURES,
     choose_sentence,
     compute_sentence_features,
 )
-from deepera_graph.training.augment import (
+from deepera_graph.judges.trained.scorer import PoolScores
+from deepera_graph.lab.training.fitting.ranking import find_operating_point, fit_small_ranking
+from deepera_graph.lab.training.fitting.scorer import UNDECIDED
+from deepera_graph.lab.training.fitting.sentences import MarkedText, read_marked
+from deepera_graph.lab.training.lessons.augment import (
     draw_few,
     drop_evidence,
     exchange_passages,
@@ -24,12 +27,9 @@ from deepera_graph.training.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.training.data import read_pools
-from deepera_graph.training.fit import UNDECIDED
-from deepera_graph.training.fit_ranking import find_operating_point, fit_small_ranking
-from deepera_graph.training.fit_sentences import MarkedText, read_marked
-from deepera_graph.training.topics import is_topics
-from deepera_graph.training.train_reader import weigh_reader
+from deepera_graph.lab.training.lessons.pools import read_pools
+from deepera_graph.lab.training.lessons.topics import is_topics
+from deepera_graph.lab.training.train_reader import weigh_reader
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"

@@ -6,8 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli import options
 from deepera_graph.cli.opening.foreign import load_foreign
+from deepera_graph.cli.shared import options
 from deepera_graph.errors import SettingsError
 from deepera_graph.web.serving import hide_login
 

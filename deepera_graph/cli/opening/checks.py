@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from deepera_graph.budget import Budget
-from deepera_graph.cli import options
 from deepera_graph.cli.opening.chat import check_call_timeout, check_rate, check_url, check_variable
 from deepera_graph.cli.opening.embeddings import split_embeddings
 from deepera_graph.cli.opening.judges import parse_kind
 from deepera_graph.cli.opening.settings import settings_of
+from deepera_graph.cli.shared import options
 from deepera_graph.settings import Settings, check_at_least, preset
 from deepera_graph.thresholds import check_share
 

@@ -7,9 +7,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli import options
 from deepera_graph.cli.opening.chat import KEY_VARIABLE
 from deepera_graph.cli.opening.foreign import load_foreign
+from deepera_graph.cli.shared import options
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

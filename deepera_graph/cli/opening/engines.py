@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli import options
+from deepera_graph.cli.shared import options
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.console import say
+from deepera_graph.cli.shared.console import say
 from deepera_graph.errors import StoreError
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli import options
-from deepera_graph.cli.declaring import given
 from deepera_graph.cli.opening.chat import chat_backend
 from deepera_graph.cli.opening.foreign import load_foreign
 from deepera_graph.cli.opening.settings import preset_of
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.declaring import given
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.settings import suggest_value

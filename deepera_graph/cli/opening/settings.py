@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli import options
-from deepera_graph.cli.declaring import given
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.declaring import given
 from deepera_graph.errors import SettingsError
 from deepera_graph.settings import Preset, preset
 

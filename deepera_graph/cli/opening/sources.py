@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.retrieval.passage_store import PassageStore
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.retrieval.skipped import Skipped, SkippedKind
     from deepera_graph.retrieval.word_index import WordIndex
 

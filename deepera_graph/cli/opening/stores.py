@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deepera_graph.cli import options
 from deepera_graph.cli.opening.embeddings import LOCAL_EMBEDDINGS, find_embeddings, find_recorded
+from deepera_graph.cli.shared import options
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.multihop.graph import NeighbourGraph
-    from deepera_graph.retrieval.collection import Mode
-    from deepera_graph.retrieval.passage_store import PassageStore
+    from deepera_graph.multihop.passages.graph import NeighbourGraph
+    from deepera_graph.retrieval.collections.collection import Mode
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _NEIGHBOURS = "neighbours"
@@ -32,7 +32,7 @@ def open_collection(
         given = "" if store.collection is None else ", got ''"
         raise SettingsError(f"--collection must name a collection{given}")
     place = place_of(store)
-    from deepera_graph.retrieval.store import open_store
+    from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in options.taken
     return open_store(
@@ -108,7 +108,7 @@ def neighbours_of(place: options.PlaceOptions, collection: str) -> Path:
 
 def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
     """Open the neighbours of a collection."""
-    from deepera_graph.multihop.graph import NeighbourGraph
+    from deepera_graph.multihop.passages.graph import NeighbourGraph
 
     folder = neighbours_of(store, store.collection or "")
     if not folder.is_dir():

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import (
+from deepera_graph.cli.papers.base import (
+    ScopeOptions,
+    SearchedOptions,
+    check_form,
+    check_searched,
+    open_searched,
+    to_scope,
+)
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
@@ -23,15 +31,7 @@ from deepera_graph.cli.console import (
     say,
     write_text,
 )
-from deepera_graph.cli.declaring import given, opt
-from deepera_graph.cli.papers.base import (
-    ScopeOptions,
-    SearchedOptions,
-    check_form,
-    check_searched,
-    open_searched,
-    to_scope,
-)
+from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.packages import check_extra
 from deepera_graph.papers.results import ListFormat

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli import options
-from deepera_graph.cli.console import (
+from deepera_graph.cli.papers.wording import (
+    describe_base,
+    describe_build,
+    describe_line,
+    describe_paper,
+)
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
@@ -23,16 +29,10 @@ from deepera_graph.cli.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.declaring import opt, split_names
-from deepera_graph.cli.papers.wording import (
-    describe_base,
-    describe_build,
-    describe_line,
-    describe_paper,
-)
+from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.papers.library.store import check_there
 from deepera_graph.papers.results import ListFormat
-from deepera_graph.papers.store import check_there
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
@@ -333,7 +333,7 @@ def _write(
     elif form.format == "json":
         write_json(plain)
     else:
-        from deepera_graph.papers.listing import Listed, write_list
+        from deepera_graph.papers.library.listing import Listed, write_list
 
         text = write_list([Listed(*one) for one in listed], form.format)
         write_text(text)
@@ -369,7 +369,7 @@ def open_searched(
         return
     if where.embeddings:
         raise SettingsError("--embeddings goes with --base; services are searched by words")
-    from deepera_graph.cli.literature import open_literature
+    from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.papers.sources import live_base
 
     def tell(answer: SourceAnswer) -> None:
@@ -395,7 +395,7 @@ def check_base(base: str) -> None:
 
 def check_searched(where: SearchedOptions) -> None:
     """Raise an error unless one base that is there, or services that there are, are named."""
-    from deepera_graph.cli.literature import check_literature
+    from deepera_graph.cli.judging.literature import check_literature
 
     check_literature(where)
     if (where.base is None) == (where.sources is None):

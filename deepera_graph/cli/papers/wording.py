@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.console import count, text_console
+from deepera_graph.cli.shared.console import count, text_console
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from deepera_graph.papers import Paper
-    from deepera_graph.papers.building import BuildReport
+    from deepera_graph.papers.library.building import BuildReport
 
 _AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
 _SHORTEST = 20  # of a title

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.encoder import Encoded
 from deepera_graph.judges.trained.features import pairwise_dot
+from deepera_graph.judges.trained.reading.encoder import Encoded
 from deepera_graph.text.words import split_sentences
 
 _N_SENTENCES = 2  # best sentences that count

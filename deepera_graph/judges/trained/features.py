@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
-from deepera_graph.judges.trained.encoder import Encoded, Floats, TokenSpan
+from deepera_graph.judges.trained.reading.encoder import Encoded, Floats, TokenSpan
 from deepera_graph.schema import PassageTask
 from deepera_graph.text.held import held
 from deepera_graph.text.questions import looks_like_claim

@@ -13,7 +13,6 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.heuristic.reasons import explain_quote
 from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
-from deepera_graph.judges.trained.encoder import Encoded, Encoder, KeepsVectors
 from deepera_graph.judges.trained.features import (
     PassageMatch,
     complete_features,
@@ -23,9 +22,14 @@ from deepera_graph.judges.trained.features import (
     vectorize_passage,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
-from deepera_graph.judges.trained.reader import Reader, Reading
+from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder, KeepsVectors
+from deepera_graph.judges.trained.reading.reader import Reader, Reading
+from deepera_graph.judges.trained.reading.sentences import (
+    Sentences,
+    choose_sentences,
+    weigh_sentences,
+)
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
-from deepera_graph.judges.trained.sentences import Sentences, choose_sentences, weigh_sentences
 from deepera_graph.schema import (
     Direction,
     IntentFields,

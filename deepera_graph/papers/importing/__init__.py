@@ -10,7 +10,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import Problem, read_raw
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.records import suffix_of
+from deepera_graph.text.files.records import suffix_of
 
 Form = Literal["jsonl", "s2", "openalex", "arxiv", "acl", "bibtex"]
 _MODULES = {"jsonl": "shared", "s2": "semantic_scholar"}  # others bear the name of their form

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from deepera_graph.errors import InputError
 from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, Problem, make_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.text.records import open_records
+from deepera_graph.text.files.records import open_records
 
 _MONTHS = "january february march april may june july august september october november december"
 _NUMBER = {name: f"{at:02}" for at, name in enumerate(_MONTHS.split(), start=1)}

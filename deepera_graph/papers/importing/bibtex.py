@@ -7,8 +7,8 @@ from pathlib import Path
 from deepera_graph.errors import InputError
 from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, Problem, make_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.text.bibtex import read_entries, split_authors
-from deepera_graph.text.records import open_records
+from deepera_graph.text.files.bibtex import read_entries, split_authors
+from deepera_graph.text.files.records import open_records
 
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _NUMBER = {name: f"{at:02}" for at, name in enumerate(_MONTHS.split(), start=1)}

@@ -7,6 +7,7 @@ Source:
 from collections.abc import Mapping
 from typing import Any
 
+from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.reading import (
     Problem,
     alone,
@@ -16,7 +17,6 @@ from deepera_graph.papers.importing.reading import (
     objects_in,
 )
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.text.paper_keys import normalize_id
 
 
 @alone

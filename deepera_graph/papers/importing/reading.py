@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepera_graph.errors import InputError
+from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
 from deepera_graph.retrieval.documents.decoding import to_utf8
-from deepera_graph.text.paper_keys import clean_text, normalize_id
-from deepera_graph.text.records import open_records, read_records, suffix_of
-from deepera_graph.text.references import NO_ABSTRACT
+from deepera_graph.text.files.records import open_records, read_records, suffix_of
+from deepera_graph.text.files.references import NO_ABSTRACT
 
 BAD_LINE, NO_ID, NO_TITLE = "bad_line", "no_id", "no_title"
 DUPLICATE, DAMAGED = "duplicate_id", "damaged_file"

@@ -87,7 +87,7 @@ def open_source(name: str, **how: Any) -> "PaperSource":
     """
     [known] = read_names([name])
     module, service = _SERVICES[known]
-    source: PaperSource = getattr(import_module(f"{__name__}.{module}"), service)(**how)
+    source: PaperSource = getattr(import_module(f"{__name__}.services.{module}"), service)(**how)
     return source
 
 

@@ -11,6 +11,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
+from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.results import Hit, SequenceAnswer
@@ -23,7 +24,6 @@ from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings import check_at_least
-from deepera_graph.text.paper_keys import title_key
 
 _GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper

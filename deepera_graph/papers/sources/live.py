@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
@@ -16,7 +17,6 @@ from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources import open_sources
 from deepera_graph.papers.sources.base import SourceAnswer
 from deepera_graph.papers.sources.fused import Literature, LiteratureAnswer, MergedRecords
-from deepera_graph.text.paper_keys import normalize_id, title_key
 
 if TYPE_CHECKING:
     from deepera_graph.papers.sources.base import PaperSource

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.papers.words import search_words, split_words
+from deepera_graph.papers.library.words import search_words, split_words
 from deepera_graph.passages import check_question
 from deepera_graph.schema import IntentFields
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
+from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.importing.reading import Problem
 from deepera_graph.papers.paper import PaperRecord, days_of
@@ -24,7 +25,6 @@ from deepera_graph.papers.sources.politeness import hide, read_contact
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.settings import check_at_least
 from deepera_graph.text.markup import clean_markup
-from deepera_graph.text.paper_keys import normalize_id
 
 SECONDS = 20.0  # for a search, all its pages and waits together
 FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"

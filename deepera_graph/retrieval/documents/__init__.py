@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from deepera_graph.errors import InputError
 from deepera_graph.retrieval.documents.article import Article, Block, build_article, read_whole
 from deepera_graph.retrieval.documents.decoding import decode, peek
-from deepera_graph.text.records import NBIB, RIS, suffix_of
+from deepera_graph.text.files.records import NBIB, RIS, suffix_of
 
 PDF, DOCX, HTML, MARKDOWN, JATS, TEXT = ".pdf", ".docx", ".html", ".md", ".xml", ".txt"
 FORMS = {  # the suffixes of documents, and the form that each stands for

@@ -5,8 +5,8 @@ from collections import Counter
 from html.parser import HTMLParser
 from typing import Any, BinaryIO, NamedTuple
 
-from deepera_graph.citation import find_doi
 from deepera_graph.errors import InputError
+from deepera_graph.literature.citation import find_doi
 from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents.article import (
     CELLS,
@@ -19,7 +19,7 @@ from deepera_graph.retrieval.documents.article import (
     write_raised,
 )
 from deepera_graph.retrieval.documents.decoding import decode
-from deepera_graph.text.references import find_year
+from deepera_graph.text.files.references import find_year
 
 _LEFT_OUT_TEXT = """
     script style noscript template nav footer aside button select svg iframe object dialog menu

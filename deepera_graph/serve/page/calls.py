@@ -15,16 +15,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from deepera_graph.errors import InputError
-from deepera_graph.export import ExportFormat, export_result
+from deepera_graph.export.tables import ExportFormat, export_result
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.asking import read_form, read_plain
-from deepera_graph.serve.boundary import in_time, note_of
 from deepera_graph.serve.config import Limits
-from deepera_graph.serve.gate import Gate
 from deepera_graph.serve.replies import RefusedError, reply
-from deepera_graph.text.records import LINES, REFERENCES, TABLES
+from deepera_graph.serve.traffic.boundary import in_time, note_of
+from deepera_graph.serve.traffic.gate import Gate
+from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
 _DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so; long to read

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from deepera_graph.bench.build.corpus import Document
+from deepera_graph.lab.build.corpus import Document
 
 _FISH = ("trout", "perch", "pike", "roach", "char", "tench", "bream", "eel", "whitefish", "burbot")
 _PLANTS = ("reed", "milfoil", "pondweed", "stonewort", "duckweed", "lily", "sedge", "bladderwort")

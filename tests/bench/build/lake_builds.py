@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.bench.build.builder import build
-from deepera_graph.bench.build.corpus import Document
-from deepera_graph.bench.build.plan import BuildPlan
+from deepera_graph.lab.build.builder import build
+from deepera_graph.lab.build.corpus import Document
+from deepera_graph.lab.build.plan import BuildPlan
 
 _OPTIONS = (
     "overwrite",

@@ -7,11 +7,11 @@ import pytest
 
 from bench.build.lake_abstracts import lake_abstracts
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
-from deepera_graph.bench.build.corpus import Document
-from deepera_graph.bench.build.gates import EXPLANATIONS, GATES
-from deepera_graph.bench.build.plan import RejectedDistractor
-from deepera_graph.bench.data.instance import read_rows
-from deepera_graph.bench.data.readers import read_instances
+from deepera_graph.calibration.instance import read_rows
+from deepera_graph.lab.build.corpus import Document
+from deepera_graph.lab.build.gating.gates import EXPLANATIONS, GATES
+from deepera_graph.lab.build.plan import RejectedDistractor
+from deepera_graph.lab.data.readers import read_instances
 from support.openai_server import ChatServer
 
 

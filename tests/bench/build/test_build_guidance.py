@@ -4,7 +4,7 @@ import pytest
 
 from bench.build.lake_abstracts import lake_abstracts
 from bench.build.model_script import answer, block_of, line_of, n_tries, step_of
-from deepera_graph.bench.data.readers import read_instances
+from deepera_graph.lab.data.readers import read_instances
 from support.openai_server import ChatServer
 
 pytestmark = pytest.mark.full

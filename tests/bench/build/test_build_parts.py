@@ -6,17 +6,22 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.bench.build.builder import build, estimate_build
-from deepera_graph.bench.build.corpus import Chunk, read_corpus
-from deepera_graph.bench.build.distractors import QAPair, draw_lengths, draw_types, phrases_to_avoid
-from deepera_graph.bench.build.embeddings import CachedEmbeddings, LsaEmbeddings
-from deepera_graph.bench.build.plan import BuildPlan, FilledGuide, describe_model, without_server
-from deepera_graph.bench.build.search import drop_unconnected, embed_chunks
-from deepera_graph.bench.data.instance import DatasetError
 from deepera_graph.cache.store import JudgementCache
+from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.trained.backend import local_backend
+from deepera_graph.lab.build.builder import build, estimate_build
+from deepera_graph.lab.build.corpus import Chunk, read_corpus
+from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
+from deepera_graph.lab.build.plan import BuildPlan, FilledGuide, describe_model, without_server
+from deepera_graph.lab.build.search import drop_unconnected, embed_chunks
+from deepera_graph.lab.build.writing.distractors import (
+    QAPair,
+    draw_lengths,
+    draw_types,
+    phrases_to_avoid,
+)
 
 
 class CountingEmbeddings(Embeddings):

@@ -4,11 +4,11 @@ import pytest
 
 from bench.build.lake_abstracts import lake_abstracts
 from bench.lakes import write_jsonl
-from deepera_graph.bench.build.corpus import Chunk, read_corpus
-from deepera_graph.bench.build.distractors import QAPair
-from deepera_graph.bench.build.questions import PairsFile, find_problem
-from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.data.readers import read_instances
+from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.lab.build.corpus import Chunk, read_corpus
+from deepera_graph.lab.build.writing.distractors import QAPair
+from deepera_graph.lab.build.writing.questions import PairsFile, find_problem
+from deepera_graph.lab.data.readers import read_instances
 
 CHUNK = Chunk("a#1", "Ice covered the lake for 90 days. Trout fed on  stonefly larvae.", "a")
 

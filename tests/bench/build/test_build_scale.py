@@ -8,19 +8,19 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.bench.build.builder import open_build_store
-from deepera_graph.bench.build.corpus import Document, read_corpus
-from deepera_graph.bench.build.embeddings import LsaEmbeddings
-from deepera_graph.bench.build.plan import BuildPlan
-from deepera_graph.bench.build.search import (
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.builder import open_build_store
+from deepera_graph.lab.build.corpus import Document, read_corpus
+from deepera_graph.lab.build.embeddings import LsaEmbeddings
+from deepera_graph.lab.build.plan import BuildPlan
+from deepera_graph.lab.build.search import (
     ChunkSearch,
     StoreIndex,
     drop_unconnected,
     embed_chunks,
     find_fence,
 )
-from deepera_graph.bench.build.workers import RayWorkers
-from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.workers import RayWorkers
 from support.qdrant_server import QdrantServer
 
 N = 600  # more than two batches

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.build.entailment import EvidenceCheck
-from deepera_graph.bench.build.fluency import ProseModel
-from deepera_graph.bench.build.gates import CandidateDistractor, Gates, failed_gates
+from deepera_graph.lab.build.gating.entailment import EvidenceCheck
+from deepera_graph.lab.build.gating.fluency import ProseModel
+from deepera_graph.lab.build.gating.gates import CandidateDistractor, Gates, failed_gates
 
 HERE = Path(__file__).parent
 TOPICS = [

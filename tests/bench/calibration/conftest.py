@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepera_graph.bench.calibrate import JudgedQuestion
+from deepera_graph.calibration.calibrate import JudgedQuestion
 from deepera_graph.schema import Backend
 from support.scripted import Script
 

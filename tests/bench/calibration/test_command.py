@@ -8,8 +8,8 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bench.calibrate_report import EarlierScores, calibrate, report_lines
-from deepera_graph.bench.data.labelled import read_labels
+from deepera_graph.calibration.labelled import read_labels
+from deepera_graph.calibration.report import EarlierScores, calibrate, report_lines
 from deepera_graph.errors import (
     BackendError,
     CallError,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
 from deepera_graph import packages
-from deepera_graph.bench.calibrate import fit_curve
+from deepera_graph.calibration.calibrate import fit_curve
 from deepera_graph.errors import InputError, SettingsError
 
 METHODS = ["isotonic", "platt"]

@@ -7,15 +7,15 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from deepera_graph.bench.calibrate import JudgedQuestion, cross_validate, fit_curve
-from deepera_graph.bench.calibrate_report import (
+from deepera_graph.calibration.calibrate import JudgedQuestion, cross_validate, fit_curve
+from deepera_graph.calibration.report import (
     RateInterval,
     ThresholdCounts,
     build_report,
     report_lines,
     suggest_threshold,
 )
-from deepera_graph.bench.metrics.statistics import bootstrap_ratios, brier_score, calibration_error
+from deepera_graph.calibration.statistics import bootstrap_ratios, brier_score, calibration_error
 from deepera_graph.errors import InputError
 
 

@@ -8,13 +8,13 @@ from pydantic import Field
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
-from deepera_graph.bench.papers_runs import read_queries
-from deepera_graph.bench.quest import outputs
-from deepera_graph.bench.quest.builder import answer_quest, judge_quest
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
-from deepera_graph.bench.quest.reading import read_questions
-from deepera_graph.bench.quest.sources import BaseSource
 from deepera_graph.errors import BudgetError, SettingsError, StoreError
+from deepera_graph.lab.quest import outputs
+from deepera_graph.lab.quest.builder import answer_quest, judge_quest
+from deepera_graph.lab.quest.judges.reading import read_questions
+from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.lab.quest.sources import BaseSource
+from deepera_graph.lab.studies.papers.runs import read_queries
 from deepera_graph.papers import PaperBase
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from bench.quest.conftest import read
-from deepera_graph.bench.quest.audit.drawing import draw_audit
+from deepera_graph.lab.quest.audit.drawing import draw_audit
 
 
 def test_every_judged_pair_of_a_build_can_be_drawn(build, tmp_path):

@@ -8,14 +8,14 @@ import pytest
 
 from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
-from deepera_graph.bench.data.instance import DatasetError
-from deepera_graph.bench.quest.asking import Flaw
-from deepera_graph.bench.quest.builder import answer_quest
-from deepera_graph.bench.quest.plan import INTENTS, QuestPlan, QuestQuestion
-from deepera_graph.bench.quest.questions import drop_repeated
-from deepera_graph.bench.quest.reading import read_candidates
+from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.lab.quest.asking import Flaw
+from deepera_graph.lab.quest.builder import answer_quest
+from deepera_graph.lab.quest.judges.reading import read_candidates
+from deepera_graph.lab.quest.plan import INTENTS, QuestPlan, QuestQuestion
+from deepera_graph.lab.quest.questions import drop_repeated
 
 FEW = {"max_hops": 0, "max_scored": 20}
 

@@ -6,9 +6,10 @@ import pytest
 
 from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
-from deepera_graph.bench.quest.candidates import Candidates
-from deepera_graph.bench.quest.plan import QuestPlan, QuestQuestion
-from deepera_graph.bench.quest.sources import (
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.quest.candidates import Candidates
+from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.lab.quest.sources import (
     FAILED,
     BaseSource,
     Citing,
@@ -16,7 +17,6 @@ from deepera_graph.bench.quest.sources import (
     SourceCall,
     call_source,
 )
-from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources import open_source

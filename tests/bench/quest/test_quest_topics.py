@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.quest.topics import read_classes, read_topics
 from deepera_graph.errors import InputError
+from deepera_graph.lab.quest.topics import read_classes, read_topics
 
 SKOS = """<?xml version="1.0" encoding="UTF-8"?>
 <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"

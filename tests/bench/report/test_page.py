@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import pytest
 
 from bench.study_lakes import Judge, lab, lakes
-from deepera_graph.bench.data.instance import Dataset
-from deepera_graph.bench.rankers.base import FirstStage, Random
-from deepera_graph.bench.report import LONGEST, inline_svg, render_report, worst_questions
-from deepera_graph.bench.studies.run import STUDIES
+from deepera_graph.calibration.instance import Dataset
+from deepera_graph.lab.bench.report import LONGEST, inline_svg, render_report, worst_questions
+from deepera_graph.lab.rankers.base import FirstStage, Random
+from deepera_graph.lab.studies.run import STUDIES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 EVIL = "<script>alert(\"x\")</script> & <b>bold</b> {{ 7 * 7 }} </style> 'quoted'"

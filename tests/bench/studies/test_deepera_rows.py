@@ -5,9 +5,9 @@ from langchain_core.runnables import RunnableLambda
 
 from bench.study_lakes import Judge, Marker, Writer, answered, column, fixed, lab, lakes
 from deepera_graph import EvidenceReranker, Summary
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.studies.filtering import (
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.studies.rerank.filtering import (
     NO_FILTER,
     NO_SUMMARY,
     WHOLE,
@@ -15,7 +15,7 @@ from deepera_graph.bench.studies.filtering import (
     study_cutoff,
     study_threshold,
 )
-from deepera_graph.bench.studies.main_table import study_main_table
+from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from support.scripted import Script
 
 SCORES = {"Passage 1": 0.95, "Passage 2": 0.85, "Passage 4": 0.5}  # the second is golden

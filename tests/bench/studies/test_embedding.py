@@ -5,9 +5,9 @@ import pytest
 
 from bench.factories import words
 from bench.study_lakes import column, lab, lakes
-from deepera_graph.bench.metrics.ranking import compute
-from deepera_graph.bench.studies import retrieval as embedding
-from deepera_graph.bench.studies.retrieval import SearchedStore
+from deepera_graph.lab.metrics.ranking import compute
+from deepera_graph.lab.studies.rerank import retrieval as embedding
+from deepera_graph.lab.studies.rerank.retrieval import SearchedStore
 
 DATA = {"n": 4, "golden": (1,), "distractors": (3, 4)}
 

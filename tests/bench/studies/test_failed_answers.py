@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from bench.study_lakes import Judge, Marker, Writer, answered, column, fixed, lab, lakes
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.studies.filtering import study_cutoff, study_threshold
-from deepera_graph.bench.studies.main_table import study_main_table
-from deepera_graph.bench.studies.robustness import study_drift, study_stability
-from deepera_graph.bench.studies.run import STUDIES, manifest, run_studies, write_study
 from deepera_graph.errors import FailedShareError
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.studies.rerank.filtering import study_cutoff, study_threshold
+from deepera_graph.lab.studies.rerank.main_table import study_main_table
+from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
+from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies, write_study
 
 GOLD = "two degrees"
 

@@ -4,12 +4,12 @@ import pytest
 
 from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph import EvidenceReranker
-from deepera_graph.bench.metrics.answers import Extractive
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.studies import filtering
-from deepera_graph.bench.studies.base import NoFilterError
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.metrics.answers import Extractive
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.studies.base import NoFilterError
+from deepera_graph.lab.studies.rerank import filtering
 from deepera_graph.thresholds import Gap, Quantile
 from support.scripted import Script
 

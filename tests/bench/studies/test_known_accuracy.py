@@ -12,10 +12,10 @@ from langchain_core.runnables import RunnableLambda
 from bench.lakes import make_instance
 from bench.study_lakes import Marker, Writer, column, lab
 from deepera_graph import Judgement, Summary
-from deepera_graph.bench.data.instance import Dataset
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.studies.run import STUDIES, manifest, run_studies, write_study
+from deepera_graph.calibration.instance import Dataset
 from deepera_graph.judges.base import Judge
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies, write_study
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 

@@ -3,10 +3,11 @@
 import pytest
 
 from bench.study_lakes import Judge, column, fixed, lab, lakes
-from deepera_graph.bench.data.instance import Dataset, MetricError, UnavailableError
-from deepera_graph.bench.metrics.answers import Extractive, Verdict
-from deepera_graph.bench.rankers.base import FirstStage, Random, UnavailableRanker
-from deepera_graph.bench.studies import cost, main_table
+from deepera_graph.calibration.instance import Dataset, MetricError, UnavailableError
+from deepera_graph.lab.metrics.answers import Extractive, Verdict
+from deepera_graph.lab.rankers.base import FirstStage, Random, UnavailableRanker
+from deepera_graph.lab.studies import cost
+from deepera_graph.lab.studies.rerank import main_table
 
 
 def test_every_ranker_has_a_row_a_data_set():

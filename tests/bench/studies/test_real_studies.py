@@ -5,12 +5,12 @@ import pytest
 from bench.lakes import SHARED_DATA
 from bench.study_lakes import column, lab
 from deepera_graph import EvidenceReranker
-from deepera_graph.bench.data.readers import open_dataset
-from deepera_graph.bench.rankers.base import FirstStage
-from deepera_graph.bench.rankers.deepera import DeepEra
-from deepera_graph.bench.studies import filtering as cutoff
-from deepera_graph.bench.studies import look_alikes
-from deepera_graph.bench.studies import retrieval as embedding
+from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.studies.rerank import filtering as cutoff
+from deepera_graph.lab.studies.rerank import look_alikes
+from deepera_graph.lab.studies.rerank import retrieval as embedding
 
 WRITTEN = SHARED_DATA / "pubmedqa_dev" / "written.jsonl"
 pytestmark = [

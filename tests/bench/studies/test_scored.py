@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.study_lakes import Judge, fixed, lab, lakes
-from deepera_graph.bench.studies.filtering import check_prefix
+from deepera_graph.lab.studies.rerank.filtering import check_prefix
 
 
 def question(scores, *, unproven=(), golden=(2,)):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bench.study_lakes import Judge, column, fixed, lab, lakes
-from deepera_graph.bench.rankers.base import FirstStage, Random
-from deepera_graph.bench.studies import robustness as drift
-from deepera_graph.bench.studies import robustness as stability
+from deepera_graph.lab.rankers.base import FirstStage, Random
+from deepera_graph.lab.studies.rerank import robustness as drift
+from deepera_graph.lab.studies.rerank import robustness as stability
 
 
 def noisy(seed=1):

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
-from deepera_graph.bench.studies.base import StudyConfig
-from deepera_graph.bench.studies.run import STUDIES
 from deepera_graph.cli.main import app
-from deepera_graph.cli.study import StudyName
+from deepera_graph.lab.cli.study import StudyName
+from deepera_graph.lab.studies.base import StudyConfig
+from deepera_graph.lab.studies.run import STUDIES
 from support.openai_server import ChatServer
 
 QUICK = ("--resamples", "20", "--quiet")

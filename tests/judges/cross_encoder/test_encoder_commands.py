@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.test_rankers import order, shown
-from deepera_graph.bench.rankers.named import asks_a_model, make_ranker
 from deepera_graph.cli.main import app
+from deepera_graph.lab.rankers.named import asks_a_model, make_ranker
 from support.tiny_encoder import TEXTS
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.judges.trained import encoder as encoder_module
-from deepera_graph.judges.trained.encoder import Encoded, Encoder
+from deepera_graph.judges.trained.reading import encoder as encoder_module
+from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder
 
 SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=12).map(
     lambda pairs: [(start, start + length) for start, length in pairs]

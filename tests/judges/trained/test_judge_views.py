@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.encoder import Encoded
 from deepera_graph.judges.trained.features import match_passage, vectorize_passage
+from deepera_graph.judges.trained.reading.encoder import Encoded
 
 TEXT = "Leaf rust fell to 12 % in shade. Yields did not differ. Nobody asked the birds."
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from deepera_graph.judges.trained.encoder import Encoder
-from deepera_graph.judges.trained.reader import MAX_TOKENS, N_DIRECTIONS, Reader
+from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.reader import MAX_TOKENS, N_DIRECTIONS, Reader
 from deepera_graph.text.words import split_sentences
 from support.tiny_encoder import DEPTH, OPSET, TEXTS, make_tokenizer
 

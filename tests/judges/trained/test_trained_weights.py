@@ -14,7 +14,7 @@ from deepera_graph.demo import read_corpus, read_questions
 from deepera_graph.doctor.checks import check_local
 from deepera_graph.judges.trained.backend import SUMS, Weights
 from deepera_graph.judges.trained.scorer import SameDocumentModel
-from deepera_graph.training.data import read_pools
+from deepera_graph.lab.training.lessons.pools import read_pools
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 from support.bioasq import SHARED
 

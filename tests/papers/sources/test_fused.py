@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from deepera_graph.citation import Citation
 from deepera_graph.errors import SettingsError
+from deepera_graph.literature.citation import Citation
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.sources import Literature, SourceAnswer, SourceQuery, open_sources
 from deepera_graph.papers.sources.fused import MergedRecords, fuse_answers

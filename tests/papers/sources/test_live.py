@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from deepera_graph import PaperSearch, StoreError
-from deepera_graph.cli.literature import check_sources
+from deepera_graph.cli.judging.literature import check_sources
 from deepera_graph.cli.main import app
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers import Scope

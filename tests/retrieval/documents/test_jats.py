@@ -2,8 +2,8 @@
 
 import pytest
 
-from deepera_graph.citation import Citation
 from deepera_graph.errors import InputError
+from deepera_graph.literature.citation import Citation
 from deepera_graph.retrieval.sources import read_passages
 
 DOCTYPE = (

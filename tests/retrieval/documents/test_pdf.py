@@ -8,8 +8,8 @@ import sys
 import pypdf
 import pytest
 
-from deepera_graph.citation import Citation, find_pages
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.literature.citation import Citation, find_pages
 from deepera_graph.retrieval.sources import read_passages
 from support.pdfs import write_pdf
 

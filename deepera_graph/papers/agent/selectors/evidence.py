@@ -16,7 +16,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import as_judge
-from deepera_graph.multihop.scorers import IntentOnce
+from deepera_graph.multihop.passages.scorers import IntentOnce
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.selectors.sentences import own_words, select_by_vectors
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask

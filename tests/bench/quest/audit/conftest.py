@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
+from deepera_graph.lab.quest.audit.drawing import Audit, draw_audit
 from support.quest_build import write_build
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from deepera_graph.bench.quest.audit.agreement import (
+from deepera_graph.lab.quest.audit.agreement import (
     compare_raters,
     count_confusion,
     estimate_share,
@@ -59,7 +59,7 @@ def test_an_interval_of_a_share_is_that_of_newcombes_table(times, n, low, high):
 
 
 def test_resampled_measures_are_those_of_the_libraries():
-    from deepera_graph.bench.quest.audit.agreement import _measure_many
+    from deepera_graph.lab.quest.audit.agreement import _measure_many
 
     drawn = resample_rows(MATRIX, n_resamples=5, seed=3)
     assert (drawn.sum(axis=2) == 150).all()  # each grade keeps its number of pairs

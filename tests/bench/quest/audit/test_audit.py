@@ -7,8 +7,9 @@ from io import StringIO
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import Audit, draw_audit
-from deepera_graph.bench.quest.audit.labels import (
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.quest.audit.drawing import Audit, draw_audit
+from deepera_graph.lab.quest.audit.labels import (
     FAILURES,
     Label,
     LabelBook,
@@ -16,9 +17,8 @@ from deepera_graph.bench.quest.audit.labels import (
     read_rater,
     read_sheet,
 )
-from deepera_graph.bench.quest.audit.report import study_audit
-from deepera_graph.bench.quest.audit.server import AuditDesk
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.quest.audit.report import study_audit
+from deepera_graph.lab.quest.audit.server import AuditDesk
 from support.quest_build import fill_sheet, published_labels, write_build, write_lines
 
 

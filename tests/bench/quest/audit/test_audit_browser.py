@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import draw_audit
-from deepera_graph.bench.quest.audit.labels import read_labels
-from deepera_graph.bench.quest.audit.report import study_audit
+from deepera_graph.lab.quest.audit.drawing import draw_audit
+from deepera_graph.lab.quest.audit.labels import read_labels
+from deepera_graph.lab.quest.audit.report import study_audit
 from support.quest_build import published_labels
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")

@@ -8,9 +8,9 @@ from time import sleep
 
 import pytest
 
-from deepera_graph.bench.quest.audit.drawing import draw_audit
-from deepera_graph.bench.quest.audit.labels import LabelBook, read_labels
-from deepera_graph.bench.quest.audit.server import AuditDesk, create_app
+from deepera_graph.lab.quest.audit.drawing import draw_audit
+from deepera_graph.lab.quest.audit.labels import LabelBook, read_labels
+from deepera_graph.lab.quest.audit.server import AuditDesk, create_app
 
 TOKEN = "a-secret"
 API = f"/{TOKEN}/v1"

@@ -1,1 +1,0 @@
-"""Rankers to compare, each a `Ranker` of `deepera_graph.bench.rankers.base`."""

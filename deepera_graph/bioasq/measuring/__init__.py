@@ -1,0 +1,1 @@
+"""Measures of BioASQ, the official quirks among them, and checks of a submission."""

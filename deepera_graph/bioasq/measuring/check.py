@@ -1,0 +1,304 @@
+"""What is wrong with a submission, before it is sent or measured.
+
+An error ends the official evaluator, or breaks a rule of the challenge; a warning costs points, or
+is read otherwise than it is meant.
+
+Source: http://participants-area.bioasq.org/general_information/Task13b for the rules, and
+`deepera_graph.bioasq.measuring.official` for what the evaluator does.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from deepera_graph.bioasq.measuring.crashes import find_crashes
+from deepera_graph.bioasq.measuring.measures import (
+    MAX_CANDIDATES,
+    MAX_DOCUMENTS,
+    MAX_ENTITIES,
+    MAX_SNIPPETS,
+    Phase,
+    check_phase,
+)
+from deepera_graph.bioasq.measuring.official import read_word
+from deepera_graph.bioasq.questions import (
+    SNIPPET_KEYS,
+    TYPES,
+    Question,
+    document_url,
+    read_pmid,
+    read_raw,
+)
+
+Level = Literal["error", "warning"]
+MAX_NAME_CHARS, MAX_IDEAL_WORDS = 100, 200
+SECTIONS = ("title", "abstract")
+_FIELDS: Mapping[Phase, tuple[str, ...]] = {
+    "a": ("documents", "snippets"),
+    "b": ("exact_answer", "ideal_answer"),
+}
+_Found = Iterator[tuple[str, Level, str, str]]  # name, level, field, message
+
+
+class Problem(NamedTuple):
+    """Something wrong with a submission.
+
+    Attributes:
+        name: What kind it is, e.g. ``unknown-key``.
+        level: ``error`` or ``warning``.
+        question: Id of the question, or its number where it has none; empty for the whole file.
+        field: The field that is wrong, e.g. ``exact_answer`` or ``snippet 3``.
+        message: What is wrong, with the value, and what comes of it.
+    """
+
+    name: str
+    level: Level
+    question: str
+    field: str
+    message: str
+
+
+def check_submission(
+    path: Path, questions: Iterable[Question] | None = None, *, phase: Phase | None = None
+) -> list[Problem]:
+    """Return what is wrong with a submission, in the order of the file.
+
+    Args:
+        path: The submission.
+        questions: The test set that it answers, or golden questions; types and ids are theirs.
+        phase: What has to be there: ``a`` for documents and snippets, ``b`` for answers; None for
+            what any question of the file has.
+
+    Raises:
+        InputError: The file is no JSON, or has no questions.
+        OSError: It cannot be read.
+        SettingsError: There is no such phase.
+    """
+    if phase is not None:
+        check_phase(phase)
+    entries = read_raw(path)
+    asked = None if questions is None else {one.id: one for one in questions}
+    wanted = _wanted(entries, phase)
+    problems = [
+        Problem(name, level, _name_of(fields, number), field, message)
+        for number, fields in enumerate(entries, start=1)
+        for name, level, field, message in _check_question(fields, asked, wanted)
+    ]
+    return [*problems, *_check_ids(entries, asked, wanted)]
+
+
+def _name_of(fields: Any, number: int) -> str:
+    name = fields.get("id") if isinstance(fields, Mapping) else None
+    return name if isinstance(name, str) and name else f"number {number}"
+
+
+def _wanted(entries: Sequence[Any], phase: Phase | None) -> tuple[str, ...]:
+    if phase is not None:
+        return _FIELDS[phase]
+    objects = [one for one in entries if isinstance(one, Mapping)]
+    keys = {key for one in objects for key, value in one.items() if value}
+    return tuple(name for names in _FIELDS.values() for name in names if name in keys)
+
+
+def _check_ids(
+    entries: Sequence[Any], asked: Mapping[str, Question] | None, wanted: Sequence[str]
+) -> Iterator[Problem]:
+    given = Counter(
+        one["id"] for one in entries if isinstance(one, Mapping) and isinstance(one.get("id"), str)
+    )
+    for name, n in given.items():
+        if n > 1:
+            message = f"stands there {n} times; the evaluator takes the first"
+            yield Problem("repeated-id", "error", name, "id", message)
+        if asked is not None and name not in asked:
+            message = "no question of the test set has this id; it is passed over"
+            yield Problem("unknown-id", "warning", name, "id", message)
+    for name, one in (asked or {}).items():
+        if name not in given:
+            ends = "exact_answer" in wanted and one.type != "summary"
+            costs = "the evaluator ends at it in phase B" if ends else "it counts 0 with us"
+            level: Level = "error" if ends else "warning"
+            yield Problem("unanswered", level, name, "id", f"is not answered; {costs}")
+
+
+def _check_question(
+    fields: Any, asked: Mapping[str, Question] | None, wanted: Sequence[str]
+) -> _Found:
+    crashes = [*find_crashes(fields)]
+    yield from (("crash", "error", one.field, one.message) for one in crashes)
+    if not isinstance(fields, Mapping):
+        return
+    wrong = {one.field for one in crashes}
+    yield from _check_type(fields, asked, wrong)
+    known = asked.get(fields["id"]) if asked and isinstance(fields.get("id"), str) else None
+    kind = known.type if known else fields.get("type")
+    for name in wanted:
+        needless = name in wrong or (name == "exact_answer" and kind == "summary")
+        if not fields.get(name) and not needless:
+            yield "empty", "warning", name, "is empty or missing, and counts 0"
+    if "documents" not in wrong:
+        yield from _check_documents(fields.get("documents", ()))
+    if "snippets" not in wrong:
+        yield from _check_snippets(fields.get("snippets", ()))
+    if "exact_answer" in fields and "exact_answer" not in wrong:
+        yield from _check_exact(fields["exact_answer"], kind)
+    yield from _check_ideal(fields.get("ideal_answer"))
+
+
+def _check_type(
+    fields: Mapping[str, Any], asked: Mapping[str, Question] | None, wrong: Iterable[str]
+) -> _Found:
+    name, kind = fields.get("id"), fields.get("type")
+    if not isinstance(name, str) and "id" not in wrong:
+        yield "no-id", "error", "id", f"must be text, got {name!r}"
+    if kind is not None and kind not in TYPES and "type" not in wrong:
+        yield "type", "warning", "type", f"must be one of {', '.join(TYPES)}, got {kind!r:.80}"
+    known = asked.get(name) if asked and isinstance(name, str) else None
+    if known and kind in TYPES and kind != known.type:
+        message = f"is {kind!r}, but the question is of type {known.type!r}, which counts"
+        yield "type", "warning", "type", message
+
+
+def _check_documents(documents: Sequence[Any]) -> _Found:
+    if len(documents) > MAX_DOCUMENTS:
+        message = f"at most {MAX_DOCUMENTS} may be returned, got {len(documents)}"
+        yield "too-many-documents", "error", "documents", message
+    for document in documents:
+        yield from _check_id(document, "documents")
+    spellings = Counter(read_pmid(one) for one in {*map(str, documents)})
+    for pmid, n in Counter(read_pmid(str(one)) for one in documents).items():
+        if spellings[pmid] > 1:
+            message = (
+                f"{pmid} stands there in {spellings[pmid]} spellings, of which one can be right"
+            )
+            yield "repeated-document", "warning", "documents", message
+        elif n > 1:
+            message = f"{pmid} stands there {n} times, and counts once"
+            yield "repeated-document", "warning", "documents", message
+
+
+def _check_id(document: Any, field: str) -> _Found:
+    """Check the spelling of a PubMed article, which the evaluator compares as text."""
+    text = str(document)
+    pmid = read_pmid(text)
+    is_pubmed = pmid.isdecimal() and ("://" in text or text.strip() == pmid)
+    if is_pubmed and text != document_url(pmid):
+        message = f"{text!r} is never a hit, as golden sets have {document_url(pmid)}"
+        yield "spelling", "warning", field, message
+
+
+def _check_snippets(snippets: Sequence[Any]) -> _Found:
+    if len(snippets) > MAX_SNIPPETS:
+        message = f"at most {MAX_SNIPPETS} may be returned, got {len(snippets)}"
+        yield "too-many-snippets", "error", "snippets", message
+    seen = set()
+    for number, one in enumerate(snippets, start=1):
+        if isinstance(one, Mapping):  # else told as a crash
+            yield from _check_snippet(one, f"snippet {number}")
+            place = repr([one.get(key) for key in SNIPPET_KEYS if key != "text"])
+            if place in seen:
+                message = "is there already, and counts once"
+                yield "repeated-snippet", "warning", f"snippet {number}", message
+            seen.add(place)
+
+
+def _check_snippet(one: Mapping[str, Any], field: str) -> _Found:
+    missing = [key for key in SNIPPET_KEYS if key not in one]
+    if missing:
+        message = f"lacks {', '.join(missing)}, which the evaluator takes for nothing or 0"
+        yield "missing-key", "error", field, message
+        return
+    yield from _check_id(one["document"], field)
+    first, last = one["beginSection"], one["endSection"]
+    for name in dict.fromkeys((first, last)):
+        if name not in SECTIONS:
+            message = f"sections are {' and '.join(SECTIONS)}, got {name!r:.80}"
+            yield "section", "warning", field, message
+    if first != last:
+        message = "runs from one section into another: its size is taken for end - begin + 1"
+        yield "two-sections", "warning", field, message
+    else:
+        yield from _check_offsets(one, field)
+
+
+def _check_offsets(one: Mapping[str, Any], field: str) -> _Found:
+    begin, end, text = one["offsetInBeginSection"], one["offsetInEndSection"], one["text"]
+    if not isinstance(begin, int) or not isinstance(end, int) or not isinstance(text, str):
+        return
+    if begin < 0 or end <= begin:
+        message = f"ends at {end}, which is not after its begin at {begin}"
+        yield "offsets", "error", field, message
+    elif len(text) != end - begin:
+        message = f"has {len(text)} characters of text, and offsets from {begin} to {end}"
+        yield "offsets", "warning", field, message
+
+
+def _check_exact(exact: Any, kind: Any) -> _Found:
+    field = "exact_answer"
+    if kind == "summary":
+        yield "needless-answer", "warning", field, "a question of type summary has none"
+    elif kind == "yesno":
+        yield from _check_yes_no(exact)
+    elif isinstance(exact, str) and kind in ("factoid", "list"):
+        message = f"must be a list of lists, [[...]]; {exact!r:.80} is read as yes or no, and wrong"
+        yield "not-a-list", "error", field, message
+    elif isinstance(exact, list) and kind == "factoid":
+        yield from _check_names(exact, MAX_CANDIDATES)
+    elif isinstance(exact, list) and kind == "list":
+        yield from _check_names(exact, MAX_ENTITIES)
+
+
+def _check_yes_no(exact: Any) -> _Found:
+    field = "exact_answer"
+    if not isinstance(exact, str):
+        message = f"must be 'yes' or 'no', got {exact!r:.80}, at which the official evaluator ends"
+        yield "crash", "error", field, message
+    elif exact not in ("yes", "no"):
+        word = read_word(exact)
+        comes = f"read as {word!r}" if word != "none" else "wrong for both classes"
+        level: Level = "warning" if word == exact.lower() else "error"
+        yield "not-yes-or-no", level, field, f"must be 'yes' or 'no', got {exact!r:.80}: {comes}"
+
+
+def _check_names(exact: Sequence[Any], most: int) -> _Found:
+    field = "exact_answer"
+    if len(exact) > most:
+        yield "too-many-names", "error", field, f"at most {most} may be given, got {len(exact)}"
+    if not all(exact):
+        message = "an empty inner list is dropped, and what follows moves up"
+        yield "empty-name", "warning", field, message
+    for names in exact:
+        if len(names) > 1:
+            message = f"of {names!r:.80} only the first name counts; synonyms are no longer taken"
+            yield "synonyms", "warning", field, message
+    firsts = [str(names[0]) for names in exact if names]
+    yield from (found for name in firsts for found in _check_name(name))
+    counts = Counter(one.strip().lower() for one in firsts)
+    for name in (name for name, n in counts.items() if n > 1):
+        yield "repeated-name", "warning", field, f"{name!r:.80} stands there {counts[name]} times"
+
+
+def _check_name(name: str) -> _Found:
+    field = "exact_answer"
+    if not name.strip():
+        yield "empty-name", "warning", field, "an empty name is a wrong answer"
+    elif " ".join(name.split()) != name:
+        message = f"{name!r:.80} has blanks too many, and is never a hit"
+        yield "blanks", "warning", field, message
+    elif name.endswith("."):
+        yield "full-stop", "warning", field, f"{name!r:.80} ends with a full stop"
+    if len(name) > MAX_NAME_CHARS:
+        message = f"a name has at most {MAX_NAME_CHARS} characters, got {len(name)}: {name!r:.80}"
+        yield "long-name", "error", field, message
+
+
+def _check_ideal(ideal: Any) -> _Found:
+    if ideal is None:
+        return
+    field = "ideal_answer"
+    if not isinstance(ideal, str):
+        yield "ideal", "warning", field, f"must be one text in a submission, got {ideal!r:.80}"
+    elif len(ideal.split()) > MAX_IDEAL_WORDS:
+        n_words = len(ideal.split())
+        yield "long-ideal", "error", field, f"at most {MAX_IDEAL_WORDS} words, got {n_words}"

@@ -1,0 +1,415 @@
+"""Measures of BioASQ task B, of phase A (documents, snippets) and phase B (answers).
+
+Here is how we count: the rules of the challenge without the slips of its evaluator, which
+`official`, beside it, repeats one by one. Documents are compared by PMID, repeats are dropped,
+lists are cut at what the rules allow, and an unanswered question counts 0. A golden question
+without golden documents, snippets or answers is left out of what needs them.
+
+Source: Balikas et al. (2013), Evaluation framework specifications, BioASQ deliverable D4.1; since
+BioASQ 8 average precision is divided by the number of golden documents, at most 10; since BioASQ 9
+F1 ranks snippets (http://participants-area.bioasq.org/general_information/Task13b).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.bioasq.measuring.rouge import MEASURES as ROUGE
+from deepera_graph.bioasq.measuring.rouge import rouge
+from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, list_questions, read_pmid
+from deepera_graph.errors import SettingsError
+
+Floats = NDArray[np.float64]
+Phase = Literal["a", "b"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+MAX_DOCUMENTS = MAX_SNIPPETS = 10
+MAX_CANDIDATES, MAX_ENTITIES = 5, 100
+EPSILON = 1e-5  # what GMAP adds before the logarithm, so that one miss is not the end of it
+RANKING = (  # measures by which BioASQ ranks systems
+    *("documents_map", "snippets_f1", "yesno_macro_f1", "factoid_mrr", "list_f1"),
+    *("ideal_rouge-2_f1", "ideal_rouge-su4_f1"),
+)
+_SIDES = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """A measure over questions, in a form that can be resampled.
+
+    Attributes:
+        questions: Ids of the questions that count.
+        summed: What is summed over them, shape (n_questions, n_columns).
+        combine: Makes the measure of sums: from shape (..., n_columns) to shape (...).
+    """
+
+    questions: tuple[str, ...]
+    summed: Floats
+    combine: Callable[[Floats], Floats]
+
+    def value(self) -> float:
+        """Return the measure; not a number where nothing counts."""
+        return float(self.combine(self.summed.sum(axis=0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """What a submission is worth.
+
+    Attributes:
+        variant: How it was counted: ``corrected``, or ``official, edition 8``.
+        measures: By name, e.g. ``documents_map``.
+        missing: Ids of golden questions that the submission does not answer.
+    """
+
+    variant: str
+    measures: Mapping[str, Measure]
+    missing: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, float]:
+        """Return the measures by name."""
+        return {name: one.value() for name, one in self.measures.items()}
+
+
+def evaluate_documents(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+    """Measure ranked documents: precision, recall, F1, MAP and GMAP over questions.
+
+    Only the first 10 documents count.
+    """
+    asked, answers, missing = _pair(golden, given, lambda one: bool(one.documents))
+    rows = {}
+    for one in asked:
+        right = distinct(map(read_pmid, one.documents))
+        found = distinct(map(read_pmid, answers[one.id].documents))[:MAX_DOCUMENTS]
+        n_hits = len({*right} & {*found})
+        rows[one.id] = (
+            *precision_recall_f1(n_hits, len(found), len(right)),
+            average_precision(found, right, MAX_DOCUMENTS),
+        )
+    return Evaluation("corrected", mean_measures("documents", rows), missing)
+
+
+def average_precision(ranked: Sequence[str], golden: Collection[str], k: int) -> float:
+    """Return the average precision of the first *k*, over the most that they could hold.
+
+    Args:
+        ranked: Ids, best first, each once.
+        golden: Ids of the relevant ones, each once; not empty.
+        k: Cut-off rank, >= 1.
+
+    Returns:
+        Sum of the precision at every relevant rank, divided by the smaller of *k* and the number
+        of relevant ids; in [0, 1]. Others divide by all relevant ids.
+
+    Source:
+        BioASQ's frequently asked questions on task b, phase A, from BioASQ 8 on; with k = 10.
+    """
+    n_hits, total = 0, 0.0
+    for rank, name in enumerate(ranked[:k], start=1):
+        if name in golden:
+            n_hits += 1
+            total += n_hits / rank
+    return total / min(k, len(golden))
+
+
+def evaluate_snippets(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+    """Measure snippets by the characters they share with golden ones, document by document.
+
+    Only the first 10 snippets count. For average precision a snippet is relevant if it overlaps a
+    golden one that none before it has found.
+    """
+    asked, answers, missing = _pair(golden, given, lambda one: bool(one.snippets))
+    rows = {}
+    for one in asked:
+        right = [_characters(piece) for piece in one.snippets]
+        found = [_characters(piece) for piece in answers[one.id].snippets[:MAX_SNIPPETS]]
+        every, all_found = set[_Place]().union(*right), set[_Place]().union(*found)
+        rows[one.id] = (
+            *precision_recall_f1(len(every & all_found), len(all_found), len(every)),
+            _snippet_precision(found, right),
+        )
+    return Evaluation("corrected", mean_measures("snippets", rows), missing)
+
+
+_Place = tuple[str, str, int]  # document, section, offset
+
+
+def _characters(piece: Snippet) -> set[_Place]:
+    """Return the characters of a snippet, end exclusive.
+
+    One that runs from the title into the abstract has a part in each; how long that of the title
+    is, its text says.
+    """
+    document = read_pmid(piece.document)
+    first, last = _section(piece.begin_section), _section(piece.end_section)
+    if first == last:
+        return {(document, first, place) for place in range(piece.begin, piece.end)}
+    n_before = max(len(piece.text) - piece.end, 0)
+    before = {(document, first, place) for place in range(piece.begin, piece.begin + n_before)}
+    return before | {(document, last, place) for place in range(piece.end)}
+
+
+def _section(name: str) -> str:
+    return "abstract" if name == "sections.0" else name
+
+
+def _snippet_precision(found: Sequence[set[_Place]], right: Sequence[set[_Place]]) -> float:
+    pieces = _merge(right)
+    every, seen, unmet, total = set[_Place]().union(*pieces), set[_Place](), [*pieces], 0.0
+    for one in found:
+        seen |= one
+        met = [piece for piece in unmet if piece & one]
+        unmet = [piece for piece in unmet if piece not in met]
+        total += len(seen & every) / len(seen) if met else 0.0
+    return total / min(MAX_SNIPPETS, len(pieces)) if pieces else 0.0
+
+
+def _merge(pieces: Iterable[set[_Place]]) -> list[set[_Place]]:
+    """Join snippets that overlap."""
+    merged: list[set[_Place]] = []
+    for one in filter(None, pieces):
+        touching = [other for other in merged if other & one]
+        merged = [other for other in merged if other not in touching]
+        merged.append(one.union(*touching))
+    return merged
+
+
+def evaluate_answers(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+    """Measure exact answers: yes or no, factoids and lists.
+
+    Names are compared without regard to case and runs of blanks. Of a factoid the first 5
+    candidates count, of a list the first 100 entities, of either the first name.
+    """
+    asked, answers, missing = _pair(
+        golden, given, lambda one: one.type != "summary" and bool(one.exact_answer)
+    )
+    by_type = {
+        kind: [one for one in asked if one.type == kind] for kind in ("yesno", "factoid", "list")
+    }
+    measures: dict[str, Measure] = {}
+    measures |= yes_no_measures(
+        {
+            one.id: (read_yes_no(one.exact_answer), read_yes_no(answers[one.id].exact_answer))
+            for one in by_type["yesno"]
+        }
+    )
+    measures |= mean_measures(
+        "factoid",
+        {one.id: _factoid(one, answers[one.id]) for one in by_type["factoid"]},
+        names=("strict", "lenient", "mrr"),
+    )
+    measures |= mean_measures(
+        "list",
+        {one.id: _list(one, answers[one.id]) for one in by_type["list"]},
+        names=("precision", "recall", "f1"),
+    )
+    return Evaluation("corrected", measures, missing)
+
+
+def read_yes_no(exact: ExactAnswer | None) -> str:
+    """Return ``yes`` or ``no``, or nothing if an answer is neither, without case and full stop."""
+    if isinstance(exact, tuple):
+        exact = exact[0][0] if [len(names) for names in exact] == [1] else ""
+    plain = _fold(exact or "").rstrip(".!")
+    return plain if plain in _SIDES else ""
+
+
+def yes_no_measures(pairs: Mapping[str, tuple[str, str]]) -> dict[str, Measure]:
+    """Return accuracy and F1 of question id to golden and given ``yes``, ``no`` or nothing.
+
+    An answer that is neither is wrong for its own class alone. Macro F1 is the mean over the
+    classes that the golden answers have.
+    """
+    rows = np.array(
+        [
+            [right == found, *(n for side in _SIDES for n in _count_side(side, right, found))]
+            for right, found in pairs.values()
+        ],
+        dtype=np.float64,
+    ).reshape(-1, 7)
+    counted = (tuple(pairs), np.column_stack([rows, np.ones(len(rows))]))
+    return {
+        "yesno_accuracy": Measure(*counted, lambda sums: _over(sums[..., 0], sums[..., 7])),
+        "yesno_macro_f1": Measure(*counted, _macro_f1),
+        "yesno_f1_yes": Measure(*counted, lambda sums: _side_f1(sums, 1)),
+        "yesno_f1_no": Measure(*counted, lambda sums: _side_f1(sums, 4)),
+    }
+
+
+def _count_side(side: str, right: str, found: str) -> tuple[int, int, int]:
+    """Return twice the true positives, all that F1 divides them by, and the golden ones."""
+    return 2 * (right == found == side), (right == side) + (found == side), int(right == side)
+
+
+def _side_f1(sums: Floats, first: int) -> Floats:
+    return _over(sums[..., first], sums[..., first + 1])
+
+
+def _macro_f1(sums: Floats) -> Floats:
+    present = np.stack([sums[..., 3] > 0, sums[..., 6] > 0])
+    found = np.stack([_side_f1(sums, 1), _side_f1(sums, 4)])
+    return _over(np.where(present, found, 0.0).sum(axis=0), present.sum(axis=0))
+
+
+def _factoid(golden: Question, given: Question) -> tuple[float, float, float]:
+    right = {_fold(name) for names in _entities(golden) for name in names}
+    found = distinct(_first_names(given))[:MAX_CANDIDATES]
+    rank = next((rank for rank, name in enumerate(found, start=1) if name in right), 0)
+    return float(rank == 1), float(rank > 0), 1 / rank if rank else 0.0
+
+
+def _list(golden: Question, given: Question) -> tuple[float, float, float]:
+    right = [{_fold(name) for name in names} for names in _entities(golden)]
+    found = distinct(_first_names(given))[:MAX_ENTITIES]
+    return precision_recall_f1(match_entities(found, right), len(found), len(right))
+
+
+def match_entities(found: Sequence[str], right: Sequence[Collection[str]]) -> int:
+    """Return how many golden entities can be answered, each by a name of its own.
+
+    Source: Kuhn (1955), The Hungarian method, in the form of augmenting paths: a name that two
+    entities bear is given to the one which no other name answers.
+    """
+    answered: dict[int, str] = {}  # entity to the name that answers it
+
+    def assign(name: str, tried: set[int]) -> bool:
+        for place, names in enumerate(right):
+            if name in names and place not in tried:
+                tried.add(place)
+                if place not in answered or assign(answered[place], tried):
+                    answered[place] = name
+                    return True
+        return False
+
+    return sum(assign(name, set()) for name in found)
+
+
+def _entities(one: Question) -> tuple[tuple[str, ...], ...]:
+    exact = one.exact_answer
+    return ((exact,),) if isinstance(exact, str) else exact or ()
+
+
+def _first_names(given: Question) -> list[str]:
+    return [_fold(names[0]) for names in _entities(given) if names]
+
+
+def _fold(name: str) -> str:
+    return " ".join(normalize("NFC", name).casefold().split())
+
+
+def evaluate_ideal(
+    golden: Iterable[Question], given: Iterable[Question], *, stemmed: bool = False
+) -> Evaluation:
+    """Measure ideal answers by ROUGE-2 and ROUGE-SU4, with all golden ones as references.
+
+    Raises:
+        SettingsError: The extra bioasq is not installed.
+    """
+    asked, answers, missing = _pair(golden, given, lambda one: bool(one.ideal_answers))
+    rows = {}
+    for one in asked:
+        found = " ".join(answers[one.id].ideal_answers)
+        rows[one.id] = tuple(rouge(found, one.ideal_answers, stemmed=stemmed).values())
+    return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
+
+
+def check_phase(phase: str) -> None:
+    """Raise `SettingsError` unless it is ``a`` or ``b``."""
+    if phase not in PHASES:
+        raise SettingsError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
+
+
+def evaluate_phase(
+    golden: Iterable[Question], given: Iterable[Question], phase: Phase, *, stemmed: bool = False
+) -> Evaluation:
+    """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
+
+    Args:
+        golden: Questions with golden answers; one without any is left out of what needs them.
+        given: The submission, of any order.
+        phase: ``a`` or ``b``.
+        stemmed: Whether ROUGE stems words.
+
+    Raises:
+        InputError: *golden* or *given* is no list of questions.
+        SettingsError: There is no such phase, or there are ideal answers and the extra bioasq is
+            not installed.
+    """
+    check_phase(phase)
+    asked, answers = list_questions(golden, "golden"), list_questions(given, "given")
+    if phase == "a":
+        parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]
+    else:
+        ideal = evaluate_ideal(asked, answers, stemmed=stemmed)
+        parts = [evaluate_answers(asked, answers), ideal]
+    measures = {name: one for part in parts for name, one in part.measures.items()}
+    missing = distinct(name for part in parts for name in part.missing)
+    return Evaluation("corrected", measures, tuple(missing))
+
+
+def precision_recall_f1(n_hits: int, n_found: int, n_right: int) -> tuple[float, float, float]:
+    """Return precision, recall and their harmonic mean, each in [0, 1]; 0 for 0 of 0."""
+    precision = n_hits / n_found if n_found else 0.0
+    recall = n_hits / n_right if n_right else 0.0
+    both = n_found + n_right
+    return precision, recall, 2 * n_hits / both if both else 0.0
+
+
+def mean_measures(
+    what: str,
+    rows: Mapping[str, Sequence[float]],
+    names: Sequence[str] = ("precision", "recall", "f1", "map"),
+) -> dict[str, Measure]:
+    """Return the means of columns: *rows* are question id to a number a column.
+
+    Where one of them is ``map``, the geometric mean of the same column is there, too.
+    """
+    numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))
+    measures = {}
+    for place, name in enumerate(names):
+        measures[f"{what}_{name}"] = mean_measure([*rows], numbers[:, place])
+        if name == "map":
+            logs = np.log(numbers[:, place] + EPSILON)
+            geometric = mean_measure([*rows], logs)
+            measures[f"{what}_gmap"] = Measure(
+                geometric.questions, geometric.summed, lambda sums: np.exp(_mean(sums))
+            )
+    return measures
+
+
+def mean_measure(questions: Iterable[str], values: Any) -> Measure:
+    """Return the mean of one number a question."""
+    column = np.asarray(values, dtype=np.float64)
+    return Measure((*questions,), np.column_stack([column, np.ones_like(column)]), _mean)
+
+
+def _mean(sums: Floats) -> Floats:
+    return _over(sums[..., 0], sums[..., 1])
+
+
+def _over(above: Floats, below: Floats) -> Floats:
+    """Divide as floating-point arithmetic does, without a warning where the result is no number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.divide(above, below))
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return names in their order, each once."""
+    return [*dict.fromkeys(names)]
+
+
+def _pair(
+    golden: Iterable[Question], given: Iterable[Question], counts: Callable[[Question], bool]
+) -> tuple[list[Question], dict[str, Question], tuple[str, ...]]:
+    """Return golden questions that count, an answer to each, and the ids of unanswered ones.
+
+    Where there is no answer, the question stands there with nothing filled in.
+    """
+    asked = [one for one in golden if counts(one)]
+    known = {one.id: one for one in given}
+    empty = {one.id: Question(id=one.id, type=one.type, body=one.body) for one in asked}
+    missing = tuple(one.id for one in asked if one.id not in known)
+    return asked, empty | {name: known[name] for name in empty.keys() & known.keys()}, missing

@@ -1,0 +1,1 @@
+"""Phase A of BioASQ: documents and snippets for a question."""

@@ -1,0 +1,415 @@
+"""Phase A of BioASQ as a LangGraph state machine: a question in, documents and snippets out.
+
+receive -> [rewrite] -> retrieve -> [score] -> [sort] -> combine -> snippets. Where nothing is found
+it ends after retrieve.
+
+Source:
+    The system of BioASQ 13b that this follows: 1000 documents from the index, the best 30 by a
+    cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+
+from deepera_graph.bioasq.phase_a import steps
+from deepera_graph.bioasq.phase_a.listwise import (
+    Order,
+    Query,
+    RewriteTask,
+    SearchRoles,
+    SortTask,
+    search_roles,
+)
+from deepera_graph.bioasq.phase_a.local_order import find_local_judge, weigh_with
+from deepera_graph.bioasq.phase_a.settings import Ensemble, SearchSettings
+from deepera_graph.bioasq.phase_a.snippets import WeighSentences, weigh_locally
+from deepera_graph.bioasq.phase_a.state import SearchInput, SearchOutput, SearchState
+from deepera_graph.bioasq.questions import (
+    Question,
+    Snippet,
+    as_question,
+    document_url,
+    list_questions,
+)
+from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.errors import SettingsError
+from deepera_graph.pipeline.call import RoleNode, wrap_role
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.retrieval.search import Fusion
+from deepera_graph.runner import share_limits, versions
+from deepera_graph.schema import Backend
+from deepera_graph.settings import read_fields
+from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+SearchOutcome = Literal["ok", "degraded", "nothing_retrieved", "budget_stop", "failed"]
+_QUESTIONS_AT_ONCE = 4
+
+
+class SearchKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `SearchSettings`."""
+
+    depth: int
+    fusion: Fusion
+    judged: int
+    first_weight: float | None
+    listed: int
+    ensemble: Ensemble
+    weights: Sequence[float]
+    nominated: Sequence[int]
+    n_documents: int
+    n_snippets: int | None
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentResult:
+    """What was found for a question.
+
+    Attributes:
+        question: The question with its documents, as URLs, and its snippets: what a submission has.
+            Answers that it came with are left out.
+        documents: The documents with their scores, best first.
+        runs: The rankings on the way: ``retrieved``, ``judged`` (with all that were retrieved),
+            ``listed`` (those that a chat model sorted; empty if none did) and ``final``.
+        query: What the chat model made of the question; empty if nothing.
+        outcome: ``ok``; ``degraded`` if a step fell back on the one before it;
+            ``nothing_retrieved``; ``budget_stop``; or ``failed`` if the search did.
+        problems: All that went wrong on the way, in words, the step first.
+        unusable: Why no question can be judged or sorted, such as a wrong key; empty if not so.
+        usage: Calls and tokens by step.
+        seconds: How long it took.
+        manifest: Who judged and sorted, with which settings and versions.
+    """
+
+    question: Question
+    documents: tuple[RankedDocument, ...]
+    runs: Mapping[str, tuple[RankedDocument, ...]]
+    query: str
+    outcome: SearchOutcome
+    problems: tuple[str, ...]
+    unusable: str
+    usage: Mapping[str, Usage]
+    seconds: float
+    manifest: Mapping[str, Any]
+
+    @property
+    def total_usage(self) -> Usage:
+        """Calls and tokens of all steps."""
+        return sum(self.usage.values(), Usage())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "question": self.question.to_dict(),
+            "runs": {name: [[*one] for one in run] for name, run in self.runs.items()},
+            "query": self.query,
+            "outcome": self.outcome,
+            "problems": list(self.problems),
+            "usage": {name: used.record() for name, used in self.usage.items()},
+            "seconds": self.seconds,
+            "manifest": dict(self.manifest),
+        }
+
+
+def build_search_graph(
+    source: Any,
+    settings: SearchSettings | Mapping[str, Any] | None = None,
+    *,
+    judge: EvidenceReranker | None = None,
+    roles: SearchRoles | None = None,
+    sort: bool = True,
+    rewrite: bool = False,
+    weigh_sentences: WeighSentences | None = None,
+    cache: JudgementCache | None = None,
+) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
+    """Compile the search for one source of documents.
+
+    In goes a `question`; out come `documents`, `snippets`, the rankings on the way, and what went
+    wrong (`SearchOutput`).
+
+    Args:
+        source: A passage store, any LangChain retriever or vector store, or a function of the
+            question.
+        settings: `SearchSettings`, or some of them by name.
+        judge: Scores the best documents; None keeps the first stage's order.
+        roles: Who sorts and rewrites; needed if *sort* or *rewrite*. None does neither.
+        sort: Whether the best documents are sorted in one prompt, if there are *roles*.
+        rewrite: Whether a query is searched for beside the question.
+        weigh_sentences: Says how well sentences answer; None is the local judge, with the weights
+            of *judge* if that is one.
+        cache: Where replies of *roles* are kept; none are if None.
+
+    Raises:
+        SettingsError: The source cannot be searched, a setting is out of range, or roles are
+            missing.
+    """
+    chosen = read_fields("settings", SearchSettings, settings or {})
+    if rewrite and roles is None:
+        raise SettingsError("rewrite=True needs a chat model that rewrites the question")
+    rewriter = roles if rewrite else None
+    sorter = roles if sort else None
+    wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache)
+    before: list[tuple[str, Any]] = [
+        ("receive", steps.receive),
+        *([("rewrite", _rewrite_node(rewriter, wrapped))] if rewriter is not None else []),
+        ("retrieve", steps.Retrieve(source, chosen)),
+    ]
+    after: list[tuple[str, Any]] = [
+        *([("score", steps.Score(judge, chosen))] if judge is not None else []),
+        *([("sort", _sort_node(sorter, wrapped, chosen))] if sorter is not None else []),
+        ("combine", partial(steps.combine, settings=chosen)),
+        ("snippets", steps.FindSnippets(weigh_sentences or _weigh_as(judge), chosen)),
+    ]
+    return _connect(before, after)
+
+
+def _weigh_as(judge: EvidenceReranker | None) -> WeighSentences:
+    """Weigh sentences as a local judge does; as the package's own if another judges."""
+    local = None if judge is None else find_local_judge(judge)
+    return weigh_locally if local is None else weigh_with(local)
+
+
+def _connect(
+    before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]
+) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
+    """Put nodes in a row; what comes *after* is left out where nothing is found."""
+    graph = StateGraph(SearchState, input_schema=SearchInput, output_schema=SearchOutput)
+    for name, node in (*before, *after):
+        graph.add_node(name, node)
+    first, (found, _) = [name for name, _ in before], after[0]
+    for one, other in pairwise([START, *first]):
+        graph.add_edge(one, other)
+    graph.add_conditional_edges(
+        "retrieve", lambda state: found if state["passages"] else END, [found, END]
+    )
+    for one, other in pairwise([*(name for name, _ in after), END]):
+        graph.add_edge(one, other)
+    return graph.compile(name="DeepEra BioASQ search")
+
+
+def _rewrite_node(
+    roles: SearchRoles, wrapped: Callable[..., Any]
+) -> RoleNode[SearchState, RewriteTask, Query]:
+    return RoleNode(
+        "rewrite",
+        ask=steps.ask_rewrite,
+        role=wrapped("rewriter", roles.rewriter, Query, roles=roles),
+        record=steps.record_rewrite,
+        on_failure=steps.rewrite_failed,
+        run_name=lambda state: "rewrite the question",
+    )
+
+
+def _sort_node(
+    roles: SearchRoles, wrapped: Callable[..., Any], settings: SearchSettings
+) -> RoleNode[SearchState, SortTask, Order]:
+    return RoleNode(
+        "sort",
+        ask=partial(steps.ask_sort, settings=settings),
+        role=wrapped("sorter", roles.sorter, Order, roles=roles),
+        record=partial(steps.record_sort, settings=settings),
+        on_failure=steps.sort_failed,
+        run_name=lambda state: f"sort {min(settings.listed, len(state['judged']))} documents",
+    )
+
+
+class DocumentSearch:
+    """Finds the documents and snippets that answer biomedical questions (BioASQ, phase A).
+
+    ``DocumentSearch(store).search("Is wax moth venom an allergen?").question.documents``
+
+    Args:
+        source: Where documents are: a passage store, a LangChain retriever or vector store, or a
+            function of the question.
+        judge: Who scores the best documents: a backend or its name, as for `EvidenceReranker`:
+            ``"local"``, ``"encoder:MODEL"``, a chat model (DeepEra's pointwise judge). None keeps
+            the first stage's order.
+        model: A chat model, its name, its backend, or `SearchRoles`: sorts the best documents in
+            one prompt (*sort*) and rewrites the question (*rewrite*). None does neither.
+        sort, rewrite, weigh_sentences: As for `build_search_graph`.
+        cache: Where replies of chat models are kept, so that an equal one is not paid for twice.
+        settings: See `SearchSettings`.
+
+    Raises:
+        SettingsError: A setting is unknown or out of range, a model cannot be made, or the source
+            cannot be searched.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        judge: Backend | str | Mapping[str, Any] | None = "local",
+        model: SearchRoles | Backend | BaseChatModel | str | None = None,
+        sort: bool = True,
+        rewrite: bool = False,
+        weigh_sentences: WeighSentences | None = None,
+        cache: JudgementCache | None = None,
+        **settings: Unpack[SearchKwargs],
+    ) -> None:
+        self.settings = read_fields("settings", SearchSettings, settings or {})
+        self.roles = None if model is None else _as_roles(model)
+        self.judge = None if judge is None else self._make_judge(judge, cache)
+        self._sorts = sort and self.roles is not None
+        self._rewrites = rewrite
+        self.graph = build_search_graph(
+            source,
+            self.settings,
+            judge=self.judge,
+            roles=self.roles,
+            sort=sort,
+            rewrite=rewrite,
+            weigh_sentences=weigh_sentences,
+            cache=cache,
+        )
+
+    def search(
+        self, question: Question | str, *, config: RunnableConfig | None = None
+    ) -> DocumentResult:
+        """Find documents and snippets for one question.
+
+        What fails is told in the result, and costs no other question.
+
+        Args:
+            question: A question of BioASQ, or what is asked; not blank.
+            config: A LangChain config: callbacks, tags, metadata, `max_concurrency`.
+
+        Raises:
+            InputError: The question is blank, or no question.
+        """
+        run = _Run(self, question, config)
+        return run.result(self.graph.invoke({"question": run.question.body}, run.config))
+
+    async def asearch(
+        self, question: Question | str, *, config: RunnableConfig | None = None
+    ) -> DocumentResult:
+        """Do what `search` does, in the running loop."""
+        run = _Run(self, question, config)
+        state = await self.graph.ainvoke({"question": run.question.body}, run.config)
+        return run.result(state)
+
+    def batch(
+        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
+    ) -> list[DocumentResult]:
+        """Do what `search` does for many questions; results in the same order.
+
+        `max_concurrency` and `budget` hold for all of them together.
+        """
+        asked, shared = list_questions(questions), self.share(config)
+        return do_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
+
+    async def abatch(
+        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
+    ) -> list[DocumentResult]:
+        """Do what `batch` does, in the running loop."""
+        asked, shared = list_questions(questions), self.share(config)
+        return await ado_many(partial(self.asearch, config=shared), asked, _QUESTIONS_AT_ONCE)
+
+    def stream(
+        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
+    ) -> Iterator[DocumentResult]:
+        """Do what `batch` does, and yield each result as soon as it is there, in any order."""
+        asked, shared = list_questions(questions), self.share(config)
+        return stream_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
+
+    def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
+        """Return a config that several questions can share: one budget, one limit for them all."""
+        settings = self.settings
+        given = share_limits(
+            config, max_concurrency=settings.max_concurrency, budget=settings.limits
+        )
+        given.pop("max_concurrency", None)  # our limiters count the calls, not LangGraph's
+        return given
+
+    def describe(self) -> dict[str, Any]:
+        """Return who judges and sorts, the settings, and versions, without any secret."""
+        judge, roles = self.judge, self.roles
+        return {
+            "judge": None if judge is None else {"name": judge.backend.name, **judge.backend.about},
+            "model": None if roles is None else {"name": roles.name, **roles.about},
+            "sort": self._sorts,
+            "rewrite": self._rewrites,
+            "settings": self.settings.to_dict(),
+            "versions": dict(versions()),
+        }
+
+    def _make_judge(
+        self, judge: Backend | str | Mapping[str, Any], cache: JudgementCache | None
+    ) -> EvidenceReranker:
+        return EvidenceReranker(
+            judge,
+            cache=cache,
+            threshold=0.0,
+            top_n=self.settings.judged,
+            content="passage",
+            require_evidence=False,
+            max_concurrency=self.settings.max_concurrency,
+        )
+
+
+def _as_roles(given: SearchRoles | Backend | BaseChatModel | str) -> SearchRoles:
+    return given if isinstance(given, SearchRoles) else search_roles(given)
+
+
+class _Run:
+    """One question on its way through the graph."""
+
+    def __init__(
+        self, search: DocumentSearch, question: Question | str, config: RunnableConfig | None
+    ) -> None:
+        self.question, self._search = as_question(question), search
+        self._started = perf_counter()
+        self.config = search.share(config)
+        self.config["run_name"] = self.config.get("run_name") or "DeepEra BioASQ search"
+
+    def result(self, state: Mapping[str, Any]) -> DocumentResult:
+        """Return the result, once the graph has ended."""
+        asked = self.question
+        names = {"retrieved": "retrieved", "judged": "judged", "listed": "listed"}
+        runs = {name: _read(state[key]) for name, key in {**names, "final": "documents"}.items()}
+        return DocumentResult(
+            question=Question(
+                id=asked.id,
+                type=asked.type,
+                body=asked.body,
+                documents=tuple(document_url(one.pmid) for one in runs["final"]),
+                snippets=tuple(Snippet(**one["snippet"]) for one in state["snippets"]),
+            ),
+            documents=runs["final"],
+            runs=runs,
+            query=state["query"],
+            outcome=_outcome(state),
+            problems=tuple(state["problems"]),
+            unusable=state["unusable"],
+            usage={name: Usage.of(used) for name, used in state["usage"].items()},
+            seconds=perf_counter() - self._started,
+            manifest=self._search.describe(),
+        )
+
+
+def _read(pairs: Sequence[Sequence[Any]]) -> tuple[RankedDocument, ...]:
+    return tuple(RankedDocument(pmid, score) for pmid, score in pairs)
+
+
+def _outcome(state: Mapping[str, Any]) -> SearchOutcome:
+    if state["stopped"]:
+        return "budget_stop"
+    if state["failed"]:
+        return "failed"
+    if not state["documents"]:
+        return "nothing_retrieved"
+    return "degraded" if state["degraded"] else "ok"

@@ -1,0 +1,1 @@
+"""Phase B of BioASQ: exact and ideal answers from snippets."""

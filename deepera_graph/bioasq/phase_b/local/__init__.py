@@ -1,0 +1,1 @@
+"""Answers of phase B without a chat model."""

@@ -1,0 +1,282 @@
+"""The steps of phase B, one function or node each; `answer.py` is the wiring and the front door."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired
+
+from langgraph.graph import END
+from typing_extensions import TypedDict
+
+from deepera_graph.bioasq.phase_b.answered import PartStatus
+from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.replies import fit_ideal, fit_names
+from deepera_graph.bioasq.phase_b.roles import (
+    AnswerTask,
+    ExactAnswered,
+    IdealAnswered,
+    Part,
+    TypedBackend,
+)
+from deepera_graph.bioasq.questions import QuestionType
+from deepera_graph.budget import Budget
+from deepera_graph.errors import BudgetError, CallError, RoleError
+from deepera_graph.pipeline.state import append
+from deepera_graph.schema import with_repair_note
+from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.usage import UsageRecord, merge_usage
+
+LONG_SNIPPET = 600  # characters; a sentence has about 150
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedSettings:
+    """How questions are answered.
+
+    Attributes:
+        max_snippets: Most snippets of a question that are read, >= 1; see `choose_read`.
+        max_characters: Most characters of them, >= 1000; at least one snippet is read.
+        fallback: Whether an answer that failed, or that the budget did not allow, is put together
+            from the snippets by rules instead, and called ``extracted``; never where the model
+            cannot be reached at all, or refuses the key.
+        max_concurrency: Most model calls in flight, >= 1.
+        budget: What all questions of a batch may cost; None is no limit.
+
+    Raises:
+        SettingsError: A value is out of range.
+    """
+
+    max_snippets: int = 50
+    max_characters: int = 24_000
+    fallback: bool = True
+    max_concurrency: int = 16
+    budget: Budget | Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least("max_snippets", self.max_snippets, 1)
+        check_at_least("max_characters", self.max_characters, 1000)
+        check_at_least("max_concurrency", self.max_concurrency, 1)
+        if self.budget is not None:
+            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
+
+    @property
+    def limits(self) -> Budget | None:
+        """The budget, read."""
+        return self.budget if isinstance(self.budget, Budget) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for the manifest."""
+        return {
+            "max_snippets": self.max_snippets,
+            "max_characters": self.max_characters,
+            "fallback": self.fallback,
+            "max_concurrency": self.max_concurrency,
+            "budget": self.limits.to_dict() if self.limits else None,
+        }
+
+
+class PartRecord(TypedDict):
+    """One of the two answers: its names (or its text alone), how it came about, and notes."""
+
+    names: list[str]
+    status: PartStatus
+    cause: str
+    notes: list[str]
+
+
+class TypedInput(TypedDict):
+    """What goes in: the type and the body of a question, and the texts of its snippets.
+
+    `documents` says for each snippet what it is from; without it each is from one of its own.
+    """
+
+    type: QuestionType
+    question: str
+    snippets: list[str]
+    documents: NotRequired[list[str]]
+
+
+class TypedOutput(TypedDict):
+    """What comes out."""
+
+    exact: PartRecord
+    ideal: PartRecord
+    problems: Annotated[list[str], append]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class TypedState(TypedInput, TypedOutput):
+    """Everything that travels; `shown` are the snippets that are read."""
+
+    shown: list[str]
+
+
+def _none(status: PartStatus, cause: str = "") -> PartRecord:
+    return {"names": [], "status": status, "cause": cause, "notes": []}
+
+
+def receive(state: TypedState, *, settings: TypedSettings) -> dict[str, Any]:
+    """Choose the snippets that are read, see `choose_read`."""
+    texts = [" ".join(one.split()) for one in state["snippets"]]
+    documents = state.get("documents") or [str(place) for place in range(len(texts))]
+    distinct = _without_repeats(texts)
+    chosen = choose_read(texts, documents, distinct, settings)
+    shown = [texts[place][: settings.max_characters] for place in chosen]
+    problems = []
+    if len(shown) < len(distinct):
+        problems.append(
+            f"{len(distinct)} snippets: {len(shown)} are read, one of each document first, and "
+            f"those above {LONG_SNIPPET} characters last"
+        )
+    elif shown and len(shown[0]) < len(texts[chosen[0]]):
+        problems.append(f"the snippet has {len(texts[chosen[0]])} characters: the first are read")
+    has_exact = state["type"] != "summary"
+    status: PartStatus = "failed" if shown else "no_snippets"
+    cause = "" if shown else "the question has no snippet"
+    return {
+        "shown": shown,
+        "exact": _none(status, cause) if has_exact else _none("not_asked"),
+        "ideal": _none(status, cause),
+        "problems": problems if shown else ["the question has no snippet to answer it from"],
+        "usage": None,
+    }
+
+
+def choose_read(
+    texts: Sequence[str],
+    documents: Sequence[str],
+    distinct: Sequence[int],
+    settings: TypedSettings,
+) -> list[int]:
+    """Return the places of the snippets that are read, in their order.
+
+    Where not all have room, every document keeps one first, its first that is not long; then come
+    the others, the long ones last. One that has no room for its characters is passed over.
+    """
+    kept: dict[str, int] = {}
+    for place in sorted(distinct, key=lambda one: (_is_long(texts[one]), one)):
+        kept.setdefault(documents[place], place)
+    keepers = {*kept.values()}
+    wanted = sorted(distinct, key=lambda one: (one not in keepers, _is_long(texts[one]), one))
+    chosen: list[int] = []
+    room = settings.max_characters
+    for place in wanted:
+        if len(chosen) < settings.max_snippets and (not chosen or len(texts[place]) <= room):
+            chosen.append(place)
+            room -= len(texts[place])
+    return sorted(chosen)
+
+
+def _without_repeats(texts: Sequence[str]) -> list[int]:
+    """Return the places of texts that say something: none twice, and none that is part of another.
+
+    Of a long text a part is kept beside it, as the long one may not be read.
+    """
+    first: dict[str, int] = {}
+    for place, one in enumerate(texts):
+        if one:
+            first.setdefault(one.casefold(), place)
+    whole = "\n".join(one for one in first if not _is_long(one))
+    return [place for one, place in first.items() if whole.count(one) <= (not _is_long(one))]
+
+
+def _is_long(text: str) -> bool:
+    return len(text) > LONG_SNIPPET
+
+
+def first_roles(state: TypedState, *, hints: bool) -> list[str] | str:
+    """Say which roles come first; *hints*: whether the ideal answer waits for the exact one."""
+    if not state["shown"]:
+        return END
+    if state["type"] == "summary":
+        return "ideal"
+    return "exact" if hints else ["exact", "ideal"]
+
+
+def ask(state: TypedState) -> AnswerTask:
+    """Show a role the question and its snippets, and the exact answer if there is one."""
+    return {
+        "type": state["type"],
+        "question": state["question"],
+        "snippets": state["shown"],
+        "exact": state["exact"]["names"] or None,
+    }
+
+
+def record_exact(
+    state: TypedState, answer: ExactAnswered, *, roles: TypedBackend
+) -> dict[str, Any]:
+    """Keep an exact answer as a submission may have it, and what was mended."""
+    names, notes = _fit_exact(state["type"], answer.names)
+    if not names:
+        return {"exact": _none("failed", "no usable name"), "problems": ["exact: no usable name"]}
+    told = [*answer.notes, *notes, with_repair_note("", answer)]
+    return _recorded("exact", names, roles.status, told)
+
+
+def _fit_exact(kind: QuestionType, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return an exact answer as a submission may have it; none if there is nothing usable."""
+    if kind == "yesno":
+        said = [one.strip().lower() for one in names[:1]]
+        return (said, []) if said in (["yes"], ["no"]) else ([], [])
+    return fit_names(names, factoid=kind == "factoid")
+
+
+def record_ideal(
+    state: TypedState, answer: IdealAnswered, *, roles: TypedBackend
+) -> dict[str, Any]:
+    """Keep an ideal answer of at most 200 words."""
+    text, notes = fit_ideal(" ".join(answer.text.split()))
+    if not text:
+        return {"ideal": _none("failed", "no words"), "problems": ["ideal: the answer is empty"]}
+    told = [*answer.notes, *notes, with_repair_note("", answer)]
+    return _recorded("ideal", [text], roles.status, told)
+
+
+def _recorded(
+    part: Part, names: list[str], status: PartStatus, notes: Iterable[str]
+) -> dict[str, Any]:
+    told = [one for one in notes if one]
+    record: PartRecord = {"names": names, "status": status, "cause": "", "notes": told}
+    return {part: record, "problems": [f"{part}: {one}" for one in told]}
+
+
+def exact_failed(state: TypedState, error: RoleError, *, settings: TypedSettings) -> dict[str, Any]:
+    """Put an exact answer together from the snippets, or say that there is none, and why."""
+    if settings.fallback and not _is_unreachable(error):
+        found = extract_exact(ask(state))
+        names, notes = _fit_exact(state["type"], found.names)
+        if names:
+            return _instead("exact", names, error, notes)
+    return _missed("exact", error)
+
+
+def ideal_failed(state: TypedState, error: RoleError, *, settings: TypedSettings) -> dict[str, Any]:
+    """Put an ideal answer together from the snippets, or say that there is none, and why."""
+    if settings.fallback and not _is_unreachable(error):
+        text, notes = fit_ideal(extract_ideal(ask(state)).text)
+        if text:
+            return _instead("ideal", [text], error, notes)
+    return _missed("ideal", error)
+
+
+def _is_unreachable(error: RoleError) -> bool:
+    """Whether no question can succeed: rules do not stand in for a model that is not there."""
+    return isinstance(error, CallError) and error.unusable
+
+
+def _instead(
+    part: Part, names: list[str], error: RoleError, notes: Sequence[str]
+) -> dict[str, Any]:
+    record: PartRecord = {
+        "names": names,
+        "status": "extracted",
+        "cause": str(error),
+        "notes": [*notes],
+    }
+    told = f"{part}: {error}; put together from the snippets by rules instead"
+    return {part: record, "problems": [told, *(f"{part}: {one}" for one in notes)]}
+
+
+def _missed(part: Part, error: RoleError) -> dict[str, Any]:
+    status: PartStatus = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+    return {part: _none(status, str(error)), "problems": [f"{part}: {error}"]}

@@ -1,0 +1,1 @@
+"""PubMed: its files read, made a corpus and a collection."""

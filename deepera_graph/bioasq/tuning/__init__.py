@@ -1,0 +1,1 @@
+"""Cross-encoders tuned on questions of BioASQ."""

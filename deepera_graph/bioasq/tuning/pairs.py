@@ -1,0 +1,338 @@
+"""Pairs to tune a cross-encoder on: questions in three parts, golden documents, hard negatives.
+
+Source:
+    The system of BioASQ 13b that this follows: questions are split, so that none is in two parts;
+    golden documents are labelled 1, what the index finds beside them 0. Its variants: as many
+    negatives as positives, and questions of recent years alone.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple, cast
+from unicodedata import normalize
+
+from langchain_core.documents import Document
+
+from deepera_graph.bioasq.measuring.measures import MAX_DOCUMENTS, average_precision
+from deepera_graph.bioasq.phase_a.settings import SearchSettings
+from deepera_graph.bioasq.phase_a.state import SearchState
+from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
+from deepera_graph.bioasq.questions import Question, read_pmid
+from deepera_graph.bioasq.runs import Run
+from deepera_graph.bioasq.tuning.plan import PARTS, check_shares
+from deepera_graph.errors import InputError, StoreError
+from deepera_graph.judges.cross_encoder.pairs import with_title
+from deepera_graph.text.groups import find_groups
+
+N_CANDIDATES = 100
+_OBJECT_ID = re.compile(r"[0-9a-f]{24}")
+_FIRST_YEAR = 2012  # of BioASQ; an id that says an earlier one is no time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionSplit:
+    """Questions in three parts, none in two of them.
+
+    Attributes:
+        train: To learn from.
+        validation: To choose by.
+        test: To report on.
+        joined: Questions that were joined with another of the same id or the same text; the one
+            that is left has the golden documents of all.
+        in_test: Questions left out since the test set that was given has them.
+        without_documents: Questions left out since they have no golden documents.
+    """
+
+    train: tuple[Question, ...]
+    validation: tuple[Question, ...]
+    test: tuple[Question, ...]
+    joined: int
+    in_test: int
+    without_documents: int
+
+    def parts(self) -> dict[str, tuple[Question, ...]]:
+        """Return the parts by name."""
+        return {name: getattr(self, name) for name in PARTS}
+
+
+def split_questions(
+    questions: Sequence[Question],
+    *,
+    test: Sequence[Question] | None = None,
+    shares: Sequence[float] | None = None,
+    seed: int = 0,
+) -> QuestionSplit:
+    """Split questions into those to train on, to choose by and to report on.
+
+    Two with the same id, or the same text but for case and punctuation, count as one. A hash of
+    the text decides, so that a question hardly changes its part when others are added.
+
+    Args:
+        questions: With golden documents; those that have none are left out.
+        test: What to report on, if that is a set of its own; none of it is trained on.
+        shares: Of the three parts, >= 0, the first two above 0; by default 80, 10 and 10, and 90,
+            10 and 0 beside a test set of its own.
+        seed: Another one gives another split.
+
+    Raises:
+        SettingsError: The shares are no such numbers.
+        InputError: There are too few questions.
+    """
+    checked = check_shares(shares, has_test=test is not None)
+    golden = [one for one in questions if one.documents]
+    reserved = _join_alike([one for one in test or () if one.documents])
+    left = _leave_out(golden, reserved)
+    distinct = _join_alike(left)
+    order = sorted(distinct, key=lambda one: _hash(f"{seed}:{question_key(one.body)}"))
+    n_validation, n_test = (_size_of(share / sum(checked), len(order)) for share in checked[1:])
+    n_train = len(order) - n_validation - n_test
+    if n_train < 1:
+        raise InputError(
+            f"too few questions to split: {len(order)} of {len(questions)} are different ones with "
+            "golden documents"
+        )
+    return QuestionSplit(
+        train=tuple(order[:n_train]),
+        validation=tuple(order[n_train : n_train + n_validation]),
+        test=tuple(reserved if test is not None else order[n_train + n_validation :]),
+        joined=len(left) - len(distinct),
+        in_test=len(golden) - len(left),
+        without_documents=len(questions) - len(golden),
+    )
+
+
+def question_key(body: str) -> str:
+    """Return what two questions share that differ in case, white space and punctuation alone."""
+    words = re.findall(r"\w+", normalize("NFKC", body).casefold())
+    return " ".join(words) or body.strip()
+
+
+def _keys(one: Question) -> list[str]:
+    return [f"id {one.id}", f"body {question_key(one.body)}"]
+
+
+def _join_alike(questions: Sequence[Question]) -> list[Question]:
+    """Return one question of each group that shares ids or texts, with all golden documents."""
+    groups: dict[str, list[Question]] = {}
+    for one, group in zip(questions, find_groups([*map(_keys, questions)]), strict=True):
+        groups.setdefault(group, []).append(one)
+    return [
+        replace(
+            its[0], documents=tuple(dict.fromkeys(name for one in its for name in one.documents))
+        )
+        for its in groups.values()
+    ]
+
+
+def _leave_out(questions: Sequence[Question], reserved: Sequence[Question]) -> list[Question]:
+    """Return the questions that share no group with a reserved one."""
+    groups = find_groups([*map(_keys, [*reserved, *questions])])
+    taken = {*groups[: len(reserved)]}
+    rest = groups[len(reserved) :]
+    return [one for one, group in zip(questions, rest, strict=True) if group not in taken]
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _size_of(share: float, n: int) -> int:
+    return max(1, round(share * n)) if share else 0
+
+
+class PoolDocument(NamedTuple):
+    """A document of a pool."""
+
+    pmid: str  # or the document's id in another corpus, see `read_pmid`
+    title: str
+    text: str
+
+    @property
+    def passage(self) -> str:
+        """What a cross-encoder reads, the same in training and when it judges."""
+        return with_title(self.title, self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionPool:
+    """A question, what the index finds for it, and its golden documents.
+
+    Attributes:
+        id: Of the question.
+        question: What is asked.
+        golden: Golden documents, by PMID, in the corpus or not.
+        found: What the index finds, best first, each document once.
+        held: The golden documents that the corpus has, found or not.
+        year: When the question was asked, see `year_of`; None if nothing tells.
+    """
+
+    id: str
+    question: str
+    golden: frozenset[str]
+    found: tuple[PoolDocument, ...]
+    held: tuple[PoolDocument, ...]
+    year: int | None = None
+
+    @property
+    def negatives(self) -> list[PoolDocument]:
+        """What was found and is not golden, nor has the text of a golden document."""
+        golden = {one.text for one in self.held}
+        return [one for one in self.found if one.pmid not in self.golden and one.text not in golden]
+
+
+def collect_pools(
+    questions: Iterable[Question],
+    source: Any,
+    *,
+    n_candidates: int = N_CANDIDATES,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[QuestionPool]:
+    """Ask the index for each question, as phase A does.
+
+    Args:
+        questions: With golden documents.
+        source: A `PassageStore`, or a `WordIndex`: with `search` and `fetch`.
+        n_candidates: Documents of a question, >= 1.
+        on_progress: Called with the number of questions so far.
+
+    Raises:
+        SettingsError: *n_candidates* is out of range.
+        StoreError: A search failed.
+    """
+    retrieve = Retrieve(source, SearchSettings(depth=n_candidates))
+    pools = []
+    for place, one in enumerate(questions, start=1):
+        asked = cast(SearchState, {"question": one.body, "query": ""})
+        found = retrieve.invoke(asked)
+        if found.get("failed"):
+            raise StoreError(f"question {one.id!r}: {found['failed']}")
+        pools.append(_build_pool(one, found["passages"], source))
+        if on_progress is not None:
+            on_progress(place)
+    return pools
+
+
+def _build_pool(question: Question, found: Sequence[Document], source: Any) -> QuestionPool:
+    golden = {read_pmid(one): one for one in question.documents}
+    known = {one.pmid: one for one in map(_to_document, found)}
+    absent = [name for pmid in golden if pmid not in known for name in (pmid, golden[pmid])]
+    others = source.fetch(list(dict.fromkeys(absent))) if absent else []
+    known_or_held = {**{one.pmid: one for one in map(_to_document, others)}, **known}
+    held = [known_or_held[pmid] for pmid in golden if pmid in known_or_held]
+    years = [one.metadata.get("year") for one in (*found, *others) if _pmid_of(one) in golden]
+    return QuestionPool(
+        id=question.id,
+        question=question.body,
+        golden=frozenset(golden),
+        found=tuple(known.values()),
+        held=tuple(held),
+        year=year_of(question.id, years),
+    )
+
+
+def _to_document(passage: Document) -> PoolDocument:
+    title = passage.metadata.get("title")
+    named = title if isinstance(title, str) else ""
+    return PoolDocument(_pmid_of(passage), named, passage.page_content)
+
+
+def _pmid_of(passage: Document) -> str:
+    return read_pmid(document_id(passage))
+
+
+def year_of(id: str, years: Iterable[object]) -> int | None:
+    """Return when a question was asked: by its id, else the latest year of its golden documents.
+
+    Ids of BioASQ are ObjectIds of MongoDB, which begin with the time in seconds since 1970.
+
+    Source: https://www.mongodb.com/docs/manual/reference/bson-types/#objectid
+    """
+    if _OBJECT_ID.fullmatch(id):
+        made = datetime.fromtimestamp(int(id[:8], 16), UTC).year
+        if made >= _FIRST_YEAR:
+            return made
+    known = [int(one) for one in map(str, years) if one.isascii() and one.isdecimal()]
+    return max(known, default=None)
+
+
+class TrainingPair(NamedTuple):
+    """A question and a document, and whether the one is evidence for the other."""
+
+    question_id: str
+    question: str
+    document: PoolDocument
+    label: int  # 1 for a golden document, 0 for a negative
+
+
+def make_pairs(
+    pools: Iterable[QuestionPool],
+    *,
+    ratio: float | None = None,
+    since: int | None = None,
+    seed: int = 0,
+) -> list[TrainingPair]:
+    """Return pairs to train on: question by question, documents in the order they were found.
+
+    A question of which the corpus has no golden document is left out.
+
+    Args:
+        pools: Of questions to train on.
+        ratio: Negatives for each golden document, > 0, drawn at random from those found; None
+            takes all.
+        since: Only questions of this year and later; those whose year is not known are left out.
+        seed: Of the draw; that of a question does not depend on the other questions.
+    """
+    pairs = []
+    for pool in pools:
+        is_recent = since is None or (pool.year is not None and pool.year >= since)
+        if pool.held and is_recent:
+            pairs += _pairs_of(pool, ratio, Random(f"{seed}:{pool.id}"))
+    return pairs
+
+
+def _pairs_of(pool: QuestionPool, ratio: float | None, random: Random) -> list[TrainingPair]:
+    negatives = pool.negatives
+    if ratio is not None:
+        n = min(len(negatives), max(1, round(ratio * len(pool.held))))
+        negatives = random.sample(negatives, n)
+    places = {one.pmid: place for place, one in enumerate(pool.found)}
+    chosen = sorted([*pool.held, *negatives], key=lambda one: places.get(one.pmid, len(places)))
+    return [
+        TrainingPair(pool.id, pool.question, one, int(one.pmid in pool.golden)) for one in chosen
+    ]
+
+
+def write_pairs(path: Path, pairs: Iterable[TrainingPair]) -> int:
+    """Write pairs as labelled questions, as `deepera judge train` reads them; return how many.
+
+    A line is a question: ``{"id", "question", "passages": [{"id", "title", "text"}], "golden"}``.
+    """
+    lines: dict[str, dict[str, Any]] = {}
+    for one in pairs:
+        empty = {"id": one.question_id, "question": one.question, "passages": [], "golden": []}
+        line = lines.setdefault(one.question_id, empty)
+        pmid, title, text = one.document
+        line["passages"].append({"id": pmid, "title": title, "text": text})
+        if one.label:
+            line["golden"].append(pmid)
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines.values())
+    path.write_text(text, encoding="utf-8")
+    return len(lines)
+
+
+def measure_map(pools: Sequence[QuestionPool], run: Run) -> float:
+    """Return MAP of ten documents over questions; golden ones that were not found count, too."""
+    values = [
+        average_precision(
+            [read_pmid(one.pmid) for one in run.get(pool.id, ())], pool.golden, MAX_DOCUMENTS
+        )
+        for pool in pools
+    ]
+    return math.fsum(values) / len(values)

@@ -1,0 +1,1 @@
+"""Sets with labels, and thresholds calibrated on them, with their statistics."""

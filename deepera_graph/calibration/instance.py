@@ -1,0 +1,205 @@
+"""A benchmark question with its candidates and labels, data sets of them, and files of rows."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Annotated, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from deepera_graph.errors import DeepEraError, InputError
+from deepera_graph.text.files.jsonl import read_raw_lines
+from deepera_graph.text.files.records import open_records
+
+RowT = TypeVar("RowT", bound=BaseModel)
+
+
+class DatasetError(DeepEraError, ValueError):
+    """A data set cannot be read; the message names the file and the line."""
+
+
+class RankingError(DeepEraError, ValueError):
+    """A ranker gave back something that is not a ranking of what it was given."""
+
+
+class MetricError(DeepEraError, ValueError):
+    """A metric is unknown, or cannot be computed from what it was given."""
+
+
+class UnavailableError(DeepEraError):
+    """A ranker cannot run here: a package, weights or a key is missing; the message says which."""
+
+
+def _check_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"must not be blank, got {text!r}")
+    return text
+
+
+NotBlank = Annotated[str, AfterValidator(_check_not_blank)]
+
+
+class Context(BaseModel):
+    """One candidate passage of a question, with its labels; a ranker never sees the labels."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str = Field(min_length=1, description="Names the passage within its question.")
+    text: NotBlank = Field(description="What is ranked; not blank.")
+    title: str = Field(default="", description="Title of the document the passage is from.")
+    section: str = Field(default="", description="Section of the document.")
+    is_golden: bool = Field(default=False, description="It answers the question.")
+    grade: int = Field(
+        default=1, ge=1, description="How well a golden passage answers; 1 unless judged in grades."
+    )
+    is_distractor: bool = Field(default=False, description="It looks like an answer; it is none.")
+    distractor_type: str | None = Field(default=None, description="What kind of look-alike.")
+    parent_id: str | None = Field(default=None, description="The golden passage it looks like.")
+    first_stage_rank: int | None = Field(default=None, ge=1, description="Place in retrieval.")
+    first_stage_score: float | None = Field(default=None, description="On the retriever's scale.")
+
+    @model_validator(mode="after")
+    def _one_label(self) -> Self:
+        if self.is_golden and self.is_distractor:
+            raise ValueError(f"passage {self.id!r} is golden and a distractor at once")
+        return self
+
+
+# Source: DeepEra, section 6.2; several passages may be golden, and golden passages that the first
+# stage missed are recorded, because they cap what any reranker can reach.
+class Instance(BaseModel):
+    """A question, what answers it, and the passages to rank, in first-stage order."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+    id: str = Field(min_length=1, description="Names the question within its data set.")
+    dataset: str = Field(default="", description="Where it is from.")
+    setting: str = Field(default="", description="How the candidates were made, e.g. 'base'.")
+    subject: str = Field(default="", description="Field of science.")
+    question: NotBlank = Field(description="What is asked; not blank.")
+    gold_answer: str = Field(default="", description="The answer, for metrics over answers.")
+    decision: str = Field(default="", description="The answer in one word, e.g. 'yes'.")
+    contexts: tuple[Context, ...] = Field(min_length=1, description="The candidates.")
+    golden_outside: dict[str, int] = Field(
+        default_factory=dict,
+        description="Golden passages that are not among the candidates: id to grade, each >= 1.",
+    )
+
+    @field_validator("contexts")
+    @classmethod
+    def _in_first_stage_order(cls, contexts: tuple[Context, ...]) -> tuple[Context, ...]:
+        """Order the passages by their ranks; what was put in, golden or written, may have none."""
+        ranked = sorted(
+            (one for one in contexts if one.first_stage_rank is not None),
+            key=lambda one: one.first_stage_rank or 0,
+        )
+        for one, other in pairwise(ranked):
+            if one.first_stage_rank == other.first_stage_rank:
+                raise ValueError(
+                    f"passages {one.id!r} and {other.id!r} both have first_stage_rank "
+                    f"{one.first_stage_rank}"
+                )
+        for one in contexts if ranked else ():
+            may_lack = one.is_distractor or one.is_golden  # put there, not found
+            if one.first_stage_rank is None and not may_lack:
+                raise ValueError(f"passage {one.id!r} has no first_stage_rank, but others have one")
+        found = iter(ranked)
+        return tuple(one if one.first_stage_rank is None else next(found) for one in contexts)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids = [context.id for context in self.contexts]
+        known = {*ids, *self.golden_outside}
+        if len(known) < len(ids) + len(self.golden_outside):
+            twice = next(one for one in known if ids.count(one) + (one in self.golden_outside) > 1)
+            raise ValueError(f"passage id {twice!r} is used twice")
+        if any(grade < 1 for grade in self.golden_outside.values()):
+            raise ValueError(f"grades must be >= 1, got {self.golden_outside}")
+        for context in self.contexts:
+            if context.parent_id is not None and context.parent_id not in known:
+                raise ValueError(f"parent_id {context.parent_id!r} names no passage")
+        return self
+
+    @property
+    def has_golden(self) -> bool:
+        """Whether anything answers the question, be it among the candidates or outside them."""
+        return bool(self.golden_outside) or any(one.is_golden for one in self.contexts)
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Benchmark questions under one name."""
+
+    name: str
+    read: Callable[[], Iterable[Instance]]
+    first_stage: str = "unknown"
+
+    def __iter__(self) -> Iterator[Instance]:
+        """Yield the questions; nothing may answer some of them, but not all."""
+        n_read, any_golden = 0, False
+        for one in self.read():
+            n_read, any_golden = n_read + 1, any_golden or one.has_golden
+            yield one
+        if n_read and not any_golden:
+            raise DatasetError(f"data set {self.name!r}: no question has a golden passage")
+
+    def first(self, n: int) -> "Dataset":
+        """Return the first *n* instances under the same name; for a quick look."""
+        return Dataset(self.name, lambda: islice(iter(self), n), self.first_stage)
+
+
+class LenientRow(BaseModel):
+    """A line of a file of which we know some fields; others are left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+def read_rows(path: Path, kind: type[RowT]) -> Iterator[RowT]:
+    """Yield the rows of a file, one line in memory at a time; blank lines are skipped."""
+    for number, line in read_lines(path):
+        try:
+            yield kind.model_validate_json(line)
+        except ValidationError as error:
+            raise DatasetError(f"{path}, line {number}: {first_problem(error)}") from error
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line) of the lines that are not blank."""
+    try:
+        with open_records(path) as (file, _):
+            for line in read_raw_lines(file):
+                yield line.number, line.text
+    except InputError as error:
+        raise DatasetError(str(error)) from error
+
+
+def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
+    """Write rows as JSON lines, the file when all are written, and return how many."""
+    # Until then it has the suffix ``.part``; of rows that fail nothing is left.
+    part = path.with_name(f"{path.name}.part")
+    count = 0
+    try:
+        with part.open("wb") as file:
+            for row in rows:
+                file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
+                count += 1
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def first_problem(error: ValidationError) -> str:
+    """Return the first thing wrong with a row, after the place it is at."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

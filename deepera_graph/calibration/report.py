@@ -1,0 +1,437 @@
+"""The work of `deepera calibrate`: labelled passages in, a curve and a report on thresholds out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from deepera_graph.calibration.calibrate import (
+    N_FOLDS,
+    JudgedQuestion,
+    Probabilities,
+    Watch,
+    check_classes,
+    check_method,
+    cross_validate,
+    fit_curve,
+    judge_passages,
+    read_judge,
+    read_ranked,
+)
+from deepera_graph.calibration.labelled import Labels, read_labels
+from deepera_graph.calibration.statistics import (
+    LEVEL,
+    MAX_FAILED_SHARE,
+    Floats,
+    Interval,
+    bootstrap_ratios,
+    brier_score,
+    calibration_error,
+)
+from deepera_graph.errors import FailedShareError, InputError, SettingsError
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.thresholds import Curve, Method, check_share, judge_identity
+
+N_CALIBRATION_RESAMPLES = 2000
+FEWEST_KEPT = 10
+TAU = 0.8  # the default threshold of chat models
+TAUS = tuple(step / 100 for step in range(101))
+_WIDTH = 21
+_COLUMNS = ("precision", "recall", "kept", "answered")
+_HEADS = ("precision", "recall", "kept a question", "something kept")
+
+
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A number and its bootstrap interval of 95 %; all None where nothing was kept."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, found: Interval) -> "RateInterval":
+        """Put None where there is no number, as JSON has no word for that."""
+        return cls(*(None if math.isnan(number) else number for number in found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatingPoint:
+    """What one threshold does, over all questions."""
+
+    precision: RateInterval  # share of the kept passages that are evidence, in [0, 1]
+    recall: RateInterval  # share of the evidence, judged or not, that is kept, in [0, 1]
+    kept: RateInterval  # passages kept a question, >= 0, before any `top_n`
+    answered: RateInterval  # share of the questions of which something is kept, in [0, 1]
+
+
+class ThresholdCounts:
+    """How much of every question is kept at every threshold of a list."""
+
+    def __init__(
+        self,
+        questions: Sequence[JudgedQuestion],
+        values: Sequence[Sequence[float]],
+        taus: Sequence[float],
+        *,
+        n_resamples: int = N_CALIBRATION_RESAMPLES,
+        seed: int = 0,
+    ) -> None:
+        self._n_resamples, self._seed = n_resamples, seed
+        pairs = [
+            _count_kept(its_values, one.labels, taus)
+            for one, its_values in zip(questions, values, strict=True)
+        ]
+        self._kept = np.array([kept for kept, _ in pairs])
+        self._found = np.array([found for _, found in pairs])
+        self._relevant = np.array([[float(one.n_relevant)] for one in questions])
+
+    def points(self) -> list[OperatingPoint]:
+        """Return what each threshold does, with intervals."""
+        kept, found, ones = self._kept, self._found, np.ones_like(self._kept)
+        return [
+            OperatingPoint(precision=precision, recall=recall, kept=number, answered=answered)
+            for precision, recall, number, answered in zip(
+                self._rates(found, kept),
+                self._rates(found, self._relevant * ones),
+                self._rates(kept, ones),
+                self._rates((kept > 0).astype(float), ones),
+                strict=True,
+            )
+        ]
+
+    def precisions(self) -> list[RateInterval]:
+        """Return the precision at each threshold; unknown where fewer than ten are kept in all."""
+        found = self._rates(self._found, self._kept)
+        enough = self._kept.sum(axis=0) >= FEWEST_KEPT
+        return [
+            one if ok else RateInterval(None, None, None)
+            for one, ok in zip(found, enough, strict=True)
+        ]
+
+    def _rates(self, above: Floats, below: Floats) -> list[RateInterval]:
+        found = bootstrap_ratios(above, below, n_resamples=self._n_resamples, seed=self._seed)
+        return [RateInterval.of(one) for one in found]
+
+
+def _count_kept(
+    values: Sequence[float], labels: Sequence[int], taus: Sequence[float]
+) -> tuple[Floats, Floats]:
+    """Count what is kept, and the evidence in it, at every threshold; shape (n_taus,) each."""
+    passes = np.asarray(values, dtype=float).reshape(-1, 1) >= np.asarray(taus, dtype=float)
+    truth = np.asarray(labels, dtype=float)
+    return passes.sum(axis=0).astype(float), truth @ passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """A threshold, or why there is none."""
+
+    probability: float | None
+    why_not: str = ""
+
+    def to_dict(self, curve: Curve) -> dict[str, Any]:
+        """Return it as plain data, with the lowest score that has this probability."""
+        score = None if self.probability is None else curve.lowest_score(self.probability)
+        return {"probability": self.probability, "score": score, "why_not": self.why_not}
+
+
+def suggest_threshold(
+    taus: Sequence[float],
+    precisions: Sequence[RateInterval],
+    wanted: float,
+    *,
+    bound: Literal["mean", "low"] = "mean",
+) -> Suggestion:
+    """Return the lowest threshold whose precision is at least *wanted*."""
+    known = [
+        (tau, value)
+        for tau, one in zip(taus, precisions, strict=True)
+        if (value := one.mean if bound == "mean" else one.low) is not None
+    ]
+    reached = [tau for tau, value in known if value >= wanted]
+    if reached:
+        return Suggestion(probability=min(reached))
+    if not known:
+        return Suggestion(probability=None, why_not=f"fewer than {FEWEST_KEPT} passages to keep")
+    best, tau = max((value, -tau) for tau, value in known)
+    name = "precision" if bound == "mean" else "lower end of the precision"
+    return Suggestion(
+        probability=None,
+        why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
+    )
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a report as lines of text."""
+    how = report["how"]
+    return [
+        *_describe(report),
+        "",
+        " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
+        *(_format_point(point) for point in report["operating_points"]),
+        "",
+        *(_format_suggestion(name, report) for name in ("even", "sure")),
+        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
+        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
+    ]
+
+
+def _describe(report: Mapping[str, Any]) -> list[str]:
+    curve, data, quality = report["curve"], report["data"], report["quality"]
+    judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
+    brier, error = quality["brier"], quality["calibration_error"]
+    failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
+    if data.get("not_ranked"):
+        failed += f"; {data['not_ranked']} labelled questions have no scores"
+    return [
+        f"judge               {judge}",
+        f"data                {data['questions']} questions, {data['judged']} passages, "
+        f"{data['relevant']} of them evidence{failed}",
+        f"curve               {curve['method']}",
+        f"Brier score         {brier['before']:.4f} as it is, {brier['after']:.4f} calibrated, "
+        f"{brier['base_rate']:.4f} for the base rate alone",
+        f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
+    ]
+
+
+def _format_point(point: Mapping[str, Any]) -> str:
+    name = f"{point['on']} >= {point['tau']:.2f}"
+    cells = "".join(_format_rate(point[column]).ljust(_WIDTH) for column in _COLUMNS)
+    return f"{name:<20}{cells}".rstrip()
+
+
+def _format_rate(estimate: Mapping[str, float | None]) -> str:
+    if estimate["mean"] is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:.3f}"
+    return f"{estimate['mean']:.3f} ({estimate['low']:.3f}-{estimate['high']:.3f})"
+
+
+def _format_suggestion(name: str, report: Mapping[str, Any]) -> str:
+    one = report["suggested"][name]
+    wanted = f"precision {report['wanted_precision']:g}"
+    wish = wanted if name == "even" else f"{wanted} at the low end of its interval"
+    if one["probability"] is None:
+        return f"{wish}: not reached; {one['why_not']}"
+    if one["score"] is None:
+        return f"{wish}: probability >= {one['probability']:.2f}, which no score has on this curve"
+    return f"{wish}: probability >= {one['probability']:.2f}, that is score >= {one['score']:.3f}"
+
+
+def build_report(
+    questions: Sequence[JudgedQuestion],
+    curve: Curve,
+    *,
+    precision: float = 0.8,
+    threshold: float = TAU,
+    n_resamples: int = N_CALIBRATION_RESAMPLES,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return plain data about a curve and the questions it was fitted on.
+
+    *threshold* is the judge's own, on scores: what it keeps is measured, too.
+    """
+    # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
+    # it is then measured on: ``suggested.sure`` leaves room for that.
+    probabilities = cross_validate(questions, method=curve.method, seed=seed)
+    draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
+    precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()
+    suggested = {
+        "even": suggest_threshold(TAUS, precisions, precision, bound="mean"),
+        "sure": suggest_threshold(TAUS, precisions, precision, bound="low"),
+    }
+    reached = [one.probability for one in suggested.values() if one.probability is not None]
+    return {
+        "curve": curve.to_dict(),
+        "data": {
+            "questions": len(questions),
+            "judged": sum(len(one.scores) for one in questions),
+            "relevant": sum(sum(one.labels) for one in questions),
+            "failed": sum(one.n_failed for one in questions),
+            "failed_relevant": sum(one.n_failed_relevant for one in questions),
+        },
+        "quality": _measure_quality(questions, probabilities),
+        "wanted_precision": precision,
+        "suggested": {name: one.to_dict(curve) for name, one in suggested.items()},
+        "operating_points": [
+            *_measure_points(
+                questions, [one.scores for one in questions], None, draws, sorted({TAU, threshold})
+            ),
+            *_measure_points(questions, probabilities, curve, draws, sorted({TAU, *reached})),
+        ],
+        "how": {"folds": N_FOLDS, "level": LEVEL, **draws},
+    }
+
+
+def _measure_quality(
+    questions: Sequence[JudgedQuestion], probabilities: Probabilities
+) -> dict[str, dict[str, float]]:
+    labels = list(chain.from_iterable(one.labels for one in questions))
+    before = list(chain.from_iterable(one.scores for one in questions))
+    after = list(chain.from_iterable(probabilities))
+    always = [sum(labels) / len(labels)] * len(labels)
+    return {
+        "brier": {
+            "before": brier_score(before, labels),
+            "after": brier_score(after, labels),
+            "base_rate": brier_score(always, labels),
+        },
+        "calibration_error": {
+            "before": calibration_error(before, labels),
+            "after": calibration_error(after, labels),
+        },
+    }
+
+
+def _measure_points(
+    questions: Sequence[JudgedQuestion],
+    values: Sequence[Sequence[float]],
+    curve: Curve | None,
+    draws: dict[str, int],
+    taus: Sequence[float],
+) -> list[dict[str, Any]]:
+    """Measure thresholds on the probabilities of a curve; without one, on scores."""
+    measured = ThresholdCounts(questions, values, taus, **draws).points()
+    on = "score" if curve is None else "probability"
+    scores = [tau if curve is None else curve.lowest_score(tau) for tau in taus]
+    return [
+        {"on": on, "tau": tau, "score": score, **asdict(point)}
+        for tau, score, point in zip(taus, scores, measured, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierScores:
+    """Scores of an earlier `deepera rerank`."""
+
+    path: Path
+    report: Path | None = None
+
+
+def calibrate(
+    labelled: Path | str,
+    out: Path | str | None,
+    *,
+    scores: EvidenceReranker | EarlierScores,
+    method: Method = "isotonic",
+    precision: float = 0.8,
+    n_resamples: int = N_CALIBRATION_RESAMPLES,
+    seed: int = 0,
+    limit: int | None = None,
+    overwrite: bool = False,
+    max_failed_share: float = MAX_FAILED_SHARE,
+    watch: Watch = lambda question: None,
+) -> dict[str, Any]:
+    """Fit a curve, write it, and report what thresholds on it would keep.
+
+    Everything that can be checked is checked before the first passage is judged.
+
+    Args:
+        labelled: Labelled questions; see `deepera_graph.calibration.labelled`.
+        out: Where the curve goes, for `Curve.load`; None writes nothing.
+        scores: Who judges the passages, or what was judged before.
+        method: ``isotonic``, or ``platt`` for few passages.
+        precision: What `suggested` in the report aims at, in [0, 1].
+        n_resamples: Of the intervals, >= 1.
+        seed: The same seed gives the same report.
+        limit: Only the first so many questions, >= 1; all if None.
+        overwrite: Replace *out* if it exists.
+        max_failed_share: Share of passages that could not be judged, in [0, 1], above which there
+            is no curve.
+        watch: Called with every question that was judged.
+
+    Returns:
+        Plain data, as `build_report` gives it; `report_lines` makes text of it.
+
+    Raises:
+        InputError: A file or line cannot be used, a passage is not labelled, or there is too
+            little of either label.
+        SettingsError: An option is out of range, *out* exists, or scikit-learn is not installed.
+        BackendError: The backend cannot be reached or refuses the key.
+        FailedShareError: Too many passages could not be judged.
+    """
+    labelled, out = Path(labelled), None if out is None else Path(out)
+    check_method(method)
+    check_share("precision", precision)
+    check_share("max_failed_share", max_failed_share)
+    if n_resamples < 1:
+        raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
+    _check_out(out, labelled, overwrite=overwrite)
+    if labelled.exists() and not labelled.is_file():
+        raise InputError(f"{labelled} must be a regular file: it is read twice")
+    labels = read_labels(labelled, limit=limit)
+    each = [label for its in labels.values() for label in its.values()]
+    check_classes(sum(each), len(each) - sum(each))
+    identity, questions = _read_scores(scores, labelled, labels, limit, watch)
+    questions = [one for one in questions if one.scores or one.n_failed]
+    _check_failures(questions, max_failed_share)
+    curve = fit_curve(
+        list(chain.from_iterable(one.scores for one in questions)),
+        list(chain.from_iterable(one.labels for one in questions)),
+        method=method,
+        judge=identity,
+        n_questions=len(questions),
+    )
+    report = build_report(
+        questions,
+        curve,
+        precision=precision,
+        threshold=_own_threshold(scores),
+        n_resamples=n_resamples,
+        seed=seed,
+    )
+    report["data"]["not_ranked"] = len(labels) - len(questions)
+    if out is not None:
+        curve.save(out)
+    return report
+
+
+def _check_failures(questions: Sequence[JudgedQuestion], most: float) -> None:
+    n_failed = sum(one.n_failed for one in questions)
+    n_passages = n_failed + sum(len(one.scores) for one in questions)
+    if n_failed > most * n_passages:
+        raise FailedShareError(
+            f"{n_failed} of {n_passages} passages could not be judged, more than {100 * most:g} %: "
+            "a curve on the rest would say little about them"
+        )
+
+
+def _read_scores(
+    scores: EvidenceReranker | EarlierScores,
+    path: Path,
+    labels: dict[str, Labels],
+    limit: int | None,
+    watch: Watch,
+) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
+    if isinstance(scores, EarlierScores):
+        judge = read_judge(scores.path, scores.report)
+        return judge, read_ranked(scores.path, labels, limited=limit is not None)
+    backend = scores.backend
+    return judge_identity(backend.name, backend.about), judge_passages(
+        scores, path, labels, limit=limit, watch=watch
+    )
+
+
+def _own_threshold(scores: EvidenceReranker | EarlierScores) -> float:
+    """Return the number from which on the judge keeps passages, if it has one; else `TAU`."""
+    if isinstance(scores, EarlierScores):
+        return TAU
+    own = scores.effective_settings.threshold
+    return own if isinstance(own, float) else TAU
+
+
+def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:
+    if out is None:
+        return
+    if out.is_dir() or not out.parent.is_dir():
+        raise SettingsError(f"{str(out)!r} cannot be written")
+    if out.absolute() == labelled.absolute():
+        raise SettingsError(f"{str(out)!r} is the input; write somewhere else")
+    if out.exists() and not overwrite:
+        raise SettingsError(f"{str(out)!r} exists; give --overwrite to replace it")

@@ -1,0 +1,1 @@
+"""The commands that judge passages: `ask` and `rerank`."""

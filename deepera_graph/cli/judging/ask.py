@@ -1,0 +1,187 @@
+"""`deepera ask`: find the evidence for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli.judging.candidates import (
+    SearchOptions,
+    make_adaptive,
+    mark_retracted,
+    read_conditions,
+    search_passages,
+)
+from deepera_graph.cli.judging.multihop import HopOptions, ask_in_steps, check_options
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    OK,
+    SOME_FAILED,
+    from_thread,
+    progress_bar,
+    say,
+    text_console,
+    write_text,
+)
+from deepera_graph.errors import BackendError, InputError, SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.result import RerankResult
+
+DAILY = {
+    "ask": (
+        "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
+        "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
+        "quiet",
+    ),
+}  # fmt: skip
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
+    ] = None,
+    *,
+    literature: options.LiteratureOptions,
+    store: options.StoreOptions,
+    search: SearchOptions,
+    keep: options.KeepOptions,
+    reading: options.ReadOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    kept: options.FilterOptions,
+    hops: HopOptions,
+    output: options.ShowOptions,
+) -> None:
+    """Find the evidence for a question in a collection, files or the literature."""
+    from deepera_graph.cli.judging.literature import (
+        check_literature,
+        check_one_place,
+        find_scope,
+        search_literature,
+    )
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.sources import Source, read_max_words
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+    from deepera_graph.passages import check_length
+    from deepera_graph.settings import Settings
+
+    check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)
+    settings = Settings.of(settings_of(judge, kept, budget, answer=search.answer))
+    if not question.strip():
+        raise InputError("the question is empty")
+    check_length(question)
+    conditions = read_conditions(search.where or [])
+    if search.explore is not None and not search.adaptive:
+        raise SettingsError("--explore goes with --adaptive")
+    source = source or []
+    if source and Path(question).is_file() and not any(Path(one).exists() for one in source):
+        raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
+    check_literature(literature)
+    check_one_place(question, source, store, literature)
+    scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
+    read = Source(*source, reading=reading, verbose=output.verbose) if source else None
+    if hops.multihop:
+        raise typer.Exit(
+            ask_in_steps(
+                question,
+                read,
+                place=store,
+                conditions=conditions,
+                hops=hops,
+                judge=judge,
+                cache=cache,
+                budget=budget,
+                k=kept.top_n,
+                make_adaptive=partial(
+                    make_adaptive, place=store, search=search, conditions=conditions
+                )
+                if search.adaptive
+                else None,
+                as_json=output.as_json or search.format == "json",
+                quiet=output.quiet,
+            )
+        )
+    backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
+    from deepera_graph.cli.judging.evidence import (
+        show_result,
+    )  # takes a second, so after all checks
+    from deepera_graph.export.tables import export_result
+    from deepera_graph.reranker import EvidenceReranker
+
+    with judgements_of(backend, cache.cache) as judgements:
+        reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+        found = None
+        if scope is not None:
+            found = search_literature(
+                literature,
+                question,
+                k=search.retrieve,
+                scope=scope,
+                cache=cache.cache,
+                quiet=output.quiet,
+            )
+            candidates = found.to_documents(max_words=read_max_words(reading.max_words))
+        else:
+            candidates = search_passages(
+                question, read, store, search, conditions, quiet=output.quiet
+            )
+            _tell_if_none(candidates, conditions)
+        candidates = mark_retracted(candidates, search.retractions)
+        result = _rerank(reranker, question, candidates, quiet=output.quiet)
+        result = result if found is None else found.added_to(result)
+    failed = _tell_failures(result) or (
+        OK if found is None or not found.incomplete else SOME_FAILED
+    )
+    form = "json" if output.as_json else search.format
+    if form == "text":
+        show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
+    else:
+        written = export_result(result, form, whole=output.verbose)
+        write_text(written)
+    raise typer.Exit(failed or (OK if read is None else read.exit_code))
+
+
+def _tell_failures(result: RerankResult) -> int:
+    """Say on stderr what could not be judged, if anything; return the exit code."""
+    from deepera_graph.result import describe_failures
+
+    if result.backend_failure is not None:
+        raise BackendError(result.backend_failure)
+    if failures := describe_failures(result):
+        say(failures)
+    nothing_judged = len(result.failed) == len(result.all_passages) > 0
+    return SOME_FAILED if nothing_judged or result.outcome in ("degraded", "budget_stop") else OK
+
+
+def _tell_if_none(found: Sequence[Document], conditions: Mapping[str, Any]) -> None:
+    """Say why nothing was found; with conditions that was said before."""
+    if not found and not conditions:
+        say("no passage shares a word with the question")
+
+
+def _rerank(
+    reranker: EvidenceReranker, question: str, candidates: list[Document], *, quiet: bool
+) -> RerankResult:
+    """Rerank with a bar that moves with every passage that is judged."""
+    n_judged = 0
+    with progress_bar("judging", total=len(candidates) or None, hidden=quiet) as bar:
+        for event in from_thread(reranker.stream(question, candidates)):
+            if event["event"] == "scored":
+                n_judged += 1
+                bar.move(to=n_judged, count=n_judged)
+            if event["event"] == "result":
+                result: RerankResult = event["result"]
+    return result

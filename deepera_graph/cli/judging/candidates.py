@@ -1,0 +1,244 @@
+"""The candidates for a question: of a collection, or of files that are indexed for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+
+    from deepera_graph.cli.opening.sources import Source
+    from deepera_graph.multihop.passages.graph import NeighbourGraph
+    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
+
+_CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
+_YEARS = {"year_from": "gte", "year_to": "lte"}
+_SIGNS = {"gte": ">=", "lte": "<="}
+_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_store = partial(opt, panel="Store")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What is searched for."""
+
+    retrieve: int = _store(
+        "Candidates retrieved.", "--retrieve", "-k", metavar="K", default=30, least=1
+    )
+    adaptive: bool = _store(
+        "Also look at the neighbours of passages that are close to the question, and at theirs: "
+        "for questions whose evidence no single search brings together. Needs a collection with "
+        "--neighbours; those of a SOURCE are found anew.",
+        brief="Also look at neighbours of what is found.",
+        default=False,
+    )
+    explore: int | None = _store(
+        "With --adaptive: most passages compared with the question.",
+        metavar="N",
+        least=1,
+        shown="50, at least as many as --retrieve",
+    )
+    where: list[str] | None = _store(
+        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' or "
+        "'since 2015' in quotes; VALUE may be "
+        'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
+        brief="Only passages with this metadata.",
+        metavar="FIELD=VALUE",
+    )
+    retractions: Path | None = opt(
+        "CSV of notices, with the columns of Retraction Watch: OriginalPaperDOI, "
+        "OriginalPaperPubMedID, RetractionNature. Papers that it names are marked, and retracted "
+        "ones count for nothing; so do those whose title or metadata say it.",
+        brief="CSV of retracted papers, as of Retraction Watch.",
+        metavar="FILE",
+    )
+    answer: bool = opt("Draw an answer from what is kept.", default=False)
+    format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
+        "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
+        "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
+        "(not html). [b]bibtex[/b] and [b]ris[/b] have the sources of the evidence, [b]json[/b] "
+        "everything.",
+        brief="markdown, html, csv, json, bibtex or ris.",
+        metavar="FORM",
+        default="text",
+    )
+
+
+def read_conditions(where: Sequence[str]) -> dict[str, Any]:
+    """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``.
+
+    Two bounds make a range.
+    """
+    conditions: dict[str, Any] = {}
+    for condition in where:
+        found = _CONDITION.fullmatch(condition)
+        if found is None:
+            conditions["year"] = {**_bounds(conditions, "year"), **_read_years(condition)}
+            continue
+        name, sign, text = found.groups()
+        value = _read_value(text)
+        if sign in _BOUNDS:
+            value = {**_bounds(conditions, name), _BOUNDS[sign]: value}
+        conditions[name] = value
+    return conditions
+
+
+def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
+    """Mark what a file of notices names; without a file all stays as it is."""
+    if file is None:
+        return found
+    from deepera_graph.literature.retractions import read_retractions
+
+    return read_retractions(file).mark(found)
+
+
+def _bounds(conditions: Mapping[str, Any], name: str) -> dict[str, Any]:
+    earlier = conditions.get(name)
+    return dict(earlier) if isinstance(earlier, dict) else {}
+
+
+def _read_years(condition: str) -> dict[str, int]:
+    """Read years in words; whatever else is asked in words, metadata cannot tell."""
+    from deepera_graph.papers.agent.limits.reading import read_limits
+
+    plain = read_limits(condition, year=date.today().year).to_dict()
+    topic = plain.pop("topic")
+    rest = {name: value for name, value in plain.items() if name not in ("question", *_YEARS)}
+    bounds = {_YEARS[name]: plain[name] for name in _YEARS if name in plain}
+    if not bounds or rest or topic != " ".join(condition.split()):
+        read = [*(f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items())]
+        hint = f"; understood was {' and '.join(read)}, and nothing else" if read else ""
+        raise SettingsError(
+            "--where must be FIELD=VALUE, e.g. 'year>=2015', or years in words, e.g. 'since 2015', "
+            f"in quotes, got {condition!r}{hint}"
+        )
+    return bounds
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def search_passages(
+    question: str,
+    read: Source | None,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> list[Document]:
+    """Return the candidates, of a collection or of passages that are indexed for this question.
+
+    Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
+    """
+    from deepera_graph.cli.judging.evidence import find_candidates
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.sources import batches
+    from deepera_graph.cli.opening.stores import load_neighbours, open_collection
+
+    if read is None:
+        with open_collection(place, must_exist=True) as opened:
+            if search.adaptive:
+                graph = load_neighbours(place)
+                return _search_adaptively(question, opened, graph, search, conditions)
+            return find_candidates(opened, question, search.retrieve, conditions)
+    read.check()
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            read.fill(words, quiet=quiet)
+            read.tell()
+            if search.adaptive and words.count() > 1:
+                graph = _build_graph(words.passages(), find_embeddings("local"))
+                return _search_adaptively(question, words, graph, search, {})
+            return words.search(question, k=search.retrieve)
+    from deepera_graph.retrieval.collections.store import open_store
+
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        read.fill(store, quiet=quiet, **batches(place.embeddings))
+        read.tell()
+        if search.adaptive and store.count() > 1:
+            passages = [one.passage for one in store.scan()]
+            graph = _build_graph(passages, embeddings or find_embeddings("local"))
+            return _search_adaptively(question, store, graph, search, conditions)
+        return find_candidates(store, question, search.retrieve, conditions)
+
+
+def _build_graph(passages: list[Document], embeddings: Embeddings | None) -> NeighbourGraph:
+    """Find neighbours for one question; a few passages have fewer."""
+    from deepera_graph.multihop.passages.graph import K, NeighbourGraph
+
+    k = min(K, len(passages) - 1)
+    if embeddings is None:
+        return NeighbourGraph.of_words(passages, k)
+    return NeighbourGraph.build(passages, embeddings, k)
+
+
+def _search_adaptively(
+    question: str,
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> list[Document]:
+    """Return the best of what a search finds and of its neighbours."""
+    return _retriever_on(source, graph, search, conditions).find(question).documents
+
+
+def _retriever_on(
+    source: PassageStore | WordIndex,
+    graph: NeighbourGraph,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever:
+    from deepera_graph.multihop.agent.adaptive import BUDGET
+    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+
+    return AdaptiveRetriever(
+        first_stage=source,
+        graph=graph,
+        where=conditions or None,
+        budget=search.explore or max(BUDGET, search.retrieve),
+        k=search.retrieve,
+    )
+
+
+def make_adaptive(
+    source: PassageStore | WordIndex,
+    *,
+    place: options.StoreOptions,
+    search: SearchOptions,
+    conditions: dict[str, Any],
+) -> AdaptiveRetriever | None:
+    """Return a retriever for several questions; None where there is but one passage."""
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import load_neighbours
+
+    if place.collection is not None:
+        return _retriever_on(source, load_neighbours(place), search, conditions)
+    if source.count() < 2:
+        return None
+    scan = getattr(source, "scan", None)
+    passages = source.passages() if scan is None else [one.passage for one in scan()]  # type: ignore[union-attr]  # an index of words has them
+    embeddings = find_embeddings(place.embeddings or "local")
+    return _retriever_on(source, _build_graph(passages, embeddings), search, conditions)

@@ -1,0 +1,287 @@
+"""What `deepera ask` prints: the answer, the evidence with its sources, or the nearest there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from deepera_graph.cli.shared.console import count, say
+from deepera_graph.errors import SettingsError
+from deepera_graph.export.tables import (
+    BELOW,
+    N_NEAREST,
+    answer_with_numbers,
+    describe_outcome,
+    list_cited,
+)
+from deepera_graph.literature.notices import name_status
+from deepera_graph.result import describe_calls, describe_failures
+from deepera_graph.retrieval import explain_field
+from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from rich.console import Console
+
+    from deepera_graph.result import RankedPassage, RerankResult
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
+
+_SHOWN_CHARS = 300
+_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_LOOKED_AT = 200  # passages, to see how many a condition leaves out
+
+
+def find_candidates(
+    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
+) -> list[Document]:
+    """Search a store; if no passage meets the conditions, say why on stderr.
+
+    Raises:
+        SettingsError: No passage at all has a field that a condition names.
+    """
+    found = store.search(question, k=k, where=where)
+    if where and not found:
+        for name in where:
+            if not store.has_field(name):
+                raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
+        others = len(store.search(question, k=_LOOKED_AT))
+        say(_explain_conditions(where, others))
+    return found
+
+
+def _describe_condition(name: str, value: Any) -> list[str]:
+    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
+    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
+        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"{name}={shown}"]
+
+
+def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
+    if not n_others:
+        return "no passage shares a word with the question, with or without --where"
+    shown = " and ".join(
+        part for name, value in where.items() for part in _describe_condition(name, value)
+    )
+    n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
+    return f"no passage meets --where {shown}, of {n} that the question would find without it"
+
+
+def show_result(
+    console: Console, result: RerankResult, *, verbose: bool = False, quiet: bool = False
+) -> None:
+    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such.
+
+    *quiet* leaves out what is a remark: notes, hints and the closing line.
+    """
+    console.print(Text(result.question, style="bold"))
+    for warning in () if quiet else result.warnings:
+        console.print(Text(f"note: {warning}", style="yellow"))
+    if result.sources and not quiet:
+        console.print(Text(f"searched {_describe_sources(result)}", style="dim"))
+    if result.all_passages and (
+        verbose or not result.reads_by_rules
+    ):  # without any nobody reads it
+        console.print(describe_reading(result))
+    if result.fallback is not None:
+        words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
+        console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
+    _show_answer(console, result)
+    _show_passages(console, result, quiet=quiet)
+    if verbose:
+        _show_rest(console, result)
+    if not quiet:
+        console.print(Text(_closing_line(result), style="dim"))
+
+
+def _describe_sources(result: RerankResult) -> str:
+    """Say what each service gave: ``pubmed (30), arxiv (failed)``."""
+    said = []
+    for one in result.sources:
+        found = str(one["papers"]) if one["papers"] or one["status"] == "empty" else ""
+        gone = "" if one["status"] in ("ok", "empty") else one["status"].replace("_", " ")
+        said.append(f"{one['source']} ({', '.join(filter(None, (found, gone)))})")
+    return ", ".join(said)
+
+
+def describe_reading(result: RerankResult) -> Text:
+    """Return how the question was read, in a line; or why it could not be."""
+    if result.intent["status"] == "fallback":
+        cause = result.intent["cause"] or "no reason was given"
+        return Text(f"the question could not be read: {cause}", style="yellow")
+    fields = result.intent["fields"]
+    words = (
+        f"{fields['intent']}; {fields['topic']}; {fields['entity_type']}; "
+        f"answer: {fields['expected_answer_type']}"
+    )
+    return Text.assemble(("read as ", "dim"), words)
+
+
+def _none_of(result: RerankResult) -> str:
+    n = len(result.all_passages) - len(result.failed)
+    judged = " that could be judged" if result.failed else ""
+    return f"none of {count(n, 'passage')}{judged} reaches {result.threshold:g}"
+
+
+def _closing_line(result: RerankResult) -> str:
+    n_undone = sum(one.status == "skipped_budget" for one in result.failed)
+    undone = f", {n_undone} not judged" if n_undone else ""
+    unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
+    kept = f"{len(result.kept)} kept"
+    if result.possible:
+        kept += f" ({len(result.evidence)} evidence, {len(result.possible)} possible)"
+    if result.fallback is not None:
+        kept = f"0 kept, {len(result.kept)} shown by --on-empty {result.fallback}"
+    words = (
+        f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
+        f"{len(result.failed) - n_undone} failed{undone}{unasked}; "
+        f"{describe_calls(result.total_usage)}; "
+        f"judged in {result.seconds['total']:.1f} s"
+    )
+    if said := describe_directions(result.direction_counts):
+        words += f"; {said}"
+    return words
+
+
+def _show_answer(console: Console, result: RerankResult) -> None:
+    if result.answer is None:
+        return
+    answer = result.answer
+    if answer["status"] != "answered":
+        cause = f": {answer['cause']}" if answer["cause"] else ""
+        console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
+        return
+    ranks = {one.id: str(one.rank) for one in result.kept}
+    if result.fallback is not None:
+        console.print(Text("\nFrom passages below the threshold:", style="bold red"))
+    console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
+    cited = ", ".join(ranks[name] for name in list_cited(result, answer["citations"]))
+    console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))
+    console.print()
+
+
+def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
+    """Show what was kept, the evidence first, and what could not be judged; or the nearest.
+
+    A study is shown once, by its best passage; its others are lines below that.
+    """
+    if not result.kept:
+        _show_nearest(console, result, quiet=quiet)
+        return
+    possible = [study for study in result.studies if study[0].band == POSSIBLE]
+    for study in result.studies:
+        if study not in possible:
+            _show_study(console, result, study)
+    if possible:
+        n = sum(map(len, possible))
+        words = f"Possible: {count(n, 'passage')} that may be evidence or not"
+        console.print(Text(words, style="bold yellow"))
+    for study in possible:
+        _show_study(console, result, study)
+    if result.failed:
+        console.print(Text(describe_failures(result), style="bold yellow"))
+
+
+def _show_study(console: Console, result: RerankResult, study: Sequence[RankedPassage]) -> None:
+    """Show the best passage of a study, and a line for each of the others."""
+    best, *others = study
+    _show_passage(console, result, best)
+    for one in others:
+        page = f" p. {one.quote_page}" if one.quote_page else ""
+        band = f", {POSSIBLE}" if one.band == POSSIBLE and best.band != POSSIBLE else ""
+        said = f", {name_direction(one.direction)}" if one.direction != best.direction else ""
+        words = f": {_say(one)}" if _say(one) != _say(best) else ""
+        head = f"also{page} [{one.id}] ({result.show_score(one.score)}{band}{said.rstrip(', ')})"
+        console.print(_indent(Text(f"{head}{words}", style="dim")))
+
+
+def _say(passage: RankedPassage) -> str:
+    return passage.quote or passage.summary or _short(passage.text)
+
+
+def _show_passage(console: Console, result: RerankResult, passage: RankedPassage) -> None:
+    """Show a passage that was kept, or one that is near: source, words, why, and where it was."""
+    near, source = passage.band is None, _cite(result, passage)
+    is_possible = passage.band == POSSIBLE
+    colour = "yellow" if is_possible else "green"
+    said = name_direction(passage.direction)
+    score = Text.assemble(
+        (f"{passage.rank:>2}. ", "dim"),
+        ("score " if near else "", "red"),
+        (result.show_score(passage.score), f"bold {'red' if near else colour}"),
+        (
+            f", {BELOW}" if near else f" {POSSIBLE}" if is_possible else "",
+            "red" if near else colour,
+        ),
+        f"{',' if near or is_possible else ''} {said}" if said else "",
+    )
+    if near:
+        console.print(score)
+        console.print(_indent(source))
+    else:
+        head = Table.grid(padding=(0, 2))
+        head.add_row(score, source)
+        console.print(head)
+    console.print(_indent(Text(passage.summary or _short(passage.text))))
+    if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
+        console.print(_indent(Text(f"“{passage.quote}”", style="italic")))
+    file = passage.metadata.get("source")
+    place = f", from {file}" if file and str(file) not in source.plain else ""
+    found = f"[{passage.id}] retrieved as number {passage.retrieval_rank}{place}"
+    why = "; ".join(filter(None, (passage.reason, found)))
+    console.print(_indent(Text(why, style="dim")))
+
+
+def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> None:
+    if result.outcome == "nothing_retrieved":
+        console.print("Nothing was retrieved.")
+        return
+    console.print(Text(describe_outcome(result), style="bold"))
+    for passage in result.dropped[:N_NEAREST]:
+        _show_passage(console, result, passage)
+    _show_in_lines(console, result, result.failed[:N_NEAREST])
+    if result.dropped and not result.failed and not quiet:
+        console.print(
+            "To see more: lower --threshold, raise --retrieve, or keep the best with "
+            "--on-empty top1."
+        )
+
+
+def _show_rest(console: Console, result: RerankResult) -> None:
+    """Show every passage that is not shown yet, in a line each."""
+    n_shown = 0 if result.kept else N_NEAREST
+    _show_in_lines(console, result, (*result.dropped[n_shown:], *result.failed[n_shown:]))
+
+
+def _show_in_lines(
+    console: Console, result: RerankResult, passages: Sequence[RankedPassage]
+) -> None:
+    for passage in passages:
+        score = result.show_score(passage.score)
+        line = (
+            f"{passage.rank:>2}. {score}  [{passage.id}] {result.cite(passage)}: {passage.reason}"
+        )
+        console.print(Text(line.removesuffix(": "), style="dim"))
+
+
+def _cite(result: RerankResult, passage: RankedPassage) -> Text:
+    """Return the source of a passage; what became of its paper stands out."""
+    source = Text(str(result.cite(passage)))
+    if passage.paper_status:
+        grave = passage.paper_status in ("retracted", "concern")
+        length = len(name_status(passage.paper_status))
+        source.stylize("bold white on red" if grave else "bold yellow", 0, length)
+    return source
+
+
+def _indent(words: Text) -> Padding:
+    return Padding(words, (0, 0, 0, 4), expand=False)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS].rstrip()} ..."

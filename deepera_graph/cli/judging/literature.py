@@ -1,0 +1,192 @@
+"""The world's literature on the command line: `--source`, and what is told of how it went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import progress_bar, say
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from deepera_graph.doctor.checks import Finding
+    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.sources import Literature, LiteratureAnswer
+
+_ONE_PLACE = "a SOURCE, --collection or --source"
+_TRIED = "Does green tea lower fasting glucose?"
+_YEAR_FIELDS = ("year", "date")
+_YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
+
+
+def check_literature(chosen: options.LiteratureOptions) -> None:
+    """Raise `SettingsError` unless the options on services can be; it loads none of them."""
+    from deepera_graph.papers.sources import read_names
+    from deepera_graph.papers.sources.politeness import read_contact
+
+    if chosen.sources is not None:
+        read_names(chosen.sources)
+        read_contact(chosen.contact)
+        return
+    for name in ("contact", "source_seconds"):
+        if getattr(chosen, name) is not None and name not in options.taken:
+            raise SettingsError(f"--{name.replace('_', '-')} goes with --source")
+
+
+def check_one_place(
+    question: str,
+    sources: Sequence[str],
+    store: options.StoreOptions,
+    literature: options.LiteratureOptions,
+) -> None:
+    """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
+    is_missing = [not Path(one).exists() for one in sources]
+    words = [one for one, missing in zip(sources, is_missing, strict=True) if missing]
+    unquoted = question.isalpha() and any(map(str.isalpha, words))
+    hint = f"; put the question in quotes: {_quote(question, sources)}"
+    named = {
+        "a SOURCE": sources or None,
+        "--collection": store.collection,
+        "--source": literature.sources,
+    }
+    given = [name for name, one in named.items() if one is not None]
+    if len(given) != 1:
+        told = f"{' and '.join(given)} were given" if given else "none was given"
+        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
+    if unquoted:
+        raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
+    if store.collection is None and (store.path or store.qdrant_url):
+        raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
+
+
+def _quote(question: str, words: Sequence[str]) -> str:
+    """Return how a question without quotes is asked; what exists at its end are files."""
+    *_, n_words = 0, *(n for n, one in enumerate(words, start=1) if not Path(one).exists())
+    more = ["..."] if n_words == len(words) == 1 else []
+    asked = " ".join([question, *words[:n_words], *more])
+    return " ".join([f'deepera ask "{asked}"', *words[n_words:]])
+
+
+def find_scope(
+    literature: options.LiteratureOptions,
+    conditions: Mapping[str, Any],
+    **others: bool,
+) -> Scope | None:
+    """Return the limits within which the literature is searched; None if it is not.
+
+    *others* are options that do not go with it, and whether they were given.
+    """
+    if literature.sources is None:
+        return None
+    for option, is_given in others.items():
+        if is_given:
+            raise SettingsError(f"--{option} goes with a SOURCE or --collection, not with --source")
+    return _read_scope(conditions)
+
+
+@contextmanager
+def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
+    """Open the services of a command, with the cache that it names."""
+    from deepera_graph.cache.store import open_cache
+    from deepera_graph.cli.opening.judgements import default_cache
+    from deepera_graph.papers.sources import open_sources
+
+    kept = default_cache() if cache is None else open_cache(cache)
+    held: AbstractContextManager[Any] = nullcontext() if kept is None else closing(kept)
+    with held:
+        yield open_sources(
+            chosen.sources or "",
+            seconds=chosen.source_seconds,
+            contact=chosen.contact,
+            cache=kept,
+        )
+
+
+def search_literature(
+    chosen: options.LiteratureOptions,
+    question: str,
+    *,
+    k: int,
+    scope: Scope,
+    cache: str | None,
+    quiet: bool,
+) -> LiteratureAnswer:
+    """Ask the services, and say on stderr what is missing.
+
+    Raises:
+        BackendError: None of them gave an answer.
+    """
+    with (
+        open_literature(chosen, cache) as literature,
+        progress_bar(f"asking {literature.name.replace('+', ', ')}", hidden=quiet),
+    ):
+        found = literature.search(question, k, scope)
+    if found.has_failed:
+        raise BackendError(f"the literature could not be searched: {found.cause}")
+    for problem in found.problems:
+        say(problem)
+    return found
+
+
+def check_sources(names: str, seconds: float) -> Iterator[Finding]:
+    """Ask each service for one paper, and say how it went and what would help."""
+    from deepera_graph.doctor.checks import Finding
+    from deepera_graph.papers.sources import open_sources
+    from deepera_graph.papers.sources.politeness import CONTACT_VARIABLE, read_contact
+
+    literature = open_sources(names, seconds=seconds)
+    services = {one.name: one for one in literature.sources}
+    for answer in literature.search(_TRIED, k=1).answers:
+        variable = getattr(services[answer.source], "key_variable", "")
+        lacks = bool(variable and not os.environ.get(variable))
+        found = f"{str(answer).partition(': ')[2]}, in {answer.seconds:.1f} s"
+        advice = f"set {variable}, a key is free; without one there are few requests"
+        well = {"ok": "ok", "failed": "fail"}.get(answer.status, "warn")
+        yield Finding(
+            f"source {answer.source}",
+            well,  # type: ignore[arg-type]  # one of its values
+            f"{found}{', without a key' * lacks}",
+            advice * (lacks and answer.status != "ok"),
+        )
+    if not read_contact():
+        yield Finding(
+            "contact of sources",
+            "skipped",
+            "none: services cannot write to you before they shut you out",
+            f"set {CONTACT_VARIABLE} to your address of mail",
+        )
+
+
+def _read_scope(conditions: Mapping[str, Any]) -> Scope:
+    """Return the years that `--where` asks for, as a scope.
+
+    Raises:
+        SettingsError: It asks for anything else.
+    """
+    from deepera_graph.papers.scope import Scope
+
+    limits: dict[str, Any] = {}
+    for name, value in conditions.items():
+        if name not in _YEAR_FIELDS:
+            raise SettingsError(f"{_YEARS}; got {name!r}")
+        bounds = value if isinstance(value, Mapping) else {"gte": value, "lte": value}
+        for sign, bound in bounds.items():
+            if isinstance(bound, bool) or not isinstance(bound, int):
+                raise SettingsError(f"{_YEARS}; got {bound!r:.40}")
+            limit, year, stricter = _LIMITS[sign](bound)
+            limits[limit] = stricter(limits.get(limit, year), year)
+    return Scope(**limits)
+
+
+_LIMITS: Mapping[str, Any] = {
+    "gte": lambda year: ("year_from", year, max),
+    "gt": lambda year: ("year_from", year + 1, max),
+    "lte": lambda year: ("year_to", year, min),
+    "lt": lambda year: ("year_to", year - 1, min),
+}

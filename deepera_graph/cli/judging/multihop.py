@@ -1,0 +1,346 @@
+"""`deepera ask --multihop`: the steps of a question of several hops, or the passages on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    OK,
+    SOME_FAILED,
+    count,
+    from_thread,
+    progress_bar,
+    say,
+    write_json,
+    write_text,
+)
+from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.judges import NAMED
+from deepera_graph.literature.citation import Citation
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.cli.opening.sources import Source
+    from deepera_graph.multihop.agent.outcome import MultiHopResult
+    from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
+    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
+    from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.schema import Backend
+
+    Find = Callable[[str, int], Sequence[Document]]
+    MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
+
+_hops = partial(opt, panel="Several hops")
+_SHOWN_CHARS = 300
+_K = 10
+_OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopOptions:
+    """Whether a question is answered in several steps."""
+
+    multihop: bool = _hops(
+        "For a question whose evidence lies in several passages that no single search brings "
+        "together. With a chat model (--model): ask sub-questions, answer each from its own "
+        "search, then answer the question, with the sentences that prove every step. Without one: "
+        "find the passages on the way, in their order.",
+        brief="Answer in several steps (--model), or find the passages on the way.",
+        default=False,
+    )
+    max_steps: int | None = _hops(
+        "With --multihop and a chat model: most sub-questions.", metavar="N", least=1, shown="6"
+    )
+    judge: str | None = _hops(
+        "With --multihop and a chat model: who keeps, of the passages of a step, those that give "
+        "evidence, told the answers of earlier steps: [b]llm[/b], the chat model itself, or a "
+        "judge as in --backend.",
+        metavar="NAME",
+        shown="nobody",
+    )
+    samples: int | None = _hops(
+        "With --multihop, a chat model and --adaptive: sample N answers from each batch of "
+        "passages that is compared, and divide the scores of the batch by the number of their "
+        "meanings. Takes many calls.",
+        metavar="N",
+        least=2,
+        shown="none",
+    )
+    equivalence: Literal["entailment", "lenient", "exact"] | None = _hops(
+        "With --samples: when two answers are one. [b]entailment[/b]: each entails the other. "
+        "[b]lenient[/b]: neither contradicts the other. [b]exact[/b]: they are written alike, "
+        "which takes no calls.",
+        metavar="HOW",
+        shown="entailment",
+    )
+
+
+def check_options(
+    hops: HopOptions,
+    judge: options.JudgeOptions,
+    kept: options.FilterOptions,
+    form: str,
+    *,
+    adaptive: bool,
+    answer: bool,
+) -> None:
+    """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
+    _check_agent(hops, has_chat=hops.multihop and bool(judge.model), adaptive=adaptive)
+    if not hops.multihop:
+        return
+    needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
+    if needing and not judge.model:
+        raise SettingsError(f"--{needing[0]} with --multihop needs --model")
+    without_chat = not judge.model and judge.backend in NAMED  # leaves out a configured one
+    named = [
+        name
+        for name in _OF_JUDGES
+        if getattr(judge, name) is not None and not (name == "backend" and without_chat)
+    ]
+    named += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
+    unfit = [name for name in named if name not in options.taken and name != "top_n"]
+    if unfit:
+        raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
+    if form not in ("text", "json"):
+        raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
+
+
+def _check_agent(hops: HopOptions, *, has_chat: bool, adaptive: bool) -> None:
+    """Raise `SettingsError` for an option of the agent that lacks what it needs."""
+    for option, value in (("max-steps", hops.max_steps), ("judge", hops.judge)):
+        if value is not None and not has_chat:
+            raise SettingsError(f"--{option} goes with --multihop and --model")
+    if hops.samples is not None and not (has_chat and adaptive):
+        raise SettingsError("--samples goes with --multihop, --model and --adaptive")
+    if hops.equivalence is not None and hops.samples is None:
+        raise SettingsError("--equivalence goes with --samples")
+
+
+def ask_in_steps(
+    question: str,
+    source: Source | None,
+    *,
+    place: options.StoreOptions,
+    conditions: dict[str, Any],
+    hops: HopOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    k: int | None,
+    make_adaptive: MakeAdaptive | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Answer a question, or find its passages, and show that; return the exit code.
+
+    *make_adaptive* makes of what was opened a retriever that follows neighbours; None if that is
+    not wanted.
+    """
+    if judge.model is None:
+        with _open_source(source, place, conditions, quiet=quiet) as opened:
+            from deepera_graph.multihop.passages.expansion import expand_hops
+
+            found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
+            _tell_what_lacks(found, opened, conditions, quiet=quiet)
+        shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
+        _write(shown, as_json=as_json)
+        return OK
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.multihop.agent.agent import MultiHopAgent
+
+    backend = chat_backend(judge, domain=judge.domain)
+    settings: dict[str, Any] = {
+        "max_steps": hops.max_steps,
+        "max_concurrency": judge.max_concurrency,
+        "budget": given(budget) or None,
+    }
+    chosen = {name: one for name, one in settings.items() if one is not None}
+    of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
+    with (
+        judgements_of(backend, cache.cache) as kept,
+        _open_source(source, place, conditions, quiet=quiet) as opened,
+    ):
+        find = _find_in(opened, conditions)
+        adaptive = None if make_adaptive is None else make_adaptive(opened)
+        retriever = adaptive or SimpleNamespace(search=find)
+        if adaptive is not None and hops.samples is not None:
+            how = hops.equivalence or "entailment"
+            chosen["uncertainty"] = {"samples": hops.samples, "equivalence": how}
+        keeper = None if of_steps is None else _keeper(of_steps, kept)
+        agent = MultiHopAgent(backend, retriever, judge=keeper, cache=kept, **chosen)
+        result = _follow(agent, question, quiet=quiet)
+    if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
+        raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
+    _write(result.to_dict() if as_json else result.to_text(closing=not quiet), as_json=as_json)
+    return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
+
+
+def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
+    """Return the options of who judges the passages of a step."""
+    return replace(chat, backend=name) if name == "llm" else options.JudgeOptions(backend=name)
+
+
+def _keeper(backend: Backend, cache: JudgementCache | None) -> EvidenceReranker:
+    """Return what keeps the passages of a step; they are read whole, so none is summarized."""
+    from deepera_graph.reranker import EvidenceReranker
+
+    return EvidenceReranker(backend, cache=cache, content="passage")
+
+
+def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
+    """Go the path under a bar that moves with every step."""
+    n_done = 0
+    with progress_bar("answering", hidden=quiet) as bar:
+        for event in from_thread(agent.stream(question)):
+            if event["event"] == "step":
+                n_done += 1
+                bar.move(count=n_done)
+            if event["event"] == "result":
+                result: MultiHopResult = event["result"]
+    return result
+
+
+@contextmanager
+def _open_source(
+    source: Source | None,
+    place: options.StoreOptions,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> Iterator[PassageStore | WordIndex]:
+    """Open what is searched, again and again, for one question."""
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import open_collection
+
+    if source is None:
+        with open_collection(place, must_exist=True) as store:
+            yield store
+        return
+    source.check()
+    if place.embeddings is None and not conditions:
+        from deepera_graph.retrieval.word_index import WordIndex
+
+        with WordIndex() as words:
+            source.fill(words, quiet=quiet)
+            source.tell()
+            yield words
+        return
+    from deepera_graph.retrieval.collections.store import open_store
+
+    embeddings = find_embeddings(place.embeddings)
+    with open_store("source", path=":memory:", embeddings=embeddings) as store:
+        source.fill(store, quiet=quiet)
+        source.tell()
+        yield store
+
+
+def _find_in(opened: PassageStore | WordIndex, conditions: dict[str, Any]) -> Find:
+    """Return the search of a store, under the conditions on metadata."""
+    if not conditions:
+        return opened.search
+    search: Any = opened.search  # an index of words is opened where there are no conditions
+    return lambda asked, k: search(asked, k=k, where=conditions)
+
+
+def _write(found: Any, *, as_json: bool) -> None:
+    if as_json:
+        write_json(found)
+    else:
+        write_text(f"{found}\n")
+
+
+def _tell_what_lacks(
+    found: HopResult,
+    opened: PassageStore | WordIndex,
+    conditions: dict[str, Any],
+    *,
+    quiet: bool,
+) -> None:
+    """Say on stderr why nothing was found, or that what was found has little of the question.
+
+    Raises:
+        SettingsError: No passage at all has a field that a condition names.
+    """
+    if found.passages:
+        from deepera_graph.retrieval.word_index import join_title
+        from deepera_graph.text.words import content_words, stem, stems
+
+        asked = {stem(word): word for word in content_words(found.question)}
+        shared = {one for each in found.passages for one in stems(join_title(each.passage))}
+        missing = [word for name, word in asked.items() if name not in shared]
+        if 2 * len(missing) > len(asked) and not quiet:
+            say(f"note: the passages have few words of the question; none has {', '.join(missing)}")
+    elif conditions:
+        from deepera_graph.cli.judging.evidence import find_candidates
+
+        find_candidates(cast("PassageStore", opened), found.question, 1, conditions)
+    else:
+        say("no passage shares a word with the question")
+
+
+def _citation(one: HopPassage) -> Citation:
+    return Citation.of(one.passage.metadata, one.id)
+
+
+def _hops_as_dict(found: HopResult) -> dict[str, Any]:
+    from deepera_graph.export.tables import describe_source
+
+    return {
+        "question": found.question,
+        "passages": [
+            {
+                "id": one.id,
+                "title": one.passage.metadata.get("title"),
+                "text": one.passage.page_content,
+                "score": one.score,
+                "hop": one.hop,
+                "query": one.query,
+                "via": one.via,
+                "metadata": one.passage.metadata,
+                "citation": describe_source(_citation(one)),
+            }
+            for one in found.passages
+        ],
+        "n_read": len(found.ranked),
+        "n_searches": found.n_searches,
+    }
+
+
+def _hops_as_text(found: HopResult, *, closing: bool) -> str:
+    """Return the passages in path order, each with what led to it, and how they were found."""
+    lines = [" ".join(found.question.split()), ""]
+    for number, one in enumerate(found.passages, start=1):
+        source = _citation(one)
+        cited = str(source) if source.is_known else ""
+        led = f"led to by [{one.via}], " if one.via else ""
+        lines += [
+            f"{number:>2}. hop {one.hop}  {one.score:.2f}  [{one.id}] {cited}".rstrip(),
+            f"    {_short(one.passage.page_content)}",
+            f"    {led}found by “{' '.join(one.query.split())}”",
+        ]
+    if closing:
+        lines += [
+            "",
+            f"{count(len(found.passages), 'passage')} of {len(found.ranked)} that were read, in "
+            f"path order, after {found.n_searches} searches; no judge has read them: for an answer "
+            "give --model",
+        ]
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS].rstrip()} ..."

@@ -1,0 +1,1 @@
+"""What commands share: how options are declared, and how commands speak."""

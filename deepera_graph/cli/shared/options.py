@@ -1,0 +1,421 @@
+"""Options of the command line: each is declared once, as a field of a dataclass for its kind."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from deepera_graph.cli.shared.declaring import opt
+
+taken: set[str] = set()  # options of the command that runs whose values are configured
+FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """What is shown."""
+
+    as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
+    quiet: bool = opt(
+        "No progress bar, no remarks, no closing line.",
+        "--quiet",
+        "-q",
+        brief="Show the result alone.",
+        default=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(OutputOptions):
+    """What is shown to a reader."""
+
+    verbose: bool = opt(
+        "Also show how the question was read, and all that was dropped.",
+        "--verbose",
+        "-v",
+        brief="Also show all that was dropped.",
+        default=False,
+    )
+
+
+_judge = partial(opt, panel="Who judges", config=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """Which chat model is asked, and where."""
+
+    model: str | None = _judge(
+        "Chat model, e.g. openai:gpt-5-mini; with --base-url, the name that server knows.",
+        brief="Chat model, e.g. openai:gpt-5-mini.",
+        metavar="NAME",
+    )
+    base_url: str | None = _judge(
+        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It is sent no key, "
+        "unless --api-key-env names one for it.",
+        brief="Its server, e.g. http://localhost:8000/v1.",
+        metavar="URL",
+    )
+    api_key_env: str | None = _judge(
+        "Environment variable that holds the API key. A key is never printed or stored.",
+        metavar="VAR",
+        shown="OPENAI_API_KEY for openai: without --base-url, else none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatOptions(ServerOptions):
+    """How fast the chat model is asked."""
+
+    max_concurrency: int | None = _judge(
+        "Upper bound of model calls in flight, over all questions.", metavar="N", shown="16"
+    )
+    call_timeout: float | None = _judge(
+        "Longest time for one answer of a chat model, in seconds; then it is asked again, four "
+        "times in all. A slow model, or one that thinks first, needs more.",
+        metavar="SECONDS",
+        shown="60",
+    )
+    requests_per_minute: float | None = _judge(
+        "Upper bound of requests a minute to a chat model, evenly spaced.",
+        metavar="N",
+        shown="no limit",
+    )
+    tokens_per_minute: float | None = _judge(
+        "Upper bound of tokens a minute of a chat model, prompts and replies together.",
+        metavar="N",
+        shown="no limit",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BackendOptions:
+    """The two options that come first, as they matter most."""
+
+    preset: str | None = _judge(
+        "Settings under one name: [b]fast[/b], [b]careful[/b] or [b]cheap[/b]; options given "
+        "beside it win. What they say of calls is for a chat model: with another judge fast and "
+        "cheap only leave out summaries. `deepera doctor --settings` prints them.",
+        brief="[b]fast[/b], [b]careful[/b] or [b]cheap[/b]; see `deepera doctor --settings`.",
+        metavar="NAME",
+    )
+    backend: str | None = _judge(
+        "[b]local[/b]: a small trained judge, no key. [b]rules[/b]: hand-written rules, nothing to "
+        "load. [b]llm[/b]: a chat model, see --model. [b]encoder:MODEL[/b]: a cross-encoder, by "
+        "ONNX file, folder or name. [b]MODULE:FACTORY[/b]: a function of yours that returns a "
+        "Backend; modules in the current directory are found too.",
+        brief="[b]local[/b] (default), [b]rules[/b], [b]encoder:MODEL[/b] or a function of yours.",
+        metavar="NAME",
+        shown="llm with --model, else local",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeOptions(ChatOptions, _BackendOptions):
+    """Who judges, and how a chat model is asked to."""
+
+    domain: str | None = _judge(
+        "Field whose rules are added to the prompts of a chat model: law, medicine, finance, or a "
+        "TOML file of yours.",
+        metavar="NAME|FILE",
+        shown="science in general",
+    )
+    mode: Literal["separate", "fused", "grouped"] | None = _judge(
+        "What one call to a chat model returns. [b]separate[/b]: a score, or a summary. "
+        "[b]fused[/b]: a score and, if the passage passes, its summary. [b]grouped[/b]: the same "
+        "for several passages, see --group-size.",
+        metavar="HOW",
+        shown="separate",
+    )
+    group_size: int | None = _judge(
+        "With --mode grouped: upper bound of passages in one call, 2 or more.",
+        metavar="N",
+        shown="10",
+    )
+    cascade: int | None = _judge(
+        "The local judge reads all passages of a question, and the chat model only the best KEEP "
+        "of them, e.g. 30 of 500.",
+        metavar="KEEP",
+        least=1,
+        shown="the chat model reads all",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheOptions:
+    """Where judgements are kept."""
+
+    cache: str | None = _judge(
+        "Folder that keeps the replies of the judge, so that the same question is not paid for "
+        "twice; [b]off[/b] keeps none. A function of yours is cached only if DIR is given, because "
+        "its code may change under the same name. The local judges need no cache.",
+        metavar="DIR|off",
+        shown="with a chat model $XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+    )
+
+
+_cost = partial(opt, panel="Limits on cost", config=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """What all calls together may cost."""
+
+    max_calls: int | None = _cost(
+        "Upper bound of calls, retries included; replies from the cache are free.",
+        brief="Upper bound of calls to the chat model.",
+        metavar="N",
+        shown="no limit",
+    )
+    max_tokens: int | None = _cost(
+        "Upper bound of tokens, prompts and replies together; calls in flight are finished.",
+        metavar="N",
+        shown="no limit",
+    )
+    max_seconds: float | None = _cost(
+        "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
+        metavar="S",
+        shown="no limit",
+    )
+    max_cost: float | None = _cost(
+        "Upper bound of the cost, in the currency of the prices; needs both prices.",
+        metavar="M",
+        shown="no limit",
+    )
+    input_price: float | None = _cost("Price of a million prompt tokens.", metavar="M")
+    output_price: float | None = _cost("Price of a million reply tokens.", metavar="M")
+
+
+_filter = partial(opt, panel="What is kept", config=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterOptions:
+    """How passages are filtered and returned."""
+
+    threshold: str | None = _filter(
+        "Lowest score that is kept, from 0 to 1. Or a rule: [b]gap[/b] cuts at the widest gap "
+        "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
+        "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
+        "on the kind of question.",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. \\[the judge's own]",
+        metavar="T|RULE",
+        shown="the judge's own: 0.8 for a chat model",
+    )
+    curve: Path | None = _filter(
+        "Curve made by `deepera calibrate`, instead of --threshold: keep what is probably "
+        "evidence, see --probability.",
+        metavar="PATH",
+    )
+    probability: float | None = _filter(
+        "With --curve: lowest probability that is kept, from 0 to 1.", metavar="P", shown="0.8"
+    )
+    top_n: int | None = _filter(
+        "Upper bound of passages kept, 1 or more.",
+        brief="Upper bound of passages kept. [10]",
+        metavar="N",
+        shown="10",
+    )
+    order: Literal["score", "retrieval"] | None = _filter(
+        "Order of the kept passages: by [b]score[/b], or by [b]retrieval[/b], as they came.",
+        metavar="HOW",
+        shown="score",
+    )
+    on_empty: Literal["empty", "top1", "topn", "original"] | None = _filter(
+        "What to keep when no passage passes: nothing ([b]empty[/b]), the best one ([b]top1[/b]), "
+        "the best N ([b]topn[/b]), or the first N as they were retrieved ([b]original[/b]).",
+        metavar="WHAT",
+        shown="empty",
+    )
+    on_error: Literal["keep_last", "drop", "raise"] | None = _filter(
+        "A passage that could not be judged is never kept: it comes last in the ranking "
+        "([b]keep_last[/b]), is listed apart under left_out ([b]drop[/b]), or fails its question "
+        "([b]raise[/b]).",
+        metavar="WHAT",
+        shown="keep_last",
+    )
+    require_evidence: Literal["yes", "no"] | None = _filter(
+        "Whether a passage passes only with a quote that occurs in it.",
+        metavar="yes|no",
+        shown="no; what a chat model keeps without one is flagged",
+        means={"yes": True, "no": False},
+    )
+    no_summaries: bool = _filter(
+        "Return kept passages as they are, which saves a call for each.",
+        default=False,
+        setting="content",
+        means={True: "passage"},
+    )
+    content: Literal["both", "summary", "passage"] | None = _filter(
+        "Whether kept passages are summarized; [b]passage[/b] is the same as --no-summaries, the "
+        "other two differ for LangChain documents alone.",
+        metavar="WHAT",
+        shown="both",
+    )
+    max_failed_share: float | None = _filter(
+        "Share of failed passages, from 0 to 1, above which the outcome is degraded.",
+        metavar="S",
+        shown="0.2",
+    )
+    max_passage_chars: int | None = _filter(
+        "Longest text judged in one piece, 200 characters or more; a longer passage is read in "
+        "overlapping windows, and its best window counts.",
+        metavar="N",
+        shown="12000",
+    )
+    stop_after: int | None = _cost(
+        "Stop early: judge the passages of a question in rounds, best of the first stage first, "
+        "until N of them are clearly above the threshold, see --stop-margin. The others get no "
+        "score, and the status not_needed.",
+        metavar="N",
+        shown="judge all",
+    )
+    stop_margin: float | None = _cost(
+        "How far above the threshold a score has to be to count for --stop-after, from 0 to 1; at "
+        "most half the way from the threshold to 1.",
+        metavar="M",
+        shown="0.1",
+    )
+    round_size: int | None = _cost(
+        "Passages of a question in one round. Smaller rounds waste fewer calls with --stop-after, "
+        "but take longer.",
+        metavar="N",
+        shown="all; with --stop-after twice as many as that, 8 or more",
+    )
+
+
+_store = partial(opt, panel="Store", config=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CollectionOption:
+    """The option that comes first."""
+
+    collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """Where collections are."""
+
+    path: str | None = _store(
+        "Folder of local collections.",
+        brief="Folder of local collections.",
+        metavar="FOLDER",
+        shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
+    )
+    qdrant_url: str | None = _store("A Qdrant server, instead of a folder.", metavar="URL")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionsOptions(PlaceOptions):
+    """Where collections are, and how they are searched."""
+
+    embeddings: str | None = _store(
+        "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
+        "or [b]sentence-transformers:MODEL[/b] (extra sentence-transformers). "
+        "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "
+        "with embeddings is searched with the same ones.",
+        brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
+        metavar="NAME",
+    )
+
+
+_live = partial(opt, panel="Literature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManneredOptions:
+    """How services of literature are asked."""
+
+    contact: str | None = _live(
+        "Your address of mail, which services may write to if something goes wrong; they are sent "
+        "it with every request.",
+        metavar="MAIL",
+        shown="none is sent",
+        config=True,
+    )
+    source_seconds: float | None = _live(
+        "Longest time for all services together, with their waits; one that asks to wait for "
+        "longer is left out, and said to be.",
+        metavar="S",
+        least=0.1,
+        shown="20",
+        config=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteratureOptions(ManneredOptions):
+    """Which services of literature are asked."""
+
+    sources: str | None = _live(
+        "Search the world's literature: [b]pubmed[/b], [b]europe_pmc[/b], [b]openalex[/b], "
+        "[b]arxiv[/b], [b]semantic_scholar[/b], several with commas between them, or [b]all[/b]. "
+        "Keys are read from NCBI_API_KEY, OPENALEX_API_KEY and S2_API_KEY, and never shown.",
+        "--source",
+        brief="pubmed, openalex, arxiv, ... or all.",
+        metavar="NAME,NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions(CollectionsOptions, _CollectionOption):
+    """Where passages are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepOptions:
+    """What is kept with a collection."""
+
+    keep_vectors: str | None = _store(
+        "The most that the local judge may keep with a local collection, in MB: what it needs of a "
+        "passage whatever the question, so that none is encoded twice; what was used longest ago "
+        "gives way. [b]off[/b] keeps nothing.",
+        metavar="MB|off",
+        shown="256",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a file or folder is read."""
+
+    max_words: str | None = opt(
+        "Longest passage, in words: a longer text is cut between sentences. [b]off[/b] cuts none.",
+        brief="Longest passage, in words, or off. [350]",
+        metavar="N|off",
+        shown="350",
+    )
+    pdf_reader: Literal["pypdf", "pdfium"] = opt(
+        "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
+        "as fast, and reads some files that the other cannot.",
+        metavar="NAME",
+        default="pypdf",
+    )
+
+
+_engine = partial(opt, panel="Where it runs", config=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where the work is done."""
+
+    engine: Literal["local", "ray"] = _engine(
+        "[b]local[/b]: in this process. [b]ray[/b]: in worker processes, here or on a cluster, "
+        "with the same results (needs the extra ray).",
+        default="local",
+    )
+    workers: int | None = _engine(
+        "With --engine ray: number of worker processes, one CPU each. `rerank` divides its limits "
+        "among them.",
+        metavar="N",
+        least=1,
+        shown="one a CPU, at most 16",
+    )
+    ray_address: str | None = _engine(
+        "With --engine ray: a Ray cluster that this machine is part of.",
+        metavar="auto|HOST:PORT",
+        shown="a cluster of this machine alone, for this run",
+    )

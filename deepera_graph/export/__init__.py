@@ -1,0 +1,1 @@
+"""Results for other programs and for reading: tables, references, and a page."""

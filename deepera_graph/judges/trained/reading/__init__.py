@@ -1,0 +1,1 @@
+"""Networks of the local judge: encoder, reader, and the sentence to quote."""

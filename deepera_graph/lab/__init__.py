@@ -1,0 +1,1 @@
+"""For those who measure and train: benchmarks, studies, data sets made, judges trained."""

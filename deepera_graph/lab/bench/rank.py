@@ -1,0 +1,178 @@
+"""Rank a data set, a few questions at a time, and cache the rankings in files."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from deepera_graph.calibration.instance import Dataset, Instance
+from deepera_graph.lab.metrics.ranking import DatasetSummary
+from deepera_graph.lab.rankers.base import (
+    Job,
+    Note,
+    Ranker,
+    Ranking,
+    candidates_of,
+    check_ranking,
+)
+
+QUESTIONS_AT_ONCE = 16
+_FORMAT = 3  # of cached rankings
+
+
+# Time, calls, tokens and failures are means over the questions that were ranked together.
+class QuestionRanking(BaseModel):
+    """What a ranker did with one question."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    places: list[int]
+    scores: list[float]
+    seconds: float
+    calls: float = 0.0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    failed: float = 0.0
+    problem: str = ""  # the last reason why one of them failed
+    reasons: list[str] = []  # of a ranker that says why; in the order of `places`
+    quotes: list[str] = []
+    unproven: list[int] = []  # places that no filter may pass
+    summaries: list[str] = []  # that a judge gave along with its scores
+    intent: dict[str, str] = {}  # what the question asks for, where the ranker read it
+
+
+def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:
+    """Yield what the ranker does with each question; texts of a few questions are in memory."""
+    rest = islice(iter(dataset), skip, None)
+    while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
+        yield from _rank_chunk(ranker, chunk)
+
+
+def _rank_chunk(ranker: Ranker, instances: Sequence[Instance]) -> Iterator[QuestionRanking]:
+    """Yield what the ranker does with a few questions, ranked together."""
+    ranker.prepare()
+    jobs: list[Job] = [(one.question, candidates_of(one)) for one in instances]
+    before, failed_before = ranker.usage, ranker.problems.n_failed
+    start = perf_counter()
+    rankings = ranker.rank_many(jobs)
+    share = 1 / len(instances)
+    seconds = (perf_counter() - start) * share
+    after = ranker.usage
+    failed = (ranker.problems.n_failed - failed_before) * share
+    notes = ranker.notes if ranker.says_why else [{}] * len(instances)
+    intents = ranker.intents or [{}] * len(instances)
+    for instance, (_, passages), ranking, noted, intent in zip(
+        instances, jobs, rankings, notes, intents, strict=True
+    ):
+        check_ranking(ranker.name, passages, ranking)
+        yield QuestionRanking(
+            id=instance.id,
+            places=[int(id) for id, _ in ranking],
+            scores=[score for _, score in ranking],
+            seconds=seconds,
+            calls=(after.calls - before.calls) * share,
+            input_tokens=(after.input_tokens - before.input_tokens) * share,
+            output_tokens=(after.output_tokens - before.output_tokens) * share,
+            failed=failed,
+            problem=ranker.problems.reason if failed else "",
+            intent=dict(intent),
+            **_read_notes(ranking, noted),
+        )
+
+
+def _read_notes(ranking: Ranking, notes: Mapping[str, Note]) -> dict[str, Any]:
+    if not notes:
+        return {}
+    in_order = [notes[id] for id, _ in ranking]
+    return {
+        "reasons": [note.reason for note in in_order],
+        "quotes": [note.quote for note in in_order],
+        "unproven": [int(id) for id, _ in ranking if not notes[id].proven],
+        "summaries": summaries if any(summaries := [one.summary for one in in_order]) else [],
+    }
+
+
+def cached_rankings(
+    ranker: Ranker,
+    dataset: Dataset,
+    summary: DatasetSummary,
+    folder: Path | None,
+    *,
+    retry_failed: bool = False,
+) -> Iterator[QuestionRanking]:
+    """Yield the rankings of a data set, from the cache in *folder* as far as they are there.
+
+    New ones are written as they are made, so a run that was stopped goes on where it was. Only one
+    process may use a folder at a time. Nothing is cached for a ranker without a fingerprint, and
+    nothing is read back of one that could judge no passage at all.
+    """
+    if folder is None or ranker.fingerprint is None:
+        return rank_dataset(ranker, dataset)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_cache_key(ranker, summary)}.jsonl"
+    if retry_failed and path.exists():
+        _retry_failed(ranker, dataset, path)
+    return _continue_ranking(ranker, dataset, path, summary.n_questions)
+
+
+def _retry_failed(ranker: Ranker, dataset: Dataset, path: Path) -> None:
+    """Replace the rows of a file that tell of failures."""
+    rows = _read_whole_rows(path)
+    failed = {place for place, row in enumerate(rows) if row.failed}
+    if not failed:
+        return
+    rest = Dataset(
+        dataset.name,
+        lambda: (one for place, one in enumerate(dataset) if place in failed),
+        dataset.first_stage,
+    )
+    for place, ranked in zip(sorted(failed), rank_dataset(ranker, rest), strict=True):
+        rows[place] = ranked
+    new = path.with_suffix(".new")
+    new.write_bytes(b"".join(map(_to_line, rows)))
+    new.replace(path)
+
+
+def _continue_ranking(
+    ranker: Ranker, dataset: Dataset, path: Path, n_questions: int
+) -> Iterator[QuestionRanking]:
+    done = _read_whole_rows(path) if path.exists() else []
+    if all(row.failed >= len(row.places) for row in done):
+        done = []
+    yield from done
+    if len(done) == n_questions:
+        return
+    with path.open("wb") as file:
+        file.writelines(map(_to_line, done))
+        for ranked in rank_dataset(ranker, dataset, skip=len(done)):
+            file.write(_to_line(ranked))
+            file.flush()
+            yield ranked
+
+
+def _read_whole_rows(path: Path) -> list[QuestionRanking]:
+    """Return the rows of a file up to the first one that was torn."""
+    rows = []
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                rows.append(QuestionRanking.model_validate_json(line))
+            except ValidationError:
+                break
+    return rows
+
+
+def _to_line(ranked: QuestionRanking) -> bytes:
+    return ranked.model_dump_json().encode() + b"\n"
+
+
+def _cache_key(ranker: Ranker, summary: DatasetSummary) -> str:
+    plain = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
+    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()

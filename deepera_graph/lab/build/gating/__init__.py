@@ -1,0 +1,1 @@
+"""What a built question must pass: each gate, and what it measures."""

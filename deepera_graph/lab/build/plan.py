@@ -1,0 +1,273 @@
+"""The settings of a build, the records of its logs, and the chat model that it asks."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self, TypeVar, get_args
+
+from langchain_core.messages import BaseMessage
+from pydantic import BaseModel, ConfigDict, Field
+
+from deepera_graph.budget import Limiter, Meter
+from deepera_graph.cache.role import cache_key
+from deepera_graph.cache.store import JudgementCache
+from deepera_graph.chat.parsing import ReplyModel, json_schema
+from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.lab.build.gating.gates import Gates
+from deepera_graph.lab.rankers.llm import Chat
+from deepera_graph.schema import Backend
+from deepera_graph.usage import Usage
+
+Setting = Literal["base", "ssli"]
+Golden = Literal["insert", "record"]
+_COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attempts", "min_group")
+PACKAGE = "deepera_graph.lab.build.prompts"
+DistractorType = Literal["misleading", "background", "irrelevant"]
+Relation = Literal["agrees", "partly", "differs", "silent"]
+FilledT = TypeVar("FilledT", bound=ReplyModel)
+_USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
+_UNUSABLE = "unusable"
+_SERVER = "base_url"
+
+
+# Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
+# many distractors a pool has: 3 is one of each kind.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildPlan:
+    """The settings of a build; equal plans over equal documents and answers give equal bytes."""
+
+    n_questions: int = 100  # wanted of each generator, >= 1
+    # ``base`` as retrieved, ``ssli`` with distractors
+    settings: tuple[Setting, ...] = ("base", "ssli")
+    seed: int = 0  # of documents, passages and the distractors' places, >= 0
+    n_contexts: int = 30  # passages in a pool, >= 2
+    n_distractors: int = 3  # in an SSLI pool, >= 1, below `n_contexts`
+    per_document: int = 1  # most questions of one document and generator, >= 1
+    max_tokens: int = 200  # of a chunk, >= 1
+    # one that was missed replaces the last passage, or goes to `golden_outside`
+    golden: Golden = "insert"
+    attempts: int = 3  # most tries at writing one distractor, >= 1
+    # Least cosine that connects two documents, in [-1, 1]; None takes `find_fence` of the corpus,
+    # as what is near differs from embedder to embedder.
+    min_similarity: float | None = None
+    min_group: int = 2  # connected documents that are kept together, >= 1; 1 keeps all
+    gates: Gates = field(default_factory=Gates)
+    verify: bool = True  # whether the model checks each distractor against the answer
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name} must be >= 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise SettingsError(f"seed must be >= 0, got {self.seed}")
+        if self.n_contexts <= self.n_distractors:
+            raise SettingsError(
+                f"n_contexts must be above n_distractors ({self.n_distractors}), "
+                f"got {self.n_contexts}"
+            )
+        if self.golden not in get_args(Golden):
+            raise SettingsError(f"golden must be 'insert' or 'record', got {self.golden!r}")
+        if self.min_similarity is not None and not -1 <= self.min_similarity <= 1:
+            raise SettingsError(f"min_similarity must be in [-1, 1], got {self.min_similarity}")
+        self._check_settings()
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
+        fields = dict(plain)
+        try:
+            if isinstance(fields.get("gates"), Mapping):
+                fields["gates"] = Gates(**fields["gates"])
+            return cls(**{**fields, "settings": tuple(fields.get("settings", cls().settings))})
+        except TypeError as error:
+            raise SettingsError(f"plan: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan in plain data, as JSON gives it back."""
+        return {**asdict(self), "settings": list(self.settings)}
+
+    def _check_settings(self) -> None:
+        known = get_args(Setting)
+        wrong = [one for one in self.settings if one not in known]
+        if wrong or not self.settings or len(set(self.settings)) < len(self.settings):
+            raise SettingsError(
+                f"settings must be some of {', '.join(known)}, got {','.join(self.settings)!r}"
+            )
+
+
+class DropRecord(BaseModel):
+    """A line of the drop log: a document or a question that went no further."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: str = Field(description="Where it was dropped, e.g. 'documents' or 'lmqg'.")
+    document: str = Field(description="Id of the document.")
+    reason: str = Field(description="A short, stable name.")
+    detail: str = Field(default="", description="What exactly was wrong.")
+
+
+class RejectedDistractor(BaseModel):
+    """A distractor that did not pass the gates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str = Field(description="Id of the question.")
+    slot: int = Field(ge=1, description="Which of its distractors.")
+    attempt: int = Field(ge=1, description="Which try at it.")
+    type: str = Field(description="What kind it was meant to be.")
+    reasons: tuple[str, ...] = Field(description="Gates it failed, or why there is no text.")
+    text: str = Field(default="", description="What was written.")
+
+
+def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
+    """Return how many were dropped, by stage and reason, both in order of the alphabet."""
+    stages = sorted({one.stage for one in drops})
+    return {
+        stage: dict(sorted(Counter(one.reason for one in drops if one.stage == stage).items()))
+        for stage in stages
+    }
+
+
+# A reply that stayed unusable is kept, too: asking again might give another build. A call that
+# failed is not, so the next run tries again.
+class BuilderModel:
+    """A chat model that is asked one step of the build after the other, and counted by step."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        cache: JudgementCache,
+        limiter: Limiter,
+        meter: Meter,
+        on_answer: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._backend, self._cache, self._meter = backend, cache, meter
+        self._limiter = limiter
+        self._on_answer = on_answer
+        self._chats: dict[str, Chat] = {}
+        self._unusable: dict[str, Usage] = {}
+        self.n_failed: Counter[str] = Counter()
+        self._identity = self._chat("").fingerprint
+
+    async def ask(self, step: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
+        """Return the answer to a prompt, from the cache if it is there."""
+        shown = [[one.type, str(one.content)] for one in messages]
+        fingerprint = {"model": self._identity, "schema": json_schema(kind)}
+        key = cache_key(f"{_UNUSABLE} {step}", {"messages": shown}, fingerprint)
+        try:
+            self._raise_kept(step, key)
+            return await self._chat(step).ask(step, messages, kind)
+        except AnswerError as error:
+            usage = {column: getattr(error.usage, column) for column in _USAGE_COLUMNS}
+            self._cache.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
+            raise
+        except CallError:
+            self.n_failed[step] += 1
+            raise
+        finally:
+            self._on_answer()
+
+    def count_apart(self) -> Self:
+        """Return this model with counts of its own; cache, limits and budget are shared."""
+        return type(self)(
+            self._backend,
+            cache=self._cache,
+            limiter=self._limiter,
+            meter=self._meter,
+            on_answer=self._on_answer,
+        )
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """What the answers of each step took when they were new."""
+        steps = {step: chat.usage for step, chat in self._chats.items() if step}
+        return {step: used + self._unusable.get(step, Usage()) for step, used in steps.items()}
+
+    @property
+    def n_sent(self) -> int:
+        """Calls whose replies were not in the cache."""
+        return sum(used.calls - used.cached_calls for used in self.usage.values())
+
+    def _raise_kept(self, step: str, key: str) -> None:
+        """Raise again what was wrong with a reply, if it was unusable before."""
+        kept = self._cache.get(key)
+        if kept is not None:
+            self._chat(step)
+            usage = Usage(**kept["usage"], cached_calls=kept["usage"]["calls"])
+            self._unusable[step] = self._unusable.get(step, Usage()) + usage
+            raise AnswerError(str(kept["why"]), usage=usage)
+
+    def _chat(self, step: str) -> Chat:
+        """Return the step's own chat, so that its usage is counted apart."""
+        if step not in self._chats:
+            self._chats[step] = Chat(
+                self._backend, cache=self._cache, limiter=self._limiter, meter=self._meter
+            )
+        return self._chats[step]
+
+
+def without_server(backend: Backend) -> Backend:
+    """Return a backend whose answers count as its own, whatever server the model runs on."""
+    # A build may go on when a server comes back under another address.
+    spec: Mapping[str, Any] = backend.spec or {"kind": "llm", "model": backend.about.get("model")}
+    return replace(backend, spec={key: spec[key] for key in spec if key != _SERVER})
+
+
+def describe_model(backend: Backend) -> dict[str, Any]:
+    """Return what the manifest says of a model: its options, its server, never a key."""
+    spec: Mapping[str, Any] = without_server(backend).fingerprint()["spec"]
+    server = (backend.spec or {}).get(_SERVER)
+    return {**spec, "server": str(server)} if server else dict(spec)
+
+
+# The model is shown the names and docstrings of the classes below.
+
+
+class FilledNotes(ReplyModel):
+    """Notes on a document."""
+
+    methods: str = Field(description="How the work was done; empty if the document is silent.")
+    results: str = Field(description="What was found; empty if the document is silent.")
+    significance: str = Field(description="What it means; empty if the document is silent.")
+
+
+class FilledPair(ReplyModel):
+    """A question and its answer."""
+
+    question: str = Field(description="A question that stands on its own.")
+    answer: str = Field(description="A short span of the passage, character by character.")
+
+
+class FilledPairs(ReplyModel):
+    """Questions with their answers."""
+
+    pairs: list[FilledPair] = Field(description="The pairs, the best one first.")
+
+
+class FilledGuide(ReplyModel):
+    """The plan of one passage."""
+
+    type: DistractorType = Field(description="What kind of passage it is.")
+    focus: str = Field(description="What it is about, in one sentence.")
+    avoid: list[str] = Field(description="Phrases that must not occur in it.")
+    length: int = Field(description="How many words it should have.")
+
+
+class FilledGuidance(ReplyModel):
+    """The plans of all passages for a question."""
+
+    guides: list[FilledGuide] = Field(description="One plan a passage, in the order asked for.")
+
+
+class FilledPassage(ReplyModel):
+    """A written passage."""
+
+    text: str = Field(description="The passage and nothing else.")
+
+
+class FilledCheck(ReplyModel):
+    """How a passage stands to an answer."""
+
+    quote: str = Field(description="The sentence that decides; empty if there is none.")
+    relation: Relation = Field(description="How the passage stands to the correct answer.")

@@ -1,0 +1,1 @@
+"""What a chat model writes for a built question: questions, answers, distractors."""

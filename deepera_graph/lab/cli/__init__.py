@@ -1,0 +1,1 @@
+"""The command line `deepera-lab`: a module a group of commands."""

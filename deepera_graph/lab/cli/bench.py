@@ -1,0 +1,328 @@
+"""`deepera bench`: measure rerankers on labelled questions, and make data to measure them on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    SOME_FAILED,
+    Bar,
+    check_data,
+    check_file,
+    check_folder,
+    count,
+    json_bytes,
+    needing,
+    progress_bar,
+    ranking_bars,
+    say,
+    tell,
+)
+from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli.study import plain_number
+
+if TYPE_CHECKING:
+    from deepera_graph.calibration.instance import Instance
+    from deepera_graph.lab.bench.table import ResultRow, Table
+
+_RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
+_REALISM = ("realism.md", "realism.json")
+_OF_THE_MODEL = "deepera:llm"
+_measure = partial(opt, panel="Measure")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(study.MeasureOptions):
+    """What is compared, and where the table goes."""
+
+    rankers: str | None = _measure(
+        "What to compare.",
+        metavar="NAME,...",
+        shown="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
+        "a dense one with the extra dense",
+        many=str,
+    )
+    metrics: str | None = _measure(
+        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR,nDCG@10", many=str
+    )
+    baseline: str | None = _measure(
+        "Ranker the others are compared with.", metavar="NAME", shown="none"
+    )
+    retry_failed: bool = opt(
+        "Rank kept questions again of which a passage had failed.", default=False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaturalOptions:
+    """How questions are made, and where they go."""
+
+    out: Path = opt("Instances, as JSON lines.", "--out", "-o", metavar="FILE", needed=True)
+    questions: Path | None = opt("Questions about the sections.", metavar="FILE", shown="in DATA")
+    candidates: int = opt("Passages of a pool.", metavar="K", default=30, least=2)
+    embeddings: str | None = opt(
+        "Order and fill pools by cosine: a function that returns LangChain Embeddings, or a model "
+        "of OpenAI.",
+        metavar="MODULE:FACTORY|openai:MODEL",
+        shown="BM25",
+    )
+    name: str | None = opt(
+        "Name of the data set, put into every instance.", metavar="NAME", shown="of DATA"
+    )
+    overwrite: bool = opt("Replace FILE.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixOptions:
+    """What pools are mixed of, and where they go."""
+
+    out: Path = opt("Instances, as JSON lines.", "--out", "-o", metavar="FILE", needed=True)
+    recipe: str = opt(
+        "What the noise is, see below.", metavar="nc|ssli|cc|multihop|KIND=N,...", default="ssli"
+    )
+    total: int = opt("Passages of a pool.", metavar="N", default=100, least=2)
+    seed: int = opt("Random seed of the places.", metavar="S", default=0, least=0)
+    overwrite: bool = opt("Replace FILE.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptOptions:
+    """What counts as done."""
+
+    strict: bool = opt("End with code 1 if anything was not done as asked.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealismOptions:
+    """What is looked at, and where the report goes."""
+
+    types: str | None = opt("Only distractors of these types.", metavar="NAME,...", shown="all")
+    out: Path | None = opt(
+        "Where realism.md and realism.json go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
+    )
+    overwrite: bool = opt("Replace results in FOLDER.", default=False)
+    strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
+
+
+def table(
+    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    *,
+    chosen: TableOptions,
+    read: study.DataOptions,
+    files: study.ResultOptions,
+    asked: study.ModelOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare rankers on data sets: a table with intervals."""
+    check_data(data)
+    check_folder(files.out, _RESULTS, overwrite=files.overwrite)
+    with needing("bench", "bench"):
+        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.lab.bench.run import TABLE_METRICS, BenchConfig, bench_table
+
+    search_here()
+    how = {"metrics": TABLE_METRICS, **given(read, chosen)}
+    config = BenchConfig(data=tuple(data), out=files.out, **how)
+    if chosen.rankers is None and asked.model:
+        config = replace(config, rankers=(*config.rankers, _OF_THE_MODEL))
+    with (
+        study.open_models(asked, config.rankers) as models,
+        ranking_bars(hidden=output.quiet) as watch,
+    ):
+        made = bench_table(replace(config, models=models), watch=watch)
+    for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in made.missing):
+        say(f"{ranker} is not available: {reason}")
+    if chosen.keep is not None and any(row.failed for row in made.rows):
+        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
+    tell(
+        output,
+        _plain_table(made),
+        lambda: f"{made.overview()}\n{made.markdown()}".removesuffix("\n"),
+    )
+
+
+def _plain_table(table: Table) -> dict[str, Any]:
+    return {
+        "metrics": list(table.metrics),
+        "datasets": [
+            {
+                "name": one.name,
+                "questions": one.n_questions,
+                "candidates": one.n_candidates,
+                "ceiling": one.ceiling,
+                "first_stage": one.first_stage,
+            }
+            for one in table.summaries
+        ],
+        "rows": [_plain_row(row, table.metrics) for row in table.rows],
+        "differences": [plain_number(one) for one in table.differences],
+        "not_available": [one._asdict() for one in table.missing],
+    }
+
+
+def _plain_row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
+    estimates = zip(metrics, row.estimates, strict=True)
+    return {
+        "dataset": row.dataset,
+        "ranker": row.ranker,
+        "repeats": row.n_repeats,
+        "metrics": {metric: plain_number(one) for metric, one in estimates},
+        "seconds": row.seconds,
+        "calls": row.calls,
+        "tokens": row.tokens,
+        "failed": row.failed,
+        "problem": row.problem,
+    }
+
+
+def natural(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    *,
+    chosen: NaturalOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Make questions with natural look-alikes from documents with sections."""
+    with needing("bench", "bench"):
+        from deepera_graph.calibration.instance import write_rows
+        from deepera_graph.cli.opening.embeddings import find_embeddings
+        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.lab.build.natural import make_natural_instances
+        from deepera_graph.lab.data.documents import open_natural
+
+    check_file(chosen.out, overwrite=chosen.overwrite)
+    search_here()
+    source = open_natural(data, questions=chosen.questions)
+    left_out: dict[str, str] = {}
+    types: Counter[str] = Counter()
+    with progress_bar("questions", hidden=output.quiet) as bar:
+        instances = make_natural_instances(
+            source.documents(),
+            source.questions(),
+            n_candidates=chosen.candidates,
+            embeddings=find_embeddings(chosen.embeddings),
+            dataset=chosen.name or source.name,
+            left_out=left_out,
+        )
+        n_written = write_rows(chosen.out, _count_types(instances, types, bar))
+    counts = Counter(left_out.values()).most_common()
+    reasons = "; ".join(f"{n} because {reason}" for reason, n in counts)
+    if not n_written:
+        chosen.out.unlink()
+        raise SettingsError(f"no question of {data} can be used: {reasons or 'none given'}")
+    plain = {"questions": n_written, "types": dict(types.most_common()), "left_out": left_out}
+    tell(
+        output,
+        {"out": str(chosen.out), **plain},
+        lambda: (
+            f"{chosen.out}: {count(n_written, 'question')} with "
+            f"{count(types.total(), 'look-alike')} of {count(len(types), 'type')}; "
+            f"{len(left_out)} left out{f' ({reasons})' if reasons else ''}"
+        ),
+    )
+
+
+def _count_types(
+    instances: Iterable[Instance], types: Counter[str], bar: Bar
+) -> Iterator[Instance]:
+    for number, instance in enumerate(instances, start=1):
+        types.update(one.distractor_type or "" for one in instance.contexts if one.is_distractor)
+        bar.move(count=number)
+        yield instance
+
+
+def mix(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    *,
+    chosen: MixOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Mix pools with other noise from labelled questions."""
+    with needing("bench", "bench"):
+        from deepera_graph.calibration.instance import write_rows
+        from deepera_graph.lab.data.pools import Recipe, Shortage, mix_pools
+        from deepera_graph.lab.data.readers import open_dataset
+
+    recipe, short = Recipe.read(chosen.recipe, total=chosen.total), Shortage({})
+    check_data([data])
+    check_file(chosen.out, overwrite=chosen.overwrite)
+    pools = mix_pools(open_dataset(data), recipe, seed=chosen.seed, shortage=short)
+    n_written = write_rows(chosen.out, pools)
+    missing = ", ".join(f"{n:,} of {kind}" for kind, n in short.missing.items())
+    tell(
+        output,
+        {"out": str(chosen.out), "questions": n_written, "missing": short.missing},
+        lambda: (
+            f"{chosen.out}: {count(n_written, 'question')}"
+            f"{f'; the data had too little noise: {missing} are missing' if missing else ''}"
+        ),
+    )
+
+
+def prompts(
+    *,
+    chosen: PromptOptions,
+    chat: options.ChatOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Say whether a chat model does what the prompts ask, on questions with known outputs."""
+    with needing("bench", "bench"):
+        from deepera_graph.budget import Budget, Meter, with_meter
+        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judgements import judgements_of
+        from deepera_graph.lab.bench.fidelity import check_fidelity, fidelity_table, plain_fidelity
+        from deepera_graph.reranker import EvidenceReranker
+
+    if not chat.model:
+        raise SettingsError("bench prompts needs a chat model, e.g. --model openai:gpt-5-mini")
+    backend = chat_backend(chat)
+    config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
+    with (
+        judgements_of(backend, cache.cache) as kept,
+        progress_bar("asking", hidden=output.quiet),
+    ):
+        found = check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
+    tell(output, plain_fidelity(found), lambda: fidelity_table(found))
+    if chosen.strict and any(one.first_wrong for one in found):
+        raise typer.Exit(SOME_FAILED)
+
+
+def realism(
+    data: Annotated[
+        list[Path], typer.Argument(metavar="DATA", help="Data sets with labelled distractors.")
+    ],
+    *,
+    chosen: RealismOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Say whether distractors can be told from other passages by style alone."""
+    with needing("bench", "bench"):
+        from deepera_graph.lab.bench import realism_report as measure
+        from deepera_graph.lab.data.readers import open_dataset
+
+    check_folder(chosen.out, _REALISM, overwrite=chosen.overwrite)
+    kinds = None if chosen.types is None else split_names("--types", chosen.types)
+    reports = []
+    with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
+        for path in data:
+            reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
+            bar.move(to=len(reports), count=len(reports))
+    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
+    if chosen.out is not None:
+        chosen.out.mkdir(parents=True, exist_ok=True)
+        (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
+        (chosen.out / _REALISM[1]).write_bytes(json_bytes(plain))
+    tell(output, plain, lambda: text.removesuffix("\n"))
+    if chosen.strict and any(one.flagged for one in reports):
+        raise typer.Exit(SOME_FAILED)

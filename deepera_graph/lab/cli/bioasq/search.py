@@ -1,0 +1,370 @@
+"""`deepera bioasq search`: documents and snippets of questions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    INTERRUPTED,
+    MOST_TOLD,
+    OK,
+    SOME_FAILED,
+    check_file,
+    check_input,
+    count,
+    from_thread,
+    go_on_command,
+    may_write,
+    progress_bar,
+    say,
+    tell,
+)
+from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.errors import BackendError, SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.bioasq.phase_a.journal import SearchJournal
+    from deepera_graph.bioasq.phase_a.search import DocumentSearch
+    from deepera_graph.bioasq.questions import Question
+
+DAILY = {
+    "search": (
+        "out", "run", "resume", "overwrite", "collection", "path", "qdrant_url", "backend", "model",
+        "base_url", "depth", "judged", "snippets", "as_json", "quiet",
+    ),
+}  # fmt: skip
+_MANIFEST = ".manifest"
+_STAGES = ("retrieved", "judged", "listed", "final")
+_MOST_SNIPPETS = 10
+_found = partial(opt, panel="What is found")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchFiles:
+    """Where results go."""
+
+    out: Path = opt(
+        "The submission: documents and snippets.", "--out", "-o", metavar="FILE", needed=True
+    )
+    run: Path | None = opt(
+        "Also write the whole ranking of every question: JSON lines, or a TREC run if the name "
+        "ends with .trec.",
+        brief="Also write the whole ranking of every question.",
+        metavar="FILE",
+    )
+    stages: Path | None = opt(
+        "Also write the rankings on the way, each as a run: retrieved.jsonl, judged.jsonl, "
+        "listed.jsonl, final.jsonl.",
+        metavar="FOLDER",
+    )
+    limit: int | None = opt("Search for the first N questions alone.", metavar="N", least=1)
+    resume: bool = opt(
+        "Go on with a search that was cut short; what failed is searched for again.", default=False
+    )
+    overwrite: bool = opt("Replace files that exist.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhaseAOptions:
+    """How documents are found and ordered."""
+
+    depth: int | None = _found("Documents retrieved.", metavar="N", least=1, shown="1000")
+    judged: int | None = _found(
+        "Documents that --backend scores, the best of those retrieved.",
+        brief="Documents that are judged, the best of those retrieved.",
+        metavar="N",
+        least=1,
+        shown="30",
+    )
+    rewrite: bool = _found(
+        "With --model: also search for a query that the chat model makes of the question.",
+        default=False,
+    )
+    no_sort: bool = _found("With --model: do not have it sort the documents.", default=False)
+    listed: int | None = _found(
+        "With --model: documents that it sorts in one prompt.", metavar="N", least=2, shown="30"
+    )
+    ensemble: Literal["weighted", "nominate", "last"] | None = _found(
+        "With --model: how its ranking joins that of --backend. [b]weighted[/b]: a sum of points "
+        "for places, see --weights. [b]nominate[/b]: the best of each, see --nominate. "
+        "[b]last[/b]: the chat model's alone.",
+        metavar="HOW",
+        shown="weighted",
+    )
+    weights: str | None = _found(
+        "With --ensemble weighted: weights of the judge and the chat model.",
+        metavar="W,W",
+        shown="1,7",
+        many=float,
+    )
+    nominate: str | None = _found(
+        "With --ensemble nominate: documents of the judge and of the chat model, together at most "
+        "--documents; what is above them is filled from the chat model's.",
+        metavar="N,N",
+        shown="6,4",
+        many=int,
+        setting="nominated",
+    )
+    n_documents: int | None = _found(
+        "Documents of a question.", "--documents", metavar="N", least=1, shown="10"
+    )
+    snippets: str | None = _found(
+        "Snippets of a question: [b]auto[/b] gives as many sentences as are worth it, a number "
+        "from 0 to 10 always so many.",
+        metavar="auto|N",
+        shown="auto",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchJudgeOptions(options.JudgeOptions):
+    """Who judges, under settings that may be those of the challenge."""
+
+    preset: str | None = opt(
+        "[b]paper[/b]: the chain of the system of BioASQ 13b, which scored all 1000 documents that "
+        "it retrieved; give --backend its cross-encoder, or one of yours. With --backend llm also "
+        "[b]fast[/b], [b]careful[/b] or [b]cheap[/b]. Options given beside it win.",
+        metavar="NAME",
+        panel="Who judges",
+        config=True,
+    )
+
+
+def search(
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="Questions as BioASQ gives them, JSON.")
+    ],
+    *,
+    files: SearchFiles,
+    store: options.StoreOptions,
+    keep: options.KeepOptions,
+    judge: SearchJudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    chosen: PhaseAOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Find documents and snippets for questions of BioASQ."""
+    _check_files(questions, files)
+    settings = _settings_of(judge, budget, chosen)
+    _check_model(judge, chosen)
+    if not store.collection:
+        raise SettingsError("--collection must name the collection that is searched")
+    from deepera_graph.bioasq.questions import read_questions
+
+    asked = read_questions(questions)[: files.limit]
+    if not asked:
+        raise SettingsError(f"there is no question in {str(questions)!r}")
+    from deepera_graph.bioasq.phase_a.settings import PRESETS, SearchSettings
+    from deepera_graph.settings import read_fields
+
+    if (preset := PRESETS.get(judge.preset or "")) is not None:
+        settings = {**preset, **settings}
+        judge = replace(judge, preset=None)
+    checked = read_fields("settings", SearchSettings, settings)
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.stores import open_collection
+
+    scorer, sorter = _open_models(judge, store, keep)
+    asked_of = scorer if sorter is None else sorter
+    with (
+        nullcontext() if asked_of is None else judgements_of(asked_of, cache.cache) as judgements,
+        open_collection(store, must_exist=True) as opened,
+    ):
+        from deepera_graph.bioasq.phase_a.search import DocumentSearch
+
+        how: dict[str, Any] = {"sort": not chosen.no_sort, "rewrite": chosen.rewrite}
+        how |= {"cache": judgements, **checked.to_dict()}
+        finder = DocumentSearch(opened, judge=scorer, model=sorter, **how)
+        code = _search_all(finder, asked, files, store, output)
+    raise typer.Exit(code)
+
+
+def _check_files(questions: Path, files: SearchFiles) -> None:
+    """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
+    check_input(questions)
+    if files.resume and files.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if files.stages is not None and files.stages.is_file():
+        raise SettingsError(f"--stages must be a folder, got {str(files.stages)!r}")
+    written = [one for one in (files.out, files.run) if one is not None]
+    if len({one.absolute() for one in (*written, questions)}) <= len(written):
+        raise SettingsError("QUESTIONS, --out and --run must be different files")
+    if files.stages is not None and not may_write(files.stages):
+        raise SettingsError(f"{str(files.stages)!r} cannot be written")
+    for path in (*written, _manifest_of(files)):
+        check_file(path, overwrite=files.overwrite, resume=files.resume)
+
+
+def _manifest_of(files: SearchFiles) -> Path:
+    return files.out.with_name(files.out.name.removesuffix(".json") + _MANIFEST)
+
+
+def _settings_of(
+    judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
+) -> dict[str, Any]:
+    """Return the settings that were given."""
+    plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
+    if chosen.snippets is not None and chosen.snippets != "auto":
+        if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
+            raise SettingsError(
+                f"--snippets must be auto or a number from 0 to 10, got {chosen.snippets!r}"
+            )
+        plain["n_snippets"] = int(chosen.snippets)
+    for name in ("weights", "nominate"):
+        check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
+    if judge.max_concurrency is not None:
+        plain["max_concurrency"] = judge.max_concurrency
+    if given(budget):
+        plain["budget"] = given(budget)
+    return plain
+
+
+def _check_model(judge: options.JudgeOptions, chosen: PhaseAOptions) -> None:
+    """Raise `SettingsError` for an option that needs a chat model, if there is none."""
+    if judge.model:
+        return
+    for name in ("rewrite", "no_sort", "listed", "ensemble", "weights", "nominate"):
+        if getattr(chosen, name):
+            raise SettingsError(f"--{name.replace('_', '-')} needs --model")
+
+
+def _open_models(
+    judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
+) -> tuple[Any, Any]:
+    """Return who scores, and the chat model that sorts; None for nobody."""
+    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+
+    kept = keep_with(find_collection_folder(store), keep)
+    of_llm = ("preset", "domain", "mode", "group_size", "cascade")
+    alone = options.JudgeOptions(backend=judge.backend or "local")
+    if judge.backend != "llm":
+        for name in of_llm:
+            if getattr(judge, name) is not None:
+                raise SettingsError(f"--{name.replace('_', '-')} goes with --backend llm")
+    sorter = chat_backend(judge) if judge.model else None
+    if judge.backend == "none":
+        return None, sorter
+    return open_judge(judge if judge.backend == "llm" else alone, kept), sorter
+
+
+def _search_all(
+    finder: DocumentSearch,
+    asked: Sequence[Question],
+    files: SearchFiles,
+    store: options.StoreOptions,
+    output: options.OutputOptions,
+) -> int:
+    """Search for all that is not done yet, write what was found, and say how it went."""
+    from deepera_graph.bioasq.phase_a.journal import SearchJournal
+
+    ran = {**finder.describe(), "collection": store.collection}
+    journal = SearchJournal(_manifest_of(files), ran)
+    with journal.open(resume=files.resume):
+        n_others = len(journal.entries.keys() - {one.id for one in asked})
+        if n_others and not output.quiet:
+            others = f"{count(n_others, 'question')} of an earlier search"
+            say(f"{others} not asked now: kept in {str(_manifest_of(files))!r}, not in --out")
+        left = [one for one in asked if not journal.is_done(one)]
+        try:
+            _run(finder, left, len(asked), journal, output)
+        except KeyboardInterrupt as error:
+            say(f"interrupted; {count(len(journal.entries), 'question')} done")
+            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
+            raise typer.Exit(INTERRUPTED) from error
+    _write(journal, asked, files)
+    return _tell_outcomes(journal, asked, files, len(asked) - len(left), output)
+
+
+def _run(
+    finder: DocumentSearch,
+    left: Sequence[Question],
+    n_asked: int,
+    journal: SearchJournal,
+    output: options.OutputOptions,
+) -> None:
+    n_done, n_told = n_asked - len(left), 0
+    with progress_bar("searching", total=n_asked, hidden=output.quiet) as bar:
+        for result in from_thread(finder.stream(left)):
+            if result.unusable:
+                raise BackendError(f"{result.unusable}; questions that are done are kept")
+            journal.add(result)
+            n_done += 1
+            bar.move(to=n_done, count=n_done)
+            if result.problems and n_told < MOST_TOLD:
+                n_told += 1
+                say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
+
+
+def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles) -> None:
+    from deepera_graph.bioasq.questions import write_questions
+    from deepera_graph.bioasq.runs import write_run, write_trec
+
+    write_questions(files.out, [journal.question(one) for one in asked])
+    if files.run is not None:
+        write = write_trec if files.run.suffix == ".trec" else write_run
+        write(files.run, journal.run("whole", asked))
+    if files.stages is not None:
+        files.stages.mkdir(parents=True, exist_ok=True)
+        for name in _STAGES:
+            write_run(files.stages / f"{name}.jsonl", journal.run(name, asked))
+
+
+def _tell_outcomes(
+    journal: SearchJournal,
+    asked: Sequence[Question],
+    files: SearchFiles,
+    n_earlier: int,
+    output: options.OutputOptions,
+) -> int:
+    from deepera_graph.bioasq.phase_a.journal import DONE
+    from deepera_graph.usage import Usage
+
+    entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]
+    outcomes = Counter(one["outcome"] for one in entries)
+    used = [Usage.of(record) for one in entries for record in one["usage"].values()]
+    usage = sum(used, Usage())
+    answered = [journal.question(one) for one in asked]
+    plain = {
+        "questions": len(asked),
+        "earlier": n_earlier,
+        "outcomes": dict(outcomes),
+        "documents": sum(len(one.documents) for one in answered),
+        "snippets": sum(len(one.snippets) for one in answered),
+        "usage": usage.record(),
+        "out": str(files.out),
+    }
+    others = "".join(f", {n} {name}" for name, n in sorted(outcomes.items()) if name != "ok")
+    tell(
+        output,
+        plain,
+        lambda: (
+            f"{count(len(asked), 'question')}: {plain['documents']} documents, "
+            f"{plain['snippets']} snippets in {files.out}; {outcomes['ok']} ok{others}; "
+            f"{count(usage.calls, 'call')}"
+            + (f", {usage.failed_calls} failed" if usage.failed_calls else "")
+        ),
+    )
+    failed = any(one["outcome"] not in DONE for one in entries)
+    if failed and not output.quiet:
+        say(f"search for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
+    return SOME_FAILED if failed else OK
+
+
+def check_pair(option: str, values: Sequence[float] | None) -> None:
+    """Raise `SettingsError` unless an option was given two numbers from 0 on, or nothing."""
+    if values is not None and (len(values) != 2 or not all(0 <= one < inf for one in values)):
+        shown = ",".join(f"{one:g}" for one in values)
+        raise SettingsError(f"{option} must be two numbers >= 0, got {shown!r}")

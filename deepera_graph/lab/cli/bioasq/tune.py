@@ -1,0 +1,379 @@
+"""`deepera bioasq tune`: a cross-encoder tuned on questions of BioASQ, or the pairs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    INTERRUPTED,
+    MOST_TOLD,
+    check_file,
+    check_folder,
+    count,
+    go_on_command,
+    progress_bar,
+    say,
+    tell,
+)
+from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.tuning.pairs import QuestionPool, QuestionSplit
+    from deepera_graph.bioasq.tuning.plan import TuningSettings
+    from deepera_graph.bioasq.tuning.tune import TuningReport
+
+_data = partial(opt, panel="Questions and pairs")
+_training = partial(opt, panel="Training")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneFileOptions:
+    """Where the model and the pairs go."""
+
+    out: Path | None = opt("Where the tuned model goes.", "--out", "-o", metavar="FOLDER")
+    export_pairs: Path | None = opt(
+        "Write the pairs as labelled questions, which `deepera judge train` and `judge reader` "
+        "take. Without -o nothing is tuned, and no further package is needed.",
+        metavar="FILE",
+    )
+    resume: bool = opt("Go on with a tuning that was cut short.", default=False)
+    overwrite: bool = opt("Replace a model in FOLDER.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneDataOptions:
+    """Which questions and which pairs are trained on."""
+
+    corpus: Path | None = _data(
+        "A corpus that is searched by words in memory, instead of --collection.", metavar="FILE"
+    )
+    test: Path | None = _data(
+        "Questions to report on; none of them is trained on.",
+        metavar="FILE",
+        shown="a part of QUESTIONS",
+    )
+    shares: str | None = _data(
+        "Shares of the questions to train on, to choose by, and to report on.",
+        metavar="N,N,N",
+        shown="80,10,10; with --test 90,10,0",
+        many=float,
+    )
+    candidates: int = _data(
+        "Documents that the index finds for a question.", metavar="N", default=100, least=1
+    )
+    ratio: str = _data(
+        "Golden documents to negatives, which are drawn from those found: 1:1, 1:4, or [b]all[/b]. "
+        "Several with commas are tried one after the other.",
+        metavar="N:N,...",
+        default="all",
+    )
+    since: str = _data(
+        "Train on questions of this year and later alone; [b]all[/b] takes every year. Several "
+        "with commas are tried.",
+        metavar="YEAR,...",
+        default="all",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """How the model is tuned."""
+
+    model: str | None = _training(
+        "What to begin with: a name on the Hugging Face hub, or a folder. Several with commas are "
+        "tried.",
+        metavar="NAME,...",
+        shown="cross-encoder/ms-marco-MiniLM-L12-v2",
+    )
+    epochs: int = _training("Epochs of the final model.", metavar="N", default=3, least=1)
+    select_epochs: int = _training(
+        "Epochs of each, where several are tried.", metavar="N", default=1, least=1
+    )
+    batch_size: int = _training("Pairs of a step.", metavar="N", default=16, least=1)
+    learning_rate: float = _training("The highest one.", metavar="RATE", default=2e-5)
+    max_tokens: int = _training(
+        "Most tokens of question and document together.", metavar="N", default=512, least=8
+    )
+    int8: bool = _training(
+        "Also write a model with weights of eight bits, a quarter of the size.", default=False
+    )
+    seed: int = opt(
+        "Random seed of the split, the draw and the training.", metavar="S", default=0, least=0
+    )
+
+
+def tune(
+    questions: Annotated[
+        list[Path],
+        typer.Argument(metavar="QUESTIONS...", help="Golden sets in BioASQ's form."),
+    ],
+    *,
+    files: TuneFileOptions,
+    data: TuneDataOptions,
+    store: options.StoreOptions,
+    training: TrainingOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Tune a cross-encoder on golden documents and what the index finds beside them."""
+    settings = _check(questions, files, data, store, training)
+    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.tuning.pairs import split_questions
+
+    if files.out is not None:
+        from deepera_graph.bioasq.tuning.encoder_trainer import check_packages
+
+        check_packages()
+    split = split_questions(
+        _read_all(questions),
+        test=None if data.test is None else read_questions(data.test),
+        shares=given(data).get("shares"),
+        seed=training.seed,
+    )
+    _tell_split(split)
+    pools = _collect(split, data, store, hidden=output.quiet)
+    plain: dict[str, Any] = {"questions": {part: len(its) for part, its in split.parts().items()}}
+    said = []
+    if files.export_pairs is not None:
+        plain["exported"] = _export_pairs(files.export_pairs, pools["train"], settings)
+        said.append(f"{files.export_pairs}: {count(plain['exported'], 'question')}")
+    if files.out is not None:
+        report = _tune(
+            files.out,
+            split,
+            pools,
+            settings,
+            about={"source": _describe_source(questions, split, data, store)},
+            resume=files.resume,
+            hidden=output.quiet,
+        )
+        plain |= {"out": str(files.out), **report.to_dict()}
+        said.append(_describe(files.out, report))
+    tell(output, plain, lambda: "\n".join(said))
+
+
+def _check(
+    questions: Sequence[Path],
+    files: TuneFileOptions,
+    data: TuneDataOptions,
+    store: options.StoreOptions,
+    training: TrainingOptions,
+) -> TuningSettings:
+    """Return the settings; a `SettingsError` for anything that can be said before work begins."""
+    from deepera_graph.bioasq.tuning.plan import DEFAULT_MODEL, TuningSettings, check_shares
+    from deepera_graph.bioasq.tuning.plan import read_ratio as ratio_of
+
+    _check_files(questions, files, data, store)
+    check_shares(given(data).get("shares"), has_test=data.test is not None)
+    settings = TuningSettings(
+        models=split_names("--model", training.model or DEFAULT_MODEL),
+        ratios=[ratio_of(one) for one in split_names("--ratio", data.ratio)],
+        since=[_read_year(one) for one in split_names("--since", data.since)],
+        epochs=training.epochs,
+        select_epochs=training.select_epochs,
+        batch_size=training.batch_size,
+        learning_rate=training.learning_rate,
+        max_tokens=training.max_tokens,
+        int8=training.int8,
+        seed=training.seed,
+    )
+    if files.out is None and len(settings.variants()) > 1:
+        raise SettingsError("--export-pairs without -o takes one --ratio and one --since")
+    return settings
+
+
+def _check_files(
+    questions: Sequence[Path],
+    files: TuneFileOptions,
+    data: TuneDataOptions,
+    store: options.StoreOptions,
+) -> None:
+    if files.out is None and files.export_pairs is None:
+        raise SettingsError("give -o FOLDER to tune a model, --export-pairs FILE, or both")
+    if files.resume and files.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if (data.corpus is None) == (store.collection is None):
+        raise SettingsError("give --collection or --corpus: one of them is searched")
+    for path in (*questions, data.test, data.corpus):
+        if path is not None and not path.is_file():
+            raise SettingsError(f"there is no file {str(path)!r}")
+    written = ("config.json", "model.onnx", "tuning.json")
+    check_folder(files.out, written, overwrite=files.overwrite or files.resume)
+    if files.export_pairs is not None:
+        check_file(files.export_pairs, overwrite=files.overwrite or files.resume)
+
+
+def _read_year(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) == 4):
+        raise SettingsError(f"--since must be a year, as 2019, or all, got {text!r}")
+    return int(text)
+
+
+def _read_all(paths: Sequence[Path]) -> list[Question]:
+    from deepera_graph.bioasq.questions import read_questions
+
+    return [one for path in paths for one in read_questions(path)]
+
+
+def _tell_split(split: QuestionSplit) -> None:
+    left_out = {
+        "joined with another of the same id or text": split.joined,
+        "left out, as the test set has them": split.in_test,
+        "left out, without golden documents": split.without_documents,
+    }
+    for what, n in left_out.items():
+        if n:
+            say(f"{count(n, 'question')} {what}")
+
+
+def _collect(
+    split: QuestionSplit, data: TuneDataOptions, store: options.StoreOptions, *, hidden: bool
+) -> dict[str, list[QuestionPool]]:
+    """Ask the index for all questions, and say which golden documents it does not have."""
+    from deepera_graph.bioasq.tuning.pairs import collect_pools
+
+    pools, n_done = {}, 0
+    n_in_all = sum(map(len, split.parts().values()))
+    with (
+        _open_source(data, store) as source,
+        progress_bar("searching", total=n_in_all, hidden=hidden) as bar,
+    ):
+        for part, its in split.parts().items():
+            before = n_done
+
+            def watch(n: int, before: int = before) -> None:
+                bar.move(to=before + n, count=before + n)
+
+            pools[part] = collect_pools(
+                its, source, n_candidates=data.candidates, on_progress=watch
+            )
+            n_done += len(its)
+    _tell_missing([pool for its in pools.values() for pool in its])
+    return pools
+
+
+def _tell_missing(pools: Sequence[QuestionPool]) -> None:
+    missing = sorted({pmid for pool in pools for pmid in pool.golden} - _held_by(pools))
+    n_golden = len({pmid for pool in pools for pmid in pool.golden})
+    shown = ", ".join(missing[:MOST_TOLD])
+    if len(missing) == n_golden:
+        raise InputError(f"none of the {n_golden} golden documents is in the corpus, e.g. {shown}")
+    if missing:
+        say(f"{len(missing)} of {n_golden} golden documents are not in the corpus, e.g. {shown}")
+
+
+def _held_by(pools: Sequence[QuestionPool]) -> set[str]:
+    return {one.pmid for pool in pools for one in pool.held}
+
+
+@contextmanager
+def _open_source(data: TuneDataOptions, store: options.StoreOptions) -> Iterator[Any]:
+    """Open the collection, or read the corpus into memory."""
+    if data.corpus is None:
+        from deepera_graph.cli.opening.stores import open_collection
+
+        with open_collection(store, must_exist=True) as opened:
+            yield opened
+        return
+    from deepera_graph.retrieval.skipped import Skipped
+    from deepera_graph.retrieval.sources import read_passages
+    from deepera_graph.retrieval.word_index import WordIndex
+
+    skipped: list[Skipped] = []
+    with WordIndex() as index:
+        index.add(read_passages(data.corpus, max_words=None, on_skip=skipped.append))
+        for one in skipped[:MOST_TOLD]:
+            say(f"skipped {one}")
+        if len(skipped) > MOST_TOLD:
+            say(f"skipped {len(skipped) - MOST_TOLD} more")
+        yield index
+
+
+def _export_pairs(path: Path, pools: Sequence[QuestionPool], settings: TuningSettings) -> int:
+    from deepera_graph.bioasq.tuning.pairs import make_pairs, write_pairs
+
+    first = settings.variants()[0]
+    pairs = make_pairs(pools, ratio=first.ratio, since=first.since, seed=settings.seed)
+    if not pairs:
+        raise InputError(f"no question is left to train on{_since(first.since)}")
+    return write_pairs(path, pairs)
+
+
+def _since(year: int | None) -> str:
+    return "" if year is None else f" since {year}"
+
+
+def _tune(
+    out: Path,
+    split: QuestionSplit,
+    pools: dict[str, list[QuestionPool]],
+    settings: TuningSettings,
+    *,
+    about: dict[str, Any],
+    resume: bool,
+    hidden: bool,
+) -> TuningReport:
+    """Tune, and write the questions of each part beside the model."""
+    from deepera_graph.bioasq.questions import write_questions
+    from deepera_graph.bioasq.tuning.tune import tune_encoder
+
+    out.mkdir(parents=True, exist_ok=True)
+    for part, its in split.parts().items():
+        write_questions(out / f"{part}.json", its)
+    with progress_bar("tuning", hidden=hidden) as bar:
+        try:
+            return tune_encoder(
+                pools,
+                settings,
+                out,
+                about=about,
+                resume=resume,
+                on_step=lambda n, n_in_all, _: bar.move(to=n, count=n, total=n_in_all),
+            )
+        except KeyboardInterrupt as error:
+            say("interrupted; what was tuned until the last epoch is kept")
+            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
+            raise typer.Exit(INTERRUPTED) from error
+
+
+def _describe_source(
+    questions: Sequence[Path],
+    split: QuestionSplit,
+    data: TuneDataOptions,
+    store: options.StoreOptions,
+) -> dict[str, Any]:
+    """Return for the manifest where questions and documents are from."""
+    return {
+        "questions": [str(one) for one in questions],
+        "test": None if data.test is None else str(data.test),
+        "corpus": None if data.corpus is None else str(data.corpus),
+        "collection": store.collection,
+        "candidates": data.candidates,
+        "shares": data.shares,
+        "joined": split.joined,
+        "in_test": split.in_test,
+        "without_documents": split.without_documents,
+    }
+
+
+def _describe(out: Path, report: TuningReport) -> str:
+    lines = [f"{variant}: MAP@10 {value:.3f}" for variant, value in report.selection]
+    lines.append(
+        f"{out}: {report.chosen}, tuned on {report.n_pairs} pairs ({report.n_golden} golden), "
+        f"epoch {report.best_epoch} of {len(report.epochs)}"
+    )
+    for part, its in report.figures.items():
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in its.items())
+        lines.append(f"MAP@10 on {part}: {shown}")
+    return "\n".join(lines)

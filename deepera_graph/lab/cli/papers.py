@@ -1,0 +1,401 @@
+"""`deepera bench papers`: searches for papers compared, each over a base or from a file of runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli.papers.base import is_address
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    SOME_FAILED,
+    Bar,
+    check_folder,
+    check_input,
+    needing,
+    progress_bar,
+    say,
+    tell,
+)
+from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import study
+
+if TYPE_CHECKING:
+    from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, Run, System
+    from deepera_graph.papers.base import PaperBase
+
+_MANIFEST, _PAGE, _PROVENANCE = "manifest.json", "report.html", "provenance.csv"
+_OF_AGENTS = ("selector", "max_steps", "max_actions")
+_OF_MODELS = ("pasa", "spar", "scout")
+_measure = partial(opt, panel="Measure")
+_agents = partial(opt, panel="Agents")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperOptions:
+    """What is compared."""
+
+    base: str | None = opt(
+        "The base of papers that is searched: a file, or the address of a server.",
+        "--base",
+        "-b",
+        metavar="FILE|URL",
+        shown="none",
+    )
+    systems: str | None = opt(
+        "What searches the base: sparse, dense, hybrid (once, with the query as it stands), and "
+        "agents by style: agent:rules; with --model agent:pasa, agent:spar, agent:scout.",
+        metavar="NAME,...",
+        shown="all that the base has vectors for",
+    )
+    runs: str | None = opt(
+        "Runs of other systems, see below.", metavar="NAME=FILE,...", shown="none"
+    )
+    services: str | None = opt(
+        "Systems behind an address, which answer as `/v1/search` of `deepera papers serve` does; "
+        "each is asked for 300 papers, which --base matches by id or title.",
+        metavar="NAME=URL,...",
+        shown="none",
+    )
+    depth: int = opt(
+        "Papers that one search returns; an agent returns all that it keeps.",
+        metavar="K",
+        default=100,
+        least=1,
+    )
+    limits: Literal["none", "years", "all"] = opt(
+        "Limits of the queries that searches are given: none, years, or all, which is venues, too. "
+        "Exclusions in words are for agents alone; hidden papers are always hidden.",
+        default="years",
+    )
+    embeddings: str | None = opt(
+        "Those that the base was built with.", metavar="NAME", shown="those that the base names"
+    )
+    selector: Literal["deepera", "vectors", "rules", "llm"] | None = _agents(
+        "Who says what fits and what breaks a limit; see `deepera papers ask --help`. deepera has "
+        "the local judge.",
+        metavar="NAME",
+        shown="llm with --model, else vectors",
+    )
+    max_steps: int | None = _agents("Most rounds of a query.", metavar="N", least=1, shown="6")
+    max_actions: int | None = _agents(
+        "Most calls of the base for a query: searches, references, citations.",
+        metavar="N",
+        least=1,
+        shown="40",
+    )
+    judges: str | None = _measure(
+        "Accuracies, from 0 to 1, of scripted judges: what each run becomes when one that tells "
+        "the truth so often orders it.",
+        metavar="A,...",
+        shown="none",
+        many=float,
+    )
+    buckets: str | None = _measure(
+        "Where buckets of numbers of answers begin.",
+        metavar="N,...",
+        shown="1,5,26,51,101,151,201",
+        many=int,
+    )
+    baseline: str | None = _measure(
+        "System that others are compared with.", metavar="NAME", shown="the first"
+    )
+    show: str | None = _measure(
+        "Queries whose calls are shown.",
+        metavar="ID,...",
+        shown="that with the most telling calls",
+        setting="shown",
+        many=str,
+    )
+    limit: int | None = _measure("Only the first N queries.", metavar="N", least=1, shown="all")
+    draw: int | None = _measure(
+        "Only N queries of each intent, drawn with --seed; all of an intent that has fewer.",
+        metavar="N",
+        least=1,
+        shown="all",
+    )
+    resamples: int = _measure(
+        "Resamples for intervals and tests.",
+        metavar="N",
+        default=10_000,
+        least=1,
+        setting="n_resamples",
+    )
+    seed: int = _measure(
+        "Random seed of resamples, scripted judges and --draw.", metavar="S", default=0, least=0
+    )
+    resume: bool = opt("Go on with the runs in FOLDER that were not finished.", default=False)
+
+
+def papers(
+    queries: Annotated[Path, typer.Argument(metavar="QUERIES", help="Queries with answers.")],
+    *,
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    results: study.ResultOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare searches for papers: tables, figures and a page."""
+    check_input(queries, None if _is_address(chosen.base) else Path(chosen.base or queries))
+    names = () if chosen.systems is None else split_names("--systems", chosen.systems)
+    _check(chosen, chat, results, names)
+    wanted = given(chosen)
+    accuracies = wanted.get("judges", ())
+    with needing("bench papers", "bench"):
+        from deepera_graph.lab.studies.papers.judges import check_accuracies
+        from deepera_graph.lab.studies.papers.runs import read_queries
+        from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, draw_queries
+        from deepera_graph.lab.studies.papers.study import PaperStudy, describe_setup, study_all
+        from deepera_graph.lab.studies.run import format_study
+
+    check_accuracies(accuracies)
+    asked = read_queries(queries, limit=chosen.limit)
+    if chosen.draw is not None:
+        asked = draw_queries(asked, chosen.draw, seed=chosen.seed)
+    taken = ("buckets", "baseline", "shown", "n_resamples", "seed")
+    bench = PaperBench(queries=asked, **{name: wanted[name] for name in taken if name in wanted})
+    others = _read_runs(chosen.runs)
+    for name, run in others.items():
+        SystemScores.of(name, run, bench)  # what is wrong with it is said before the searches
+    about: dict[str, Any] = {}
+    made: dict[str, Run] = {}
+    with _open_base(chosen) as base:
+        if base is not None:
+            about = base.describe()
+        services = _split_services(chosen.services)
+        systems = _choose(base, names, others, services, chosen)
+        _check_files(systems, chosen, results)
+        if systems:
+            made = _search(
+                base,
+                systems,
+                asked,
+                services=services,
+                queries=queries,
+                chosen=chosen,
+                chat=chat,
+                out=results.out,
+                quiet=output.quiet,
+            )
+    runs = {**made, **others}
+    result = study_all(bench, runs, accuracies=accuracies)
+    described = PaperStudy()
+    if results.out is not None:
+        setup = describe_setup(queries, bench, _settings(chosen, chat), runs, about)
+        _write(results.out, bench, runs, result, setup)
+    tell(
+        output,
+        study.plain_result(described.name, result),
+        lambda: format_study(described, result, figures=False),
+    )
+    if any(one.error for run in made.values() for one in run.values()):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _is_address(base: str | None) -> bool:
+    return base is not None and is_address(base)
+
+
+def _check(
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    results: study.ResultOptions,
+    names: tuple[str, ...],
+) -> None:
+    """Raise `SettingsError` for what cannot work, before anything is loaded."""
+    if chosen.base is None and chosen.systems is not None:
+        raise SettingsError("--systems are searches of a base; name one with --base")
+    if chosen.base is None and chosen.runs is None and chosen.services is None:
+        raise SettingsError(
+            "--base must name a base of papers, --runs files of runs, or --services addresses"
+        )
+    _check_model(names, chat)
+    if chosen.draw is not None and chosen.limit is not None:
+        raise SettingsError("give --draw or --limit, not both")
+    if chosen.resume and results.out is None:
+        raise SettingsError("--resume goes with --out, the folder that has the runs")
+    if not chosen.resume:
+        files = ("papers.md", _PAGE, _PROVENANCE, _MANIFEST)
+        check_folder(results.out, files, overwrite=results.overwrite)
+
+
+def _check_files(
+    systems: tuple[str, ...], chosen: PaperOptions, results: study.ResultOptions
+) -> None:
+    """Raise `SettingsError` for a run that would be lost: one that was not finished, say."""
+    for path in () if results.out is None else (results.out / _file_of(one) for one in systems):
+        if path.exists() and not (chosen.resume or results.overwrite):
+            raise SettingsError(
+                f"{str(path)!r} exists; --resume goes on with it, --overwrite replaces it"
+            )
+
+
+def _check_model(names: tuple[str, ...], chat: options.ChatOptions) -> None:
+    """Raise `SettingsError` for an agent without its model, and a model without its agent."""
+    for name in names:
+        if name.partition(":")[2] in _OF_MODELS and not chat.model:
+            raise SettingsError(f"the system {name} needs --model; agent:rules needs no key")
+    if chat.model and not any(name.partition(":")[2] in _OF_MODELS for name in names):
+        raise SettingsError("--model goes with --systems agent:pasa, agent:spar or agent:scout")
+
+
+def _settings(chosen: PaperOptions, chat: options.ChatOptions) -> dict[str, Any]:
+    plain = asdict(chosen)
+    plain["base"] = None if chosen.base is None else Path(chosen.base).name
+    plain["model"] = chat.model
+    plain["runs"] = [*split_files("--runs", chosen.runs)]
+    return {name: one for name, one in plain.items() if name != "resume"}
+
+
+def _read_runs(text: str | None) -> dict[str, Run]:
+    from deepera_graph.lab.studies.papers.runs import read_run
+
+    files = split_files("--runs", text)
+    check_input(*files.values())
+    return {name: read_run(path) for name, path in files.items()}
+
+
+@contextmanager
+def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
+    """Give the base, if one is named."""
+    if chosen.base is None:
+        yield None
+        return
+    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.papers.base import PaperBase
+
+    search_here()
+    if _is_address(chosen.base):
+        if chosen.embeddings:
+            raise SettingsError("--embeddings goes with a file; a server has its own")
+        opened = PaperBase.connect(chosen.base)
+    else:
+        name = chosen.embeddings
+        made: Any = name if name in (None, "local") else find_embeddings(name)
+        opened = PaperBase.open(chosen.base, embeddings=made)
+    with opened as base:
+        yield base
+
+
+def _split_services(text: str | None) -> dict[str, str]:
+    """Return addresses by name."""
+    found: dict[str, str] = {}
+    for one in () if text is None else split_names("--services", text):
+        name, _, url = one.partition("=")
+        if not name or not is_address(url) or name in found:
+            raise SettingsError(f"--services must be NAME=URL, each name once, got {one!r}")
+        found[name] = url
+    return found
+
+
+def _choose(
+    base: PaperBase | None,
+    names: tuple[str, ...],
+    others: Mapping[str, Run],
+    services: Mapping[str, str],
+    asked: PaperOptions,
+) -> tuple[str, ...]:
+    from deepera_graph.lab.studies.papers.runs import MODES
+
+    own: tuple[str, ...] = names
+    if base is not None and not names:
+        own = MODES if base.has_vectors else ("sparse",)
+    chosen = (*own, *services)
+    for name in chosen:
+        if name in others or chosen.count(name) > 1:
+            raise SettingsError(f"there are two systems of the name {name!r}")
+    known = (*chosen, *others)
+    if asked.baseline is not None and asked.baseline not in known:
+        raise SettingsError(f"--baseline must be one of {', '.join(known)}, got {asked.baseline!r}")
+    return chosen
+
+
+def _search(
+    base: PaperBase | None,
+    systems: tuple[str, ...],
+    asked: tuple[PaperQuery, ...],
+    *,
+    services: Mapping[str, str],
+    queries: Path,
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    out: Path | None,
+    quiet: bool,
+) -> dict[str, Run]:
+    """Run each system, and keep what it found for each query at once if there is a folder."""
+    from deepera_graph.lab.studies.papers.runs import describe_run, run_system
+
+    found: dict[str, Run] = {}
+    planner = None
+    if chat.model:
+        from deepera_graph.cli.opening.chat import chat_backend
+
+        planner = chat_backend(chat)
+    settings = given(chosen)
+    bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
+    how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
+    ready = {name: _find_system(base, name, services, planner, how) for name in systems}
+    for name, system in ready.items():
+        shown = f"{name} at {services[name]}" if name in services else name
+        about = describe_run(base, shown, queries, model=chat.model, **how)
+        with progress_bar(name, total=len(asked), hidden=quiet) as bar:
+            found[name] = run_system(
+                system,
+                asked,
+                path=None if out is None else out / _file_of(name),
+                about=about,
+                resume=chosen.resume,
+                on_progress=partial(_move, bar),
+            )
+        if not quiet:
+            _tell_failures(name, found[name])
+    return found
+
+
+def _find_system(
+    base: PaperBase | None, name: str, services: Mapping[str, str], planner: Any, how: Any
+) -> System:
+    from deepera_graph.lab.studies.papers.runs import find_system
+    from deepera_graph.lab.studies.papers.services import search_by_service
+
+    if name in services:
+        return search_by_service(services[name], base=base, limits=how["limits"])
+    assert base is not None  # `_check` takes no system without one
+    return find_system(base, name, planner=planner, **how)
+
+
+def _move(bar: Bar, done: int) -> None:
+    bar.move(to=done, count=done)
+
+
+def _tell_failures(name: str, run: Mapping[str, QueryRun]) -> None:
+    failed = [one.error for one in run.values() if one.error]
+    if failed:
+        say(f"{name}: {len(failed)} of {len(run)} queries failed, e.g. {failed[0]}")
+
+
+def _file_of(name: str) -> str:
+    return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.jsonl"
+
+
+def _write(folder: Path, bench: Any, runs: Mapping[str, Run], result: Any, setup: Any) -> None:
+    from deepera_graph.lab.bench.report import render_page
+    from deepera_graph.lab.studies.papers.study import PaperStudy
+    from deepera_graph.lab.studies.papers.trace import write_provenance
+    from deepera_graph.lab.studies.run import write_study
+
+    described = PaperStudy()
+    write_study(described, result, setup, folder)
+    write_provenance(folder / _PROVENANCE, bench, runs)
+    about = f"{len(bench.queries):,} queries, {len(runs)} systems. Brackets hold 95 % intervals."
+    page = render_page([(described, result)], None, setup, title=described.title, about=about)
+    (folder / _PAGE).write_text(page, encoding="utf-8", newline="\n")

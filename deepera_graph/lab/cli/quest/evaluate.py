@@ -1,0 +1,35 @@
+"""`deepera bench quest evaluate`: searches for papers compared on a benchmark that was built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli.papers import PaperOptions, papers
+
+QUERIES = "queries.jsonl"
+
+
+def evaluate(
+    build: Annotated[
+        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera bench quest build`.")
+    ],
+    *,
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    results: study.ResultOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare searches on the questions of a build, as `deepera bench papers` does."""
+    queries = build / QUERIES
+    if not queries.is_file():
+        raise SettingsError(
+            f"{str(build)!r} has no {QUERIES}, which `deepera bench quest build` writes when all "
+            "its questions are done"
+        )
+    papers(queries, chosen=chosen, chat=chat, results=results, output=output)

@@ -1,0 +1,431 @@
+"""`deepera bench study` and `deepera bench report`: the experiments of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    check_file,
+    check_folder,
+    needing,
+    ranking_bars,
+    say,
+    tell,
+    write_json,
+)
+from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.lab.rankers.named import Models
+    from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
+    from deepera_graph.lab.studies.results import StudyResult
+    from deepera_graph.lab.studies.run import Study
+
+StudyName = Literal[
+    "main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings",
+    "stability", "drift", "cost", "all",
+]  # fmt: skip
+_data = partial(opt, panel="Data")
+_measure = partial(opt, panel="Measure")
+_answers = partial(opt, panel="Answers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What is read of the data sets."""
+
+    limit: int | None = _data(
+        "Only the first N questions of each.", metavar="N", least=1, shown="all"
+    )
+    split: str = _data("Judgements of a BEIR folder to use.", metavar="NAME", default="test")
+    candidates: int = _data(
+        "Documents that BM25 finds for a question of a BEIR folder.",
+        metavar="K",
+        default=100,
+        least=1,
+        setting="n_candidates",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """How rankers are measured."""
+
+    repeats: int | None = _measure(
+        "Runs of everything that may differ from run to run: random order, rankers that ask a "
+        "chat model, those who answer and judge answers, and [b]stability[/b].",
+        metavar="N",
+        least=1,
+        shown="3, but 1 for what asks a model",
+        setting="n_repeats",
+    )
+    resamples: int | None = _measure(
+        "Resamples for the intervals and tests.",
+        metavar="N",
+        least=1,
+        shown="10000",
+        setting="n_resamples",
+    )
+    seed: int | None = _measure(
+        "Random seed of the random order and the resamples.", metavar="S", least=0, shown="0"
+    )
+    strict: bool = _measure("Stop when a ranker cannot run here.", default=False)
+    keep: Path | None = opt(
+        "Keep rankings here, and reuse those that are there already.",
+        metavar="FOLDER",
+        shown="keep none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetupOptions(MeasureOptions):
+    """What the studies compare and try."""
+
+    rankers: str | None = _measure(
+        "What to compare; see `deepera bench table --help`.",
+        metavar="NAME,...",
+        shown="first-stage,random,bm25,deepera:local",
+        many=str,
+    )
+    metrics: str | None = _measure(
+        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR", many=str
+    )
+    threshold: float | None = _measure(
+        "Lowest score kept, from 0 to 1, where it is not what is studied.",
+        metavar="T",
+        shown="the ranker's own, 0.8 for chat models",
+    )
+    top_n: int | None = _measure(
+        "Upper bound of passages kept, where it is not what is studied.", metavar="N", shown="10"
+    )
+    thresholds: str | None = _measure(
+        "What [b]threshold[/b] tries: numbers from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR], "
+        "calibrated:CURVE[:PROBABILITY] and by intent, e.g. mechanism=0.7+default=0.8.",
+        metavar="T,...",
+        shown="0.3,0.4,0.5,0.6,0.7,0.8,0.9,gap,quantile:0.1",
+    )
+    tune_share: float | None = _measure(
+        "Share of the questions on which [b]threshold[/b] chooses one, which the others measure.",
+        metavar="S",
+        shown="0.5",
+    )
+    cutoffs: str | None = _measure(
+        "What [b]cutoff[/b] tries.", metavar="N,...", shown="1,2,3,5,10,15,20,30", many=int
+    )
+    counts: str | None = _measure(
+        "Numbers of look-alikes that [b]counts[/b] puts into the pool.",
+        metavar="N,...",
+        shown="1,3,5,10",
+        many=int,
+    )
+    shares: str | None = _measure(
+        "Shares of the look-alikes that [b]embeddings[/b] puts into the store.",
+        metavar="S,...",
+        shown="0.1,0.5,1",
+        many=float,
+    )
+    embeddings: str | None = _measure(
+        "What [b]embeddings[/b] compares: bm25, lsa (both without a model), dense:module:factory, "
+        "dense-st:NAME.",
+        metavar="NAME,...",
+        shown="bm25,lsa",
+        many=str,
+    )
+    base: str | None = _measure(
+        "Data set without look-alikes, which the others are compared with in [b]main[/b].",
+        metavar="NAME",
+        shown='those whose setting is "base"',
+    )
+    sample: int | None = _measure(
+        "Questions of each data set that [b]stability[/b] takes.",
+        metavar="N",
+        shown="50",
+        setting="n_sampled",
+    )
+    generator: str | None = _answers(
+        "Who answers from what was handed on; adds F1, P and R of the answers. [b]first[/b] is the "
+        "first sentence of the best passage, [b]llm[/b] the --model.",
+        metavar="first|llm|PROVIDER:MODEL",
+        shown="no answers",
+    )
+    answer_judge: str | None = _answers(
+        "Who scores the answers, from 1 to 5; adds LFS. Best another model than the one that "
+        "answers: a warning says so.",
+        metavar="llm|PROVIDER:MODEL",
+        shown="no LFS",
+    )
+    max_failed_share: float | None = _answers(
+        "Share of failed answers, or of passages that a ranker could not judge, from 0 to 1, above "
+        "which there are no figures.",
+        metavar="S",
+        shown="0.2",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
+    """Which chat model rankers ask, and what that may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """Where results go."""
+
+    out: Path | None = opt(
+        "Where tables, figures and a manifest go, see below.",
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        shown="nowhere",
+    )
+    overwrite: bool = opt("Replace results in FOLDER.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOptions:
+    """What the page shows, and where it goes."""
+
+    out: Path = opt("The page, e.g. report.html.", "--out", "-o", metavar="FILE", needed=True)
+    studies: str | None = opt(
+        "What it shows; see `deepera bench study --help`.", metavar="NAME,...", shown="all"
+    )
+    worst: int = opt(
+        "How many of the worst questions of each ranker and data set it shows.",
+        metavar="N",
+        default=15,
+        least=0,
+    )
+    overwrite: bool = opt("Replace FILE.", default=False)
+
+
+def study(
+    name: Annotated[StudyName, typer.Argument(metavar="NAME", help="Which study, see below.")],
+    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    *,
+    setup: SetupOptions,
+    read: DataOptions,
+    results: ResultOptions,
+    asked: ModelOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Run one of the benchmark's experiments: tables, figures and findings."""
+    with needing("bench", "bench"):
+        from deepera_graph.lab.studies.run import STUDIES, format_study, run_studies
+
+    nested = name == "all"
+    chosen = list(STUDIES.values()) if nested else [STUDIES[name]]
+    check_folder(results.out, _files(chosen, nested=nested), overwrite=results.overwrite)
+
+    def place(one: Study) -> Path | None:
+        out = results.out
+        return out / one.name if out is not None and nested else out
+
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+        done = run_studies(chosen, runner, place, fresh=fresh)
+    _tell_missing(runner)
+    tell(
+        output,
+        [plain_result(one.name, result) for one, result in done],
+        lambda: "\n".join(format_study(*one, figures=False) for one in done),
+    )
+
+
+def report(
+    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    *,
+    page: PageOptions,
+    setup: SetupOptions,
+    read: DataOptions,
+    asked: ModelOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Write one HTML page: tables, figures, and the worst questions to browse."""
+    with needing("bench", "bench"):
+        from deepera_graph.lab.bench.report import render_report
+
+    chosen = _find_studies(page.studies)
+    if page.out.suffix.lower() not in {".html", ".htm"}:
+        raise SettingsError(f"--out is a page, e.g. {page.out}.html, got {str(page.out)!r}")
+    check_file(page.out, overwrite=page.overwrite)
+    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+        text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
+    page.out.write_text(text, encoding="utf-8", newline="\n")
+    _tell_missing(runner)
+    if output.as_json:
+        write_json({"page": str(page.out), "studies": [one.name for one in chosen]})
+    elif not output.quiet:
+        say(f"wrote {page.out}")
+
+
+def _find_studies(studies: str | None) -> list[Study]:
+    from deepera_graph.lab.studies.run import STUDIES
+
+    if studies is None:
+        return list(STUDIES.values())
+    names = split_names("--studies", studies)
+    for name in names:
+        if name not in STUDIES:
+            raise SettingsError(f"--studies are {', '.join(STUDIES)}, got {name!r}")
+    return [STUDIES[name] for name in dict.fromkeys(names)]
+
+
+@contextmanager
+def _open_runners(
+    data: Sequence[Path],
+    setup: SetupOptions,
+    read: DataOptions,
+    asked: ModelOptions,
+    output: options.OutputOptions,
+) -> Iterator[tuple[StudyRunner, StudyRunner]]:
+    """Give what studies run in, and the same without the cache of chat models."""
+    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.lab.studies.base import StudyConfig
+    from deepera_graph.lab.studies.run import as_ranker_names, open_runner
+
+    search_here()
+    if setup.answer_judge and not setup.generator:
+        raise SettingsError("--answer-judge goes with --generator")
+    chosen = given(setup)
+    names = {"rankers": chosen.pop("rankers")} if setup.rankers is not None else {}
+    plain: StudyConfig = StudyConfig(data=tuple(data), **given(read), **names)
+    asking = as_ranker_names(setup.generator or "", setup.answer_judge or "")
+    with (
+        open_models(asked, (*plain.rankers, *asking)) as models,
+        ranking_bars(hidden=output.quiet) as watch,
+    ):
+        config = replace(plain, models=models, **_read_setup(chosen, models))
+        yield open_runner(config, watch=watch), open_runner(config, watch=watch, cached=False)
+
+
+def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
+    from deepera_graph.lab.studies.base import SEARCHERS
+    from deepera_graph.lab.studies.rerank.answers import warn_of_one_model
+    from deepera_graph.lab.studies.run import find_answer_judge, find_embeddings, find_generator
+
+    names = chosen.pop("embeddings", SEARCHERS)
+    chosen |= _read_thresholds(chosen.pop("thresholds", None))
+    chosen["searchers"] = tuple(name for name in names if name in SEARCHERS)
+    chosen["embeddings"] = find_embeddings(names)
+    chosen["generator"] = find_generator(chosen.pop("generator", ""), models)
+    chosen["answer_judge"] = find_answer_judge(chosen.pop("answer_judge", ""), models)
+    if (warning := warn_of_one_model(chosen["generator"], chosen["answer_judge"])) is not None:
+        say(f"warning: {warning}")
+    return chosen
+
+
+def _read_thresholds(text: str | None) -> dict[str, Any]:
+    if text is None:
+        return {}
+    read = {name: _read_threshold(name) for name in split_names("--thresholds", text)}
+    return {
+        "thresholds": tuple(one for one in read.values() if isinstance(one, float)),
+        "rules": {name: one for name, one in read.items() if not isinstance(one, float)},
+    }
+
+
+def _read_threshold(text: str) -> Any:
+    from deepera_graph.cli.opening.settings import read_threshold
+    from deepera_graph.thresholds import Calibrated, Curve
+
+    name, _, rest = text.partition(":")
+    if name == "calibrated" and rest:
+        path, _, probability = rest.rpartition(":")
+        if not path or not probability.replace(".", "", 1).isdigit():
+            return Calibrated(curve=Curve.load(rest))
+        return Calibrated(curve=Curve.load(path), probability=float(probability))
+    try:
+        return read_threshold(text.replace("+", ","))
+    except SettingsError as error:
+        raise SettingsError(
+            "--thresholds must be numbers from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR], "
+            "calibrated:CURVE[:PROBABILITY] and thresholds by intent with + between them, e.g. "
+            f"mechanism=0.7+default=0.8; with commas between all of them; got {text!r}: {error}"
+        ) from error
+
+
+@contextmanager
+def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
+    """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
+    from deepera_graph.budget import Budget
+    from deepera_graph.cache.store import open_cache
+    from deepera_graph.cli.opening.chat import check_server, rates_of, retry_of
+    from deepera_graph.cli.opening.judgements import default_cache
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+    from deepera_graph.lab.rankers.named import Models, asks_a_model
+
+    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
+    spending = {name: value for name, value in spending.items() if value is not None}
+    asking = any(asks_a_model(one) for one in rankers)
+    if asked.model and not asking:
+        raise SettingsError(
+            f"--model {asked.model} is asked by no ranker in --rankers; name one that does, "
+            "e.g. deepera:llm or rankgpt"
+        )
+    check_server(asked)
+    cache = None
+    if asking:
+        cache = default_cache() if asked.cache is None else open_cache(asked.cache)
+    try:
+        yield Models(
+            model=asked.model or "",
+            base_url=asked.base_url,
+            api_key_env=asked.api_key_env,
+            retry=retry_of(asked),
+            limits=rates_of(asked),
+            cache=cache,
+            max_concurrency=(
+                MAX_CONCURRENCY if asked.max_concurrency is None else asked.max_concurrency
+            ),
+            budget=Budget(**spending) if spending else None,
+        )
+    finally:
+        if cache is not None:
+            cache.close()
+
+
+def _tell_missing(runner: StudyRunner) -> None:
+    """Write a line to stderr for every ranker that was not available."""
+    missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
+    for ranker, reason in missing:
+        say(f"{ranker} is not available: {reason}")
+
+
+def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
+    from deepera_graph.lab.studies.run import MANIFEST
+
+    if nested:
+        return [f"{one.name}/{MANIFEST}" for one in chosen]
+    return [f"{chosen[0].name}.md", MANIFEST]
+
+
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
+    return {
+        "experiment": name,
+        "findings": list(result.findings),
+        "tables": [
+            {
+                "name": grid.name,
+                "columns": [{"name": one.name, "unit": one.unit} for one in grid.columns],
+                "rows": [[plain_number(cell) for cell in row] for row in grid.rows],
+            }
+            for grid in result.grids
+        ],
+    }
+
+
+def plain_number(cell: Any) -> Any:
+    """Return a number, or a record of numbers, for JSON: null takes the place of NaN."""
+    if hasattr(cell, "_asdict"):
+        return {name: plain_number(value) for name, value in cell._asdict().items()}
+    return None if isinstance(cell, float) and isnan(cell) else cell

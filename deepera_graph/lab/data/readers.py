@@ -1,0 +1,266 @@
+"""Data sets as `deepera bench` reads them: BEIR, instances, plain lines, articles, the sample."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from langchain_core.documents import Document
+from pydantic import Field, ValidationError
+
+from deepera_graph.calibration.instance import (
+    Context,
+    Dataset,
+    DatasetError,
+    Instance,
+    LenientRow,
+    first_problem,
+    read_lines,
+    read_rows,
+)
+from deepera_graph.calibration.labelled import Labels, read_labelled
+from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
+from deepera_graph.errors import InputError
+from deepera_graph.jobs.forms import open_questions
+from deepera_graph.jobs.lines import QuestionLine
+from deepera_graph.lab.data.documents import read_articles, read_natural
+from deepera_graph.lab.rankers.retrieval import CorpusBM25, Hit
+from deepera_graph.passages import Passage
+from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+
+N_CANDIDATES = 30
+SETTINGS = ("base", "ssli")
+NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
+Search = Callable[[str, int], Sequence[Hit]]
+
+
+def open_dataset(
+    path: Path, *, name: str = "", split: str = "test", n_candidates: int = 100
+) -> Dataset:
+    """Return the data set at a path; it is read when it is iterated.
+
+    A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
+    articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
+    look-alikes; another file holds instances, or labelled questions. The names of
+    `deepera_graph.lab.data.readers` stand for the data sets that come with this package.
+
+    Args:
+        path: A file or a folder.
+        name: Heads the table; the name of the file or folder when empty.
+        split: Which judgements of a BEIR folder to use.
+        n_candidates: How many documents BM25 finds for a query of a BEIR folder, >= 1.
+
+    Raises:
+        DatasetError: It is none of these.
+    """
+    title = name or path.stem
+    if (path / "corpus.jsonl").exists():
+        read = partial(read_beir, path, split=split, n_candidates=n_candidates)
+        return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
+    if (path / "passages.jsonl").exists():
+        return Dataset(title, partial(read_articles, path), "order in the article")
+    if path.is_file() and path.suffix == ".json" and not _is_list(path):
+        return Dataset(title, partial(read_natural, path), "BM25 over all sections")
+    if path.is_file():
+        row = _first_row(path)
+        if "golden" in row or "contexts" not in row:
+            return Dataset(title, partial(read_plain, path), "order in the file")
+        return Dataset(title, partial(read_instances, path), "order in the file")
+    if str(path) in NAMES:
+        return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
+    raise DatasetError(
+        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
+        "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
+    )
+
+
+def _is_list(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _first_row(path: Path) -> dict[str, object]:
+    try:
+        with open_questions(path) as (source, _):
+            line = next(read_raw_lines(source), None)
+            if line is None:
+                raise DatasetError(f"{path} is empty")
+            return parse_object(line.text)
+    except InputError as error:
+        raise DatasetError(f"{path}, line 1: {error}") from error
+
+
+def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:
+    """Return ten questions over 62 invented abstracts, 30 candidates each, found by BM25."""
+    if setting not in SETTINGS:
+        raise DatasetError(f"setting must be one of {', '.join(SETTINGS)}, got {setting!r}")
+    name = f"sample-{'hard-' if hard else ''}{setting}"
+    return Dataset(name, lambda: _read_sample(name, setting, hard=hard), first_stage="BM25")
+
+
+def _read_sample(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
+    documents = {document.id or "": document for document in read_corpus(hard=hard)}
+    texts = {id: f"{one.metadata['title']} {one.page_content}" for id, one in documents.items()}
+    index = CorpusBM25(texts)
+    for question in read_questions(hard=hard):
+        found = index.search(question.question, len(documents))
+        chosen = _choose_hits(found, question, with_look_alikes=setting == "ssli")
+        yield Instance(
+            id=question.id,
+            dataset=name,
+            setting=setting,
+            subject=question.science,
+            question=question.question,
+            contexts=tuple(
+                _sample_context(documents[one.id], rank, one.score, question)
+                for rank, one in enumerate(chosen, start=1)
+            ),
+        )
+
+
+def _choose_hits(
+    found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool
+) -> list[Hit]:
+    """Keep every labelled passage, and fill up with the best others; in order of their scores."""
+    labelled = {*question.golden, *question.look_alikes}
+    fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]
+    needed = {one.id for one in fit if one.id in labelled}
+    others = [one.id for one in fit if one.id not in labelled]
+    taken = {*needed, *others[: N_CANDIDATES - len(needed)]}
+    return [one for one in fit if one.id in taken]
+
+
+def _sample_context(document: Document, rank: int, score: float, question: DemoQuestion) -> Context:
+    kind = question.look_alikes.get(document.id or "")
+    return Context(
+        id=document.id or "",
+        text=document.page_content,
+        title=document.metadata["title"],
+        is_golden=document.id in question.golden,
+        is_distractor=kind is not None,
+        distractor_type=kind,
+        parent_id=question.golden[0] if kind else None,
+        first_stage_rank=rank,
+        first_stage_score=score,
+    )
+
+
+class BeirDocument(LenientRow):
+    """A document of a BEIR corpus."""
+
+    id: str = Field(alias="_id")
+    title: str = ""
+    text: str = ""
+
+    def whole(self) -> str:
+        """Title and text, as BEIR searches them."""
+        return f"{self.title} {self.text}".strip()
+
+
+class _Query(LenientRow):
+    id: str = Field(alias="_id")
+    text: str
+
+
+def read_beir(
+    folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
+) -> Iterator[Instance]:
+    """Yield one instance a judged query; judged documents not found go to `golden_outside`."""
+    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", BeirDocument)}
+    queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
+    find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
+    path = folder / "qrels" / f"{split}.tsv"
+    for query, grades in _read_judgements(path).items():
+        if query not in queries:
+            raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
+        found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
+        ids = {one.id for one in found}
+        yield Instance(
+            id=query,
+            dataset=folder.name,
+            setting=split,
+            question=queries[query],
+            contexts=tuple(
+                _beir_context(corpus[one.id], rank, one.score, grades.get(one.id, 0))
+                for rank, one in enumerate(found, start=1)
+            ),
+            golden_outside={id: grade for id, grade in grades.items() if id not in ids},
+        )
+
+
+def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -> Context:
+    return Context(
+        id=document.id,
+        text=document.text if document.text.strip() else document.title,
+        title=document.title,
+        is_golden=grade > 0,
+        grade=max(grade, 1),
+        first_stage_rank=rank,
+        first_stage_score=score,
+    )
+
+
+def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
+    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
+    judged: dict[str, dict[str, int]] = {}
+    for number, line in read_lines(path):
+        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        if number == 1 and cells[-1] == "score":
+            continue
+        try:
+            query, document, grade = cells[0], cells[1], int(cells[2])
+        except (IndexError, ValueError) as error:
+            raise DatasetError(
+                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
+            ) from error
+        if grade > 0:
+            judged.setdefault(query, {})[document] = grade
+    return judged
+
+
+def read_instances(path: Path) -> Iterator[Instance]:
+    """Yield the instances of a file, one in memory at a time."""
+    seen: set[str] = set()
+    for instance in read_rows(path, Instance):
+        if instance.id in seen:
+            raise DatasetError(f"{path}: instance id {instance.id!r} is used twice")
+        seen.add(instance.id)
+        yield instance
+
+
+def read_plain(path: Path) -> Iterator[Instance]:
+    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
+
+    A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
+    an id it is named by its place, from 1. `golden` lists ids of passages; see
+    `deepera_graph.calibration.labelled`. Passages are in first-stage order.
+    """
+    try:
+        for line, passages, labels in read_labelled(path):
+            yield _plain_instance(line, passages, labels, f"{path}, line {line.number}")
+    except InputError as error:
+        raise DatasetError(str(error)) from error
+
+
+def _plain_instance(
+    line: QuestionLine, passages: Sequence[Passage], labels: Labels, place: str
+) -> Instance:
+    try:
+        return Instance(
+            id=line.id,
+            question=line.question,
+            gold_answer=str(line.metadata.get("answer") or ""),
+            subject=line.subject or "",
+            contexts=tuple(
+                Context(
+                    id=passage.id,
+                    text=passage.text,
+                    title=str(passage.metadata.get("title") or ""),
+                    section=str(passage.metadata.get("section") or ""),
+                    is_golden=bool(labels[passage.id]),
+                    first_stage_rank=rank,
+                )
+                for rank, passage in enumerate(passages, start=1)
+            ),
+        )
+    except ValidationError as error:
+        raise DatasetError(f"{place}: {first_problem(error)}") from error

@@ -1,0 +1,448 @@
+"""The builder: topics in, a benchmark of searches for papers out; and what it will cost."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
+
+from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
+from deepera_graph.cache.store import JudgementCache, open_cache
+from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.chat import io_loop
+from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.jobs.journal import Journal
+from deepera_graph.judges.llm.backend import llm_backend
+from deepera_graph.lab.build.embeddings import CachedEmbeddings
+from deepera_graph.lab.build.outputs import check_folder, hash_prompts, write_manifest
+from deepera_graph.lab.build.plan import BuilderModel, describe_model, without_server
+from deepera_graph.lab.quest import outputs
+from deepera_graph.lab.quest.asking import PACKAGE
+from deepera_graph.lab.quest.construct import Outcome, construct, judge_given
+from deepera_graph.lab.quest.judges.judging import Tools, name_judges
+from deepera_graph.lab.quest.judges.reading import hash_candidates
+from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
+from deepera_graph.lab.quest.questions import Written, write_questions
+from deepera_graph.lab.quest.sources import (
+    describe_source,
+    look_up,
+    name_sources,
+    take_turns,
+)
+from deepera_graph.lab.quest.topics import check_topics
+from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+from deepera_graph.papers.library.vectors import find_embeddings, name_embeddings
+from deepera_graph.schema import Backend
+from deepera_graph.settings import check_at_least
+from deepera_graph.usage import Usage
+
+CALLS_AT_ONCE = MAX_CONCURRENCY
+QUESTIONS_AT_ONCE = 4  # ScholarQuest, section 3
+Model = Backend | BaseChatModel | str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestProgress:
+    """How far a construction is.
+
+    Attributes:
+        n_topics: Topics whose questions are written.
+        n_all_topics: Topics of which questions are written, 0 if they are there.
+        n_done: Questions that are judged.
+        n_wanted: Questions to judge, 0 while they are being written.
+        n_judged: Pairs judged in this run.
+    """
+
+    n_topics: int = 0
+    n_all_topics: int = 0
+    n_done: int = 0
+    n_wanted: int = 0
+    n_judged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QuestResult:
+    """What was made: its folder, what ``manifest.json`` holds, and the calls of this run.
+
+    Attributes:
+        folder: Where the files are.
+        manifest: What the manifest holds.
+        n_sent: Calls whose replies had not been kept.
+        failed: Topics and questions with calls that failed, by id, with the cause; a run with
+            *overwrite* asks them again.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    n_sent: int
+    failed: dict[str, str]
+
+
+def build_quest(
+    topics: Sequence[Topic],
+    out: Path,
+    *,
+    sources: Any,
+    model: Model,
+    judges: Sequence[Model] = (),
+    adjudicator: Model | None = None,
+    plan: QuestPlan | None = None,
+    topics_sha256: str = "",
+    **options: Any,
+) -> QuestResult:
+    """Build a benchmark in a folder: questions of topics, judged papers, records, a manifest.
+
+    Replies and finished questions are kept in the folder ``work`` within as they come. A run that
+    was cut off goes on where it was; one that is run again asks for nothing and gives the same
+    bytes.
+
+    Args:
+        topics: What questions are made of.
+        out: The folder; made if missing.
+        sources: A `PaperBase`, or several, or whatever else can be searched, see
+            `deepera_graph.lab.quest.sources`.
+        model: Who writes and reviews questions, rewrites them, and filters the answers: a chat
+            model, its name, or an LLM backend.
+        judges: Who grade pairs, each another model; *model* alone if there are none.
+        adjudicator: Who settles what they disagree on; *model* if None.
+        plan: What to make.
+        topics_sha256: Of the file of topics, for the manifest.
+        options: See `_Quest`: `calls_at_once`, `questions_at_once`, `budget`, `overwrite`,
+            `embeddings`, `on_progress`.
+
+    Raises:
+        InputError: There are no topics, one is empty or too long, or two have one id.
+        SettingsError: A setting is out of range, two judges are the same model, or results would
+            be lost.
+        DatasetError: No question was left; the message says why.
+        BudgetError: The budget is spent; another run goes on.
+        BackendError: A model can be asked nothing.
+        StoreError: A base or the folder cannot be used.
+    """
+    check_topics(topics)
+    job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
+    return job.run(lambda: job.write(topics), construct, {"topics": topics_sha256})
+
+
+def answer_quest(
+    questions: Sequence[QuestQuestion],
+    out: Path,
+    *,
+    sources: Any,
+    model: Model,
+    judges: Sequence[Model] = (),
+    adjudicator: Model | None = None,
+    plan: QuestPlan | None = None,
+    **options: Any,
+) -> QuestResult:
+    """Find and judge the papers of given questions, in a folder as `build_quest` makes it.
+
+    Args:
+        questions: The questions; none of them is reviewed, and none left out as asked before.
+        out: The folder; made if missing.
+        sources: As for `build_quest`.
+        model: Who rewrites the questions and filters the answers.
+        judges: As for `build_quest`.
+        adjudicator: As for `build_quest`.
+        plan: How papers are found and judged.
+        options: As for `build_quest`.
+
+    Raises:
+        InputError: Two questions have one id.
+        SettingsError, DatasetError, BudgetError, BackendError, StoreError: As for `build_quest`.
+    """
+    check_ids(questions)
+    job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
+    return job.run(lambda: _take(questions), construct, {"topics": ""})
+
+
+async def _take(questions: Sequence[QuestQuestion]) -> Written:
+    return Written(questions=[*questions])
+
+
+def judge_quest(
+    questions: Sequence[QuestQuestion],
+    candidates: Mapping[str, Sequence[str]],
+    out: Path,
+    *,
+    sources: Any,
+    model: Model,
+    judges: Sequence[Model] = (),
+    adjudicator: Model | None = None,
+    plan: QuestPlan | None = None,
+    **options: Any,
+) -> QuestResult:
+    """Judge given papers for given questions, in a folder as `build_quest` makes it.
+
+    Args:
+        questions: The questions.
+        candidates: Ids of papers, by id of the question; *sources* have them.
+        out: The folder; made if missing.
+        sources: Bases of papers.
+        model: Who filters the answers, and judges if there are no *judges*.
+        judges: As for `build_quest`.
+        adjudicator: As for `build_quest`.
+        plan: How to judge; nothing is searched or left out by it.
+        options: As for `build_quest`.
+
+    Raises:
+        InputError, SettingsError, BudgetError, BackendError, StoreError: As for `build_quest`.
+    """
+    check_ids(questions)
+    chosen = replace(plan or QuestPlan(), prefilter="none")
+    job = _Quest(out, sources, model, judges, adjudicator, plan=chosen, **options)
+
+    async def judge(question: QuestQuestion, tools: Tools) -> Outcome:
+        ids = list(dict.fromkeys(candidates.get(question.id, ())))
+        found = await asyncio.to_thread(look_up, ids, tools.sources)
+        missing = [id for id, paper in found.items() if paper is None]
+        return await judge_given(question, [one for one in found.values() if one], missing, tools)
+
+    about = {"topics": "", "candidates": hash_candidates(candidates)}
+    return job.run(lambda: _take(questions), judge, about)
+
+
+class _Done(NamedTuple):
+    """A question that was worked on: what the journal keeps of it, or why it failed."""
+
+    id: str
+    entry: dict[str, Any] | None
+    rejection: Rejection | None = None
+    failure: str = ""
+
+
+class _Quest:
+    """One run of the builder.
+
+    Args:
+        out: The folder.
+        sources: What is searched.
+        model, judges, adjudicator: Who writes, who grade, who settles.
+        plan: The settings.
+        calls_at_once: Most calls of models in flight, >= 1.
+        questions_at_once: Questions worked on at once, >= 1.
+        budget: What this run may cost.
+        overwrite: Whether results in the folder may be replaced; kept replies are used anyway.
+        embeddings: Of the prefilter and of the search for repeated questions: ``"local"``, or any
+            LangChain embeddings; None compares words alone.
+        on_progress: Told how far things are; called in another thread.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        sources: Any,
+        model: Model,
+        judges: Sequence[Model],
+        adjudicator: Model | None,
+        *,
+        plan: QuestPlan | None = None,
+        calls_at_once: int = CALLS_AT_ONCE,
+        questions_at_once: int = QUESTIONS_AT_ONCE,
+        budget: Budget | None = None,
+        overwrite: bool = False,
+        embeddings: Any = "local",
+        on_progress: Callable[[QuestProgress], None] = lambda progress: None,
+    ) -> None:
+        check_at_least("calls_at_once", calls_at_once, 1)
+        check_at_least("questions_at_once", questions_at_once, 1)
+        self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
+        check_folder(out, overwrite=overwrite)
+        self._sources = name_sources(sources)
+        self._turns = take_turns(self._sources)
+        self._embeddings = find_embeddings(embeddings)
+        if self._plan.prefilter == "local" and self._embeddings is None:
+            raise SettingsError("prefilter 'local' needs embeddings; 'words' and 'none' do not")
+        self._writer = _open_model(model)
+        self._judges = name_judges([_open_model(one) for one in judges] or [self._writer])
+        self._plan.quorum_of(len(self._judges))
+        self._adjudicator = self._writer if adjudicator is None else _open_model(adjudicator)
+        self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
+        self._at_once = questions_at_once
+        self._papers: dict[str, dict[str, Any]] = {}
+        self._progress, self._on_progress = QuestProgress(), on_progress
+
+    def run(
+        self,
+        write: Callable[[], Any],
+        work: Callable[[QuestQuestion, Tools], Any],
+        about: Mapping[str, Any],
+    ) -> QuestResult:
+        """Work on questions, and write what came of them."""
+        cache = open_cache(self._out / outputs.WORK)
+        assert cache is not None  # a folder was named
+        with cache:
+            self._open(cache)
+            made_of = self._describe()
+            ran = {
+                "plan": self._plan.to_dict(),
+                "prompts": hash_prompts(PACKAGE),
+                "candidates": about.get("candidates", ""),
+                **made_of,
+            }
+            with outputs.open_journal(self._out, ran, resume=not self._overwrite) as journal:
+                written: Written = io_loop.run(write())
+                self._move(n_wanted=len(written.questions))
+                done = io_loop.run(self._work_all(written.questions, work, journal))
+                return self._write(written, done, {**about, **made_of})
+
+    async def write(self, topics: Sequence[Topic]) -> Written:
+        """Write the questions of topics."""
+        self._move(n_all_topics=len(topics))
+        return await write_questions(
+            topics,
+            self._models[0],
+            self._plan,
+            embeddings=self._kept_embeddings,
+            at_once=self._at_once,
+            on_topic=lambda: self._move(n_topics=self._progress.n_topics + 1),
+        )
+
+    def _open(self, cache: JudgementCache) -> None:
+        def model(backend: Backend) -> BuilderModel:
+            return BuilderModel(
+                without_server(backend), cache=cache, limiter=self._limiter, meter=self._meter
+            )
+
+        self._models = [model(self._writer), model(self._adjudicator)]
+        self._judging = {name: model(one) for name, one in self._judges.items()}
+        self._asked: list[BuilderModel] = [*self._models]
+        self._kept_embeddings: Embeddings | None = None
+        if self._embeddings is not None:
+            name = name_embeddings(self._embeddings)
+            self._kept_embeddings = CachedEmbeddings(self._embeddings, name, cache)
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "model": _without_place(self._writer),
+            "judges": {name: _without_place(one) for name, one in self._judges.items()},
+            "adjudicator": _without_place(self._adjudicator),
+            "embeddings": "" if self._embeddings is None else name_embeddings(self._embeddings),
+            "sources": [describe_source(one) for one in self._sources.values()],
+        }
+
+    def _tools(self) -> Tools:
+        """Return the tools of one question, whose calls are counted apart."""
+        writer, adjudicator = (one.count_apart() for one in self._models)
+        judges = {name: one.count_apart() for name, one in self._judging.items()}
+        self._asked += [writer, adjudicator, *judges.values()]
+        return Tools(
+            plan=self._plan,
+            sources=self._sources,
+            turns=self._turns,
+            writer=writer,
+            judges=judges,
+            adjudicator=adjudicator,
+            embeddings=self._kept_embeddings,
+            on_judged=lambda n: self._move(n_judged=self._progress.n_judged + n),
+        )
+
+    async def _work_all(
+        self,
+        questions: Sequence[QuestQuestion],
+        work: Callable[[QuestQuestion, Tools], Any],
+        journal: Journal,
+    ) -> list[_Done]:
+        """Work on questions, a few at once; when one ends the run, the others end what is sent."""
+
+        async def one(question: QuestQuestion) -> _Done:
+            done = await self._work_one(question, work, journal)
+            self._move(n_done=self._progress.n_done + 1)
+            return done
+
+        return await ado_paid(one, questions, self._at_once)
+
+    async def _work_one(
+        self,
+        question: QuestQuestion,
+        work: Callable[[QuestQuestion, Tools], Any],
+        journal: Journal,
+    ) -> _Done:
+        kept = journal.entries.get(question.id)
+        if kept is not None and kept["question"] == question.to_dict():
+            kept["papers"] = self._share(kept["papers"])
+            return _Done(question.id, kept)
+        try:
+            found: Outcome = await work(question, self._tools())
+        except AnswerError as error:
+            reason = Rejection.of("rewrite", question, "unusable_reply", str(error))
+            return _Done(question.id, None, rejection=reason)
+        except CallError as error:
+            return _Done(question.id, None, failure=str(error))
+        entry = {
+            "question": question.to_dict(),
+            "judgements": found.judgements,
+            "papers": self._share(found.papers),
+            "record": found.record,
+        }
+        if found.n_failed:
+            failed = ", ".join(f"{n} of {who}" for who, n in found.record["failed_calls"].items())
+            return _Done(question.id, entry, failure=f"calls failed: {failed}")
+        journal.put(question.id, entry)
+        return _Done(question.id, entry)
+
+    def _share(self, papers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return papers, those that other questions have, too, as the same objects in memory."""
+        known = ((self._papers.setdefault(one["id"], one), one) for one in papers)
+        return [first if first == one else one for first, one in known]
+
+    def _write(
+        self, written: Written, done: Sequence[_Done], made_of: Mapping[str, Any]
+    ) -> QuestResult:
+        entries = {one.id: one.entry for one in done if one.entry is not None}
+        rejected = [*written.rejected, *(one.rejection for one in done if one.rejection)]
+        worked = [one for one in written.questions if one.id in entries]
+        kept, thin = outputs.reject_thin(worked, entries, self._plan)
+        rejected += thin
+        failed = written.failed | {one.id: one.failure for one in done if one.failure}
+        if not kept:
+            raise DatasetError(f"no question is left: {outputs.explain_empty(rejected, failed)}")
+        manifest = outputs.build_manifest(
+            self._plan,
+            made_of,
+            kept,
+            entries,
+            rejected,
+            written={"written": written.n_written or len(written.questions)},
+            usage=self._sum_usage(entries),
+            files=outputs.write_files(
+                self._out,
+                questions=worked,
+                kept=kept,
+                entries=entries,
+                rejected=rejected,
+                plan=self._plan,
+            ),
+        )
+        write_manifest(self._out, manifest)
+        n_sent = sum(one.n_sent for one in self._asked)
+        return QuestResult(self._out, manifest, n_sent, failed)
+
+    def _sum_usage(self, entries: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """Return what replies took when they were new, by step: of topics, and of questions."""
+        total: dict[str, Usage] = {**self._models[0].usage}
+        for entry in entries.values():
+            for step, used in entry["record"]["usage"].items():
+                total[step] = total.get(step, Usage()) + Usage(
+                    calls=used["calls"],
+                    input_tokens=used["input_tokens"],
+                    output_tokens=used["output_tokens"],
+                    reasked_calls=used["asked_twice"],
+                )
+        return {step: outputs.plain_usage(used) for step, used in sorted(total.items())}
+
+    def _move(self, **changes: Any) -> None:
+        self._progress = replace(self._progress, **changes)
+        self._on_progress(self._progress)
+
+
+def _open_model(model: Model) -> Backend:
+    return model if isinstance(model, Backend) else llm_backend(model)
+
+
+def _without_place(backend: Backend) -> dict[str, Any]:
+    """Return what tells a model from others, whatever server it runs on."""
+    return {name: one for name, one in describe_model(backend).items() if name != "server"}

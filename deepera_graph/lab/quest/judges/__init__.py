@@ -1,0 +1,1 @@
+"""Who grades the papers of a built search, and how grades are joined."""

@@ -1,0 +1,283 @@
+"""The pairs of one question: graded by all judges, settled where they disagree, and filtered."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
+from deepera_graph.lab.build.plan import BuilderModel
+from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
+from deepera_graph.lab.quest.judges.grading import Pair, count_grades
+from deepera_graph.lab.quest.plan import MAX_GRADE, QuestPlan, QuestQuestion, StopRule
+from deepera_graph.papers.paper import Paper
+from deepera_graph.schema import Backend
+from deepera_graph.usage import Usage
+
+T = TypeVar("T")
+_CHUNK = 100  # papers judged between two looks at the stop rules
+_DOWN = "cannot be asked: "
+_LONGEST_CAUSE = 300
+_KINDS = {
+    _DOWN: "down",
+    "unusable reply": "unusable_reply",
+    "a grade of 2 needs a quote": "no_evidence",
+    "no grade was given": "forgotten",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a question is worked on with; its models count their calls apart.
+
+    Attributes:
+        plan: The settings.
+        sources: What is searched, by name.
+        turns: How often each is asked at once, over all questions.
+        writer: Rewrites the question and filters the answers.
+        judges: Grade pairs, by name.
+        adjudicator: Settles what they disagree on.
+        embeddings: Of the prefilter, or None.
+        on_judged: Told how many pairs were judged.
+    """
+
+    plan: QuestPlan
+    sources: Mapping[str, Any]
+    turns: Mapping[str, asyncio.Semaphore]
+    writer: BuilderModel
+    judges: Mapping[str, BuilderModel]
+    adjudicator: BuilderModel
+    embeddings: Embeddings | None
+    on_judged: Callable[[int], None] = lambda n: None
+
+    @property
+    def quorum(self) -> int:
+        """Judges that must have graded a pair."""
+        return self.plan.quorum_of(len(self.judges))
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """What answers took when they were new, by step and, of grades, by judge."""
+        found = {**self.writer.usage}
+        for step, used in self.adjudicator.usage.items():
+            found[step] = found.get(step, Usage()) + used
+        for name, judge in self.judges.items():
+            found |= {f"{step} {name}": used for step, used in judge.usage.items()}
+        return found
+
+
+def name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
+    """Return judges by the name of their model.
+
+    Raises:
+        SettingsError: One model is named twice, which is one opinion and not two.
+    """
+    found: dict[str, Backend] = {}
+    for one in backends:
+        name = str(one.about.get("model", one.name))
+        if name in found:
+            raise SettingsError(
+                f"judges must be different models, got {name!r} twice: its second opinion is its "
+                "first"
+            )
+        found[name] = one
+    return found
+
+
+class Judging:
+    """The pairs of a question that were judged, and why it ended.
+
+    Attributes:
+        pairs: Those with a quorum, by id of the paper, in the order in which they were judged.
+        unjudged: Those without.
+        stop: The rule by which no further pair is judged, or None.
+        failed_calls: Calls that another run may mend, by who was asked.
+    """
+
+    def __init__(self, question: QuestQuestion, tools: Tools) -> None:
+        self.pairs: dict[str, Pair] = {}
+        self.unjudged: dict[str, Pair] = {}
+        self.stop: StopRule | None = None
+        self.failed_calls: Counter[str] = Counter()
+        self._unfiltered: list[str] = []
+        self._question, self._tools, self._plan = question, tools, tools.plan
+
+    def was_asked(self, id: str) -> bool:
+        """Tell whether judges were asked about a paper."""
+        return id in self.pairs or id in self.unjudged
+
+    def find_answers(self) -> list[str]:
+        """Return the papers that are answers so far."""
+        return [id for id, one in self.pairs.items() if one.grade >= self._plan.tau]
+
+    def find_strict(self) -> list[str]:
+        """Return the papers that are strict matches so far."""
+        return [id for id, one in self.pairs.items() if one.grade == MAX_GRADE]
+
+    async def judge_all(self, papers: Sequence[Paper]) -> None:
+        """Judge papers that were given, however many; raises what `judge` raises."""
+        for chunk in cut(papers, _CHUNK):
+            await self._judge_chunk(chunk)
+        self.stop = "all_judged"
+
+    async def judge(self, papers: Sequence[Paper]) -> None:
+        """Judge papers that were not judged before, until a stop rule holds.
+
+        Raises:
+            BackendError: So many judges cannot be asked that no pair has a quorum.
+            BudgetError: The budget is spent.
+        """
+        fresh = [one for one in dict.fromkeys(papers) if not self.was_asked(one.id)]
+        for chunk in cut(fresh, _CHUNK):
+            if self.stop:
+                return
+            room = self._plan.max_scored - len(self.pairs) - len(self.unjudged)
+            await self._judge_chunk(chunk[:room])
+            self._check_stop()
+
+    def _check_stop(self) -> None:
+        if len(self.find_answers()) >= self._plan.max_answers:
+            self.stop = "max_answers"
+        elif len(self.pairs) + len(self.unjudged) >= self._plan.max_scored:
+            self.stop = "max_scored"
+
+    async def _judge_chunk(self, papers: Sequence[Paper]) -> None:
+        groups = [*cut(papers, self._plan.group)]
+        said = await _together(
+            [
+                self._grade(name, judge, group)
+                for name, judge in self._tools.judges.items()
+                for group in groups
+            ]
+        )
+        by_judge: dict[str, dict[str, PairGrade]] = {}
+        names = [name for name in self._tools.judges for _ in groups]
+        for name, grades in zip(names, said, strict=True):
+            by_judge.setdefault(name, {}).update(grades)
+        pairs = {
+            one.id: Pair(one, {name: by_judge[name][one.id] for name in by_judge}) for one in papers
+        }
+        quorum = self._tools.quorum
+        judged = {id: one for id, one in pairs.items() if one.n_grades >= quorum}
+        self._check_quorum(pairs, judged)
+        await self._settle([one for one in judged.values() if one.needs_ruling(self._plan.tau)])
+        self.pairs |= judged
+        self.unjudged |= {id: one for id, one in pairs.items() if id not in judged}
+        self._tools.on_judged(len(pairs))
+
+    def _check_quorum(self, pairs: Mapping[str, Pair], judged: Mapping[str, Pair]) -> None:
+        """Raise `BackendError` where judges could not be asked and no pair has a grade."""
+        down = {name: cause for one in pairs.values() for name, cause in one.failures().items()
+                if cause.startswith(_DOWN)}  # fmt: skip
+        n_judges = len(self._tools.judges)
+        if down and not judged and n_judges - len(down) < self._tools.quorum:
+            name, cause = next(iter(down.items()))
+            raise BackendError(
+                f"{len(down)} of {n_judges} judges cannot be asked, and a grade needs "
+                f"{self._tools.quorum}; {name}: {cause.removeprefix(_DOWN)}"
+            )
+
+    async def _grade(
+        self, name: str, judge: BuilderModel, group: Sequence[Paper]
+    ) -> dict[str, PairGrade]:
+        """Ask a judge; if it cannot be asked, or says nothing usable, no pair of it has a grade."""
+        try:
+            return await ask_grades(judge, self._question, group)
+        except AnswerError as error:
+            cause = f"unusable reply: {error}"
+        except (CallError, BackendError) as error:
+            self.failed_calls[name] += 1
+            cause = f"{_DOWN}{error}"
+        return {one.id: PairGrade(failure=cause[:_LONGEST_CAUSE]) for one in group}
+
+    async def _settle(self, pairs: Sequence[Pair]) -> None:
+        groups = [*cut(pairs, self._plan.group)]
+        for group, rulings in zip(
+            groups, await _together([self._ask_rulings(one) for one in groups]), strict=True
+        ):
+            for pair in group:
+                pair.ruling = rulings[pair.paper.id]
+
+    async def _ask_rulings(self, group: Sequence[Pair]) -> dict[str, PairGrade]:
+        said = {one.paper.id: one.said for one in group}
+        papers = [one.paper for one in group]
+        try:
+            return await ask_rulings(self._tools.adjudicator, self._question, papers, said)
+        except AnswerError as error:
+            cause = f"unusable reply: {error}"
+        except (CallError, BackendError) as error:
+            self.failed_calls["adjudicator"] += 1
+            cause = f"{_DOWN}{error}"
+        return {one.id: PairGrade(failure=cause[:_LONGEST_CAUSE]) for one in papers}
+
+    async def filter_answers(self) -> None:
+        """Have the writer see the strict matches side by side, and mark down what is in doubt."""
+        groups = [*cut([self.pairs[id] for id in sorted(self.find_strict())], self._plan.group)]
+        said = await _together([self._ask_filter(one) for one in groups])
+        for group, choices in zip(groups, said, strict=True):
+            for pair in group:
+                keep, unmet = choices.get(pair.paper.id, (True, ""))
+                if pair.paper.id not in choices:
+                    self._unfiltered.append(pair.paper.id)
+                if not keep:
+                    pair.dropped = unmet or "in doubt"
+
+    async def _ask_filter(self, group: Sequence[Pair]) -> dict[str, tuple[bool, str]]:
+        try:
+            return await ask_filter(
+                self._tools.writer, self._question, [one.paper for one in group]
+            )
+        except AnswerError:
+            return {}
+        except (CallError, BackendError):
+            self.failed_calls["filter"] += 1
+            return {}
+
+    def describe(self) -> dict[str, Any]:
+        """Return what a record says of them."""
+        pairs = [*self.pairs.values()]
+        failures = Counter(
+            (name, _kind_of(cause))
+            for one in (*pairs, *self.unjudged.values())
+            for name, cause in one.failures().items()
+        )
+        return {
+            "stop": self.stop or "no_seed",
+            "answers": len(self.find_answers()),
+            "scored": len(pairs) + len(self.unjudged),
+            "grades": count_grades(pairs),
+            "adjudicated": sum(one.is_settled for one in pairs),
+            "unsettled": sum(one.ruling is not None and not one.is_settled for one in pairs),
+            "filtered": sum(bool(one.dropped) for one in pairs),
+            "unfiltered": self._unfiltered,
+            "judges": {"asked": [*self._tools.judges], "quorum": self._tools.quorum},
+            "failed_grades": {
+                name: {kind: n for (who, kind), n in sorted(failures.items()) if who == name}
+                for name in sorted({who for who, _ in failures})
+            },
+            "failed_calls": dict(sorted(self.failed_calls.items())),
+            "unjudged": {id: one.failures() for id, one in sorted(self.unjudged.items())},
+        }
+
+
+def _kind_of(cause: str) -> str:
+    """Return the short name of why a grade does not count."""
+    found = next((name for start, name in _KINDS.items() if cause.startswith(start)), "")
+    return found or ("several_grades" if "grades for one pair" in cause else "no_grade")
+
+
+def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield items in order, so many at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+async def _together(work: Sequence[Awaitable[T]]) -> list[T]:
+    """Wait for all, also where one fails: what is in flight is paid for; then raise the first."""
+    done = await asyncio.gather(*work, return_exceptions=True)
+    for one in done:
+        if isinstance(one, BaseException):
+            raise one
+    return done  # type: ignore[return-value]  # no exception is left

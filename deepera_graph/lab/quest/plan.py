@@ -1,0 +1,262 @@
+"""The settings of a construction, and the records it reads and writes."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self, get_args
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.papers.scope import Scope
+from deepera_graph.settings import check_at_least, read_fields
+
+Intent = Literal["method", "setting", "comparison", "scope"]
+INTENTS: tuple[Intent, ...] = get_args(Intent)
+Prefilter = Literal["local", "words", "none"]
+StopRule = Literal["no_seed", "max_answers", "max_scored", "all_judged"]
+Grade = Literal[0, 1, 2]
+MAX_GRADE = 2
+_YEARS = ("year_from", "year_to")
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "max_hops": (0, 1, 2),
+    "tau": (1, 2),
+    "prefilter": get_args(Prefilter),
+}
+_COUNTS = {  # and the least value of each
+    "rewrites": 1,
+    "per_search": 1,
+    "max_citing": 0,
+    "max_answers": 1,
+    "max_scored": 1,
+    "min_answers": 1,
+    "group": 1,
+    "wave": 1,
+}
+
+
+# Source: ScholarQuest, section 3 and appendix (ten rewrites, the top 10 of each source, at most 30
+# citing papers, two hops, 500 answers, 10 000 scored papers, threshold 2). The paper gives no size
+# of groups and waves, and no bound below which a branch is noisy: those are ours. The smallest
+# number of answers is that of its smallest bucket.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestPlan:
+    """The settings of a construction; equal plans over equal bases and replies give equal bytes.
+
+    Attributes:
+        rewrites: Queries of each of the five kinds, >= 1.
+        per_search: Papers that a search of one source returns, >= 1.
+        max_citing: Most papers citing a seed that are read, >= 0; of its references all are.
+        max_hops: Steps along citations, in [0, 2].
+        tau: Least grade of an answer, 1 or 2.
+        max_answers: Answers at which a question ends, >= 1.
+        max_scored: Judged papers at which a question ends, >= 1.
+        min_answers: Fewest answers of a question that is kept, >= 1.
+        prefilter: What leaves out papers that are far from a question before judges are asked:
+            ``local`` (cosine of embeddings), ``words`` (share of the question's words), ``none``.
+        floor: What is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's
+            own, see `deepera_graph.lab.quest.candidates`.
+        only_arxiv: Whether papers that no source knows by an arXiv id are left out.
+        group: Papers shown to a judge in one call, >= 1.
+        wave: Papers judged of each seed before its branch may be pruned, >= 1.
+        least_yield: A branch is pruned when a smaller share of its papers than this has a grade of
+            1 or 2, in [0, 1].
+        quorum: Judges that must have graded a pair; None is more than half of them.
+        duplicate: Cosine from which on two questions are the same, in [-1, 1].
+        categories: Classes that a topic is mapped to; one that fits none is left out. Empty maps
+            nothing.
+
+    Raises:
+        SettingsError: A value is out of range.
+    """
+
+    rewrites: int = 2
+    per_search: int = 10
+    max_citing: int = 30
+    max_hops: int = 2
+    tau: int = 2
+    max_answers: int = 500
+    max_scored: int = 10_000
+    min_answers: int = 5
+    prefilter: Prefilter = "local"
+    floor: float | None = None
+    only_arxiv: bool = False
+    group: int = 10
+    wave: int = 10
+    least_yield: float = 0.1
+    quorum: int | None = None
+    duplicate: float = 0.95
+    categories: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, least in _COUNTS.items():
+            check_at_least(name, getattr(self, name), least)
+        if self.quorum is not None:
+            check_at_least("quorum", self.quorum, 1)
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                shown = ", ".join(map(str, known))
+                raise SettingsError(f"{name} must be one of {shown}, got {getattr(self, name)!r}")
+        for name, low in (("least_yield", 0), ("duplicate", -1), ("floor", -1)):
+            value = getattr(self, name)
+            if value is not None and not low <= value <= 1:
+                raise SettingsError(f"{name} must be in [{low}, 1], got {value!r}")
+        object.__setattr__(self, "categories", tuple(self.categories))
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
+        return read_fields("plan", cls, plain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan in plain data, as JSON gives it back."""
+        return {**asdict(self), "categories": list(self.categories)}
+
+    def quorum_of(self, n_judges: int) -> int:
+        """Return how many of so many judges must have graded a pair.
+
+        Raises:
+            SettingsError: The quorum is above their number.
+        """
+        if self.quorum is None:
+            return n_judges // 2 + 1
+        if self.quorum > n_judges:
+            raise SettingsError(f"quorum must be at most {n_judges} (judges), got {self.quorum}")
+        return self.quorum
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What questions are made of.
+
+    Attributes:
+        id: Of its own, or its place in the file.
+        name: What it is called; not empty.
+        parents: The broader topics that it is in, the broadest first.
+        about: What is said of it, or empty.
+    """
+
+    id: str
+    name: str
+    parents: tuple[str, ...] = ()
+    about: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its name below those of the broader ones."""
+        return " > ".join((*self.parents, self.name))
+
+
+Constraint = str | int | list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestQuestion:
+    """A question for papers, with what an answer has to meet.
+
+    Attributes:
+        id: Of its own.
+        query: What is asked.
+        topic: The path of its topic, or empty.
+        intent: One of `INTENTS`.
+        constraints: What has to hold by name; `year_from` and `year_to` are years, inclusive.
+        categories: Classes of its topic, if they were asked for.
+    """
+
+    id: str
+    query: str
+    topic: str = ""
+    intent: Intent = "method"
+    constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """The years it is limited to; raises `SettingsError` if they are none."""
+        years: dict[str, Any] = {one: self.constraints.get(one) for one in _YEARS}
+        return Scope(**years)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a line of ``questions.jsonl`` has it."""
+        plain: dict[str, Any] = {
+            "id": self.id,
+            "query": self.query,
+            "topic": self.topic,
+            "intent": self.intent,
+            "constraints": dict(self.constraints),
+        }
+        return {**plain, "categories": list(self.categories)} if self.categories else plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read a line of ``questions.jsonl``.
+
+        Raises:
+            InputError: A field is missing or wrong; the message names it.
+        """
+        for name in ("id", "query"):
+            if not isinstance(plain.get(name), str) or not plain[name].strip():
+                raise InputError(f"{name!r} must be a text, got {plain.get(name)!r:.80}")
+        intent = plain.get("intent") or INTENTS[0]
+        if intent not in INTENTS:
+            raise InputError(f"'intent' must be one of {', '.join(INTENTS)}, got {intent!r:.80}")
+        given = plain.get("constraints") or {}
+        if not isinstance(given, Mapping):
+            raise InputError(f"'constraints' must be an object, got {given!r:.80}")
+        classes = plain.get("categories") or ()
+        if not isinstance(classes, list | tuple):
+            raise InputError(f"'categories' must be a list, got {classes!r:.80}")
+        one = cls(
+            id=plain["id"],
+            query=plain["query"],
+            topic=str(plain.get("topic") or ""),
+            intent=intent,
+            constraints=dict(given),
+            categories=tuple(map(str, classes)),
+        )
+        try:
+            _ = one.scope
+        except SettingsError as error:
+            raise InputError(f"'constraints': {error}") from error
+        return one
+
+
+def check_ids(questions: Sequence[QuestQuestion]) -> None:
+    """Raise `InputError` if two questions have one id."""
+    for id, n in Counter(one.id for one in questions).items():
+        if n > 1:
+            raise InputError(f"questions must have different ids, got {id!r:.80} {n} times")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A topic or a question that went no further.
+
+    Attributes:
+        stage: ``topic``, ``question``, ``review``, ``duplicate``, ``rewrite`` or ``answers``.
+        topic: Path of the topic.
+        reason: A short, stable name.
+        detail: What exactly was wrong.
+        id: Of the question, or empty.
+        query: The question, or empty.
+        intent: Of the question, or empty.
+    """
+
+    stage: str
+    topic: str
+    reason: str
+    detail: str = ""
+    id: str = ""
+    query: str = ""
+    intent: str = ""
+
+    @classmethod
+    def of(cls, stage: str, one: QuestQuestion, reason: str, detail: str = "") -> Self:
+        """Return that of a question."""
+        return cls(
+            stage=stage,
+            topic=one.topic,
+            reason=reason,
+            detail=detail,
+            id=one.id,
+            query=one.query,
+            intent=one.intent,
+        )

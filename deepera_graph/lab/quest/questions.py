@@ -1,0 +1,164 @@
+"""From topics to questions: four of each, reviewed, and the same question only once."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import numpy as np
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph.budget import ado_paid
+from deepera_graph.errors import AnswerError, CallError
+from deepera_graph.lab.build.plan import BuilderModel
+from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_review
+from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
+from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.retrieval.vectors import unit_rows
+
+_DIGITS = 4
+
+
+@dataclass(slots=True)
+class Written:
+    """The questions of topics, in their order, and what was rejected.
+
+    Attributes:
+        questions: Those that passed.
+        rejected: Topics and questions that did not, each with its reason.
+        n_written: How many questions were written.
+        failed: Topics whose calls failed, with the cause; another run asks again.
+    """
+
+    questions: list[QuestQuestion] = field(default_factory=list)
+    rejected: list[Rejection] = field(default_factory=list)
+    n_written: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, other: "Written") -> None:
+        """Take in those of another topic."""
+        self.questions += other.questions
+        self.rejected += other.rejected
+        self.n_written += other.n_written
+        self.failed |= other.failed
+
+
+async def write_questions(
+    topics: Sequence[Topic],
+    model: BuilderModel,
+    plan: QuestPlan,
+    *,
+    embeddings: Embeddings | None,
+    at_once: int,
+    on_topic: Callable[[], None] = lambda: None,
+) -> Written:
+    """Write the questions of topics, have them reviewed, and leave out what is asked twice.
+
+    Raises:
+        BackendError: The model can be asked nothing.
+        BudgetError: The budget is spent; what is in flight ends.
+    """
+
+    async def write(topic: Topic) -> Written:
+        found = await _write_topic(topic, model, plan)
+        on_topic()
+        return found
+
+    whole = Written()
+    for one in await ado_paid(write, topics, at_once):
+        whole.add(one)
+    kept, repeated = await asyncio.to_thread(drop_repeated, whole.questions, plan, embeddings)
+    whole.questions, whole.rejected = kept, whole.rejected + repeated
+    return whole
+
+
+async def _write_topic(topic: Topic, model: BuilderModel, plan: QuestPlan) -> Written:
+    found = Written()
+    try:
+        categories: tuple[str, ...] = ()
+        if plan.categories:
+            categories, others = await ask_classes(model, topic, plan.categories)
+            if not categories:
+                named = f"not in the list: {', '.join(others):.200}" if others else "none fits"
+                found.rejected.append(_reject_topic(topic, "no_category", named))
+                return found
+        written = await ask_questions(model, topic, categories)
+        found.n_written = len(written)
+        found.rejected += [
+            Rejection.of("question", one, "bad_question", problem)
+            for one, problem in written
+            if problem
+        ]
+        await _review([one for one, problem in written if not problem], model, found)
+    except AnswerError as error:
+        found.rejected.append(_reject_topic(topic, "unusable_reply", str(error)))
+    except CallError as error:
+        found.failed[topic.id] = str(error)
+    return found
+
+
+def _reject_topic(topic: Topic, reason: str, detail: str = "") -> Rejection:
+    return Rejection(stage="topic", topic=topic.path, reason=reason, detail=detail)
+
+
+async def _review(questions: Sequence[QuestQuestion], model: BuilderModel, found: Written) -> None:
+    if not questions:
+        return
+    said = await ask_review(model, questions)
+    for one in questions:
+        flaw, why = said.get(one.id, ("not_reviewed", "the review left it out"))
+        if flaw == "ok":
+            found.questions.append(one)
+        else:
+            found.rejected.append(Rejection.of("review", one, flaw, why))
+
+
+def drop_repeated(
+    questions: Sequence[QuestQuestion], plan: QuestPlan, embeddings: Embeddings | None
+) -> tuple[list[QuestQuestion], list[Rejection]]:
+    """Return the questions without those that an earlier one asks already.
+
+    Two are the same if they are equal but for case and punctuation (by a hash of what is left), or
+    if they have the same intent and the cosine of their embeddings is at least that of the plan.
+    Embeddings hardly tell "with X" from "without X", and these are of different intents.
+    """
+    kept: list[QuestQuestion] = []
+    rejected: list[Rejection] = []
+    first: dict[bytes, QuestQuestion] = {}
+    for one in questions:
+        same = first.setdefault(_hash(one.query), one)
+        if same is one:
+            kept.append(one)
+        else:
+            rejected.append(
+                Rejection.of("duplicate", one, "duplicate", f"asks what {same.id} asks")
+            )
+    if embeddings is None or len(kept) < 2:
+        return kept, rejected
+    return _drop_near(kept, rejected, plan.duplicate, embeddings)
+
+
+def _hash(query: str) -> bytes:
+    return blake2b(title_key(query).encode(), digest_size=16).digest()
+
+
+def _drop_near(
+    questions: list[QuestQuestion],
+    rejected: list[Rejection],
+    least: float,
+    embeddings: Embeddings,
+) -> tuple[list[QuestQuestion], list[Rejection]]:
+    rows = np.asarray(unit_rows(embeddings.embed_documents([one.query for one in questions])))
+    kept: dict[str, list[int]] = {}
+    passed = []
+    for place, one in enumerate(questions):
+        earlier = kept.setdefault(one.intent, [])
+        cosines = np.round(rows[earlier] @ rows[place], _DIGITS)
+        if earlier and float(cosines.max()) >= least:
+            same = questions[earlier[int(cosines.argmax())]]
+            detail = f"cosine {float(cosines.max()):.3f} with {same.id}"
+            rejected.append(Rejection.of("duplicate", one, "duplicate", detail))
+        else:
+            earlier.append(place)
+            passed.append(one)
+    return passed, rejected

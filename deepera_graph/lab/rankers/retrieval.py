@@ -1,0 +1,224 @@
+"""Rankers by retrieval: BM25 over the candidates or a corpus, and cosine under any embeddings."""
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import bm25s  # type: ignore[import-untyped]  # has no stubs
+import numpy as np
+import Stemmer  # type: ignore[import-not-found]  # a C extension without stubs
+from langchain_core.embeddings import Embeddings
+from numpy.typing import NDArray
+
+from deepera_graph.calibration.instance import UnavailableError
+from deepera_graph.chat.client import find_key_variable
+from deepera_graph.chat.errors import NO_KEY
+from deepera_graph.judges.cross_encoder.weights import weights
+from deepera_graph.lab.rankers.base import (
+    CandidatePassage,
+    Job,
+    Ranker,
+    Ranking,
+    rank_by_score,
+    texts_of,
+)
+from deepera_graph.lab.rankers.external import (
+    SENTENCE_MODELS,
+    load_sentence_model,
+    sentence_versions,
+)
+from deepera_graph.packages import call_foreign, check_extra
+from deepera_graph.retrieval.vectors import unit_rows
+
+STEMMER = "english"
+STOP_WORDS = "en"
+_MOST_VECTORS_KEPT = 20_000
+_SERVER = re.compile(r"@(?=https?://)")
+_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
+Vector = NDArray[np.float32]
+
+
+# Source: Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
+class BM25Index:
+    """An index over texts, held in memory, without English stop words, of Snowball stems."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._stemmer = Stemmer.Stemmer(STEMMER)
+        self._n_texts = len(texts)
+        tokens = self._tokens(texts)
+        self._model: Any = None
+        if any(tokens):
+            self._model = bm25s.BM25()
+            self._model.index(tokens, show_progress=False)
+
+    def scores(self, query: str) -> NDArray[np.float64]:
+        """Return one score >= 0 a text; 0 where no word of the query occurs; shape (n_texts,)."""
+        words = self._tokens([query])[0]
+        if not words or self._model is None:
+            return np.zeros(self._n_texts)
+        return np.asarray(self._model.get_scores(words), dtype=np.float64)
+
+    def _tokens(self, texts: Sequence[str]) -> list[list[str]]:
+        tokens: list[list[str]] = bm25s.tokenize(
+            list(texts),
+            stopwords=STOP_WORDS,
+            stemmer=self._stemmer,
+            show_progress=False,
+            return_ids=False,
+        )
+        return tokens
+
+
+def bm25_versions() -> dict[str, str]:
+    """Return what BM25 scores depend on besides the texts."""
+    return {
+        "library": f"bm25s {version('bm25s')}",
+        "stemmer": f"PyStemmer {version('PyStemmer')} {STEMMER}",
+        "stop_words": STOP_WORDS,
+    }
+
+
+class Hit(NamedTuple):
+    """One document a first stage found; a higher score is better."""
+
+    id: str
+    score: float
+
+
+class CorpusBM25:
+    """BM25 over a corpus held in memory."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._ids = list(texts)
+        self._index = BM25Index(list(texts.values()))
+
+    def search(self, query: str, n: int) -> list[Hit]:
+        """Return the best *n* documents, or all if there are fewer; ties in corpus order."""
+        scores = self._index.scores(query)
+        best = np.argsort(-scores, kind="stable")[:n]
+        return [Hit(self._ids[place], float(scores[place])) for place in best]
+
+
+class BM25(Ranker):
+    """Counts shared words; how rare a word is comes from the passages of the question alone."""
+
+    name = "BM25"
+
+    def __init__(self) -> None:
+        self.fingerprint = {"kind": "bm25 over the pool", **bm25_versions()}
+
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
+        """Return all passages by BM25 score, >= 0."""
+        if not passages:
+            return []
+        return rank_by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))
+
+
+class Dense(Ranker):
+    """Ranks by the cosine of question and passage; vectors of passages seen before are kept."""
+
+    def __init__(
+        self, embeddings: Embeddings, *, name: str, fingerprint: Mapping[str, Any] | None = None
+    ) -> None:
+        self.name, self.fingerprint = name, fingerprint
+        self.embeddings = embeddings
+        self._vectors: OrderedDict[str, Vector] = OrderedDict()
+
+    def prepare(self) -> None:
+        """Load the model, by embedding a word."""
+        if not self._vectors:
+            self.embeddings.embed_query("word")
+
+    def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
+        """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
+        if not passages:
+            return []
+        asked = unit_rows(self.embeddings.embed_query(question))[0]
+        vectors = np.stack(self._embed_texts(texts_of(passages)))
+        return rank_by_score(passages, list(vectors @ asked))
+
+    def rank_many(self, jobs: Sequence[Job]) -> list[Ranking]:
+        """Do what `rank` does for many questions, with one call for all their passages."""
+        self._embed_texts([text for _, passages in jobs for text in texts_of(passages)])
+        return [self.rank(*job) for job in jobs]
+
+    def _embed_texts(self, texts: Sequence[str]) -> list[Vector]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        vectors_of_new = self.embeddings.embed_documents(new) if new else []
+        for text, vector in zip(new, vectors_of_new, strict=True):
+            self._vectors[text] = unit_rows(vector)[0]
+        vectors = [self._vectors[text] for text in texts]
+        while len(self._vectors) > _MOST_VECTORS_KEPT:
+            self._vectors.popitem(last=False)
+        return vectors
+
+
+class OpenAIVectors(Embeddings):
+    """Embeddings of OpenAI, or of another server, which is sent no key; their errors are ours."""
+
+    def __init__(self, model: str, base_url: str | None) -> None:
+        variable = find_key_variable(base_url, None)
+        key = os.environ.get(variable, "").strip() if variable else NO_KEY
+        if not key:
+            raise UnavailableError(
+                f"no API key: set the environment variable {variable}, or name a server that needs "
+                "none, dense:openai:MODEL@http://server/v1"
+            )
+        options: dict[str, Any] = {"model": model, "api_key": key}
+        if base_url is not None:  # other servers take text, not the numbers of OpenAI's tokens
+            options |= {"base_url": base_url, "check_embedding_ctx_length": False}
+        self._made: Embeddings = import_module("langchain_openai").OpenAIEmbeddings(**options)
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question."""
+        return _embed(lambda: self._made.embed_query(text))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        return _embed(lambda: self._made.embed_documents(texts))
+
+
+def dense_openai(named: str) -> Dense:
+    """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``."""
+    model, *server = _SERVER.split(named, maxsplit=1)
+    base_url = server[0] if server else None
+    about = {"kind": "dense openai", "model": model, "base_url": base_url}
+    return Dense(OpenAIVectors(model, base_url), name=f"dense {model}", fingerprint=about)
+
+
+class SentenceEmbeddings(Embeddings):
+    """Embeddings of a bi-encoder of sentence-transformers: a folder, a package, or a hub name."""
+
+    def __init__(self, name: str) -> None:
+        check_extra(SENTENCE_MODELS, extra="sentence-transformers", error=UnavailableError)
+        self._place, self.about = weights(name)
+        self._model: Any = None
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question, under the model's own prompt for queries if any."""
+        return [float(one) for one in self._encode("encode_query", [text])[0]]
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        return list(self._encode("encode_document", texts)) if texts else []
+
+    def _encode(self, method: str, texts: Sequence[str]) -> Any:
+        def work() -> Any:
+            if self._model is None:
+                self._model = load_sentence_model("SentenceTransformer", self._place)
+            encode = getattr(self._model, method)
+            return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+
+        return _embed(work)
+
+
+def dense_sentences(model: str) -> Dense:
+    """Return the ranker by cosine under a bi-encoder of sentence-transformers."""
+    embeddings = SentenceEmbeddings(model)
+    about = {"kind": "dense sentence-transformers", **embeddings.about, **sentence_versions()}
+    return Dense(embeddings, name=f"dense {model}", fingerprint=about)

@@ -1,0 +1,427 @@
+"""What all studies share: the settings, the questions as rankers ranked them, and the runner.
+
+A study is a function from a `StudyRunner` to the tables and figures it found. The runner makes
+each ranking once, keeps it, and hands it to every study that asks.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph.calibration.instance import Dataset, Instance, MetricError, UnavailableError
+from deepera_graph.calibration.statistics import (
+    MAX_FAILED_SHARE,
+    N_RESAMPLES,
+    Values,
+    bootstraps,
+)
+from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.lab.bench.figures import CurvePoints
+from deepera_graph.lab.bench.rank import QuestionRanking, cached_rankings
+from deepera_graph.lab.bench.run import METRICS, DataConfig, Step, Watch
+from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.metrics.answers import Generator, LfsJudge
+from deepera_graph.lab.metrics.ranking import (
+    DatasetSummary,
+    JudgedRanking,
+    check_metric,
+    summarize_dataset,
+)
+from deepera_graph.lab.rankers.base import N_SHUFFLES, Note, Ranker, RepeatedRun
+from deepera_graph.lab.studies.results import Failures, Unit
+from deepera_graph.schema import IntentKind
+from deepera_graph.thresholds import (
+    Calibrated,
+    Gap,
+    PerIntent,
+    Quantile,
+    Threshold,
+    ThresholdRule,
+    check_share,
+)
+
+BM25, LSA = SEARCHERS = ("bm25", "lsa")
+
+
+# Source: Cut-off 10: figure 7 of DeepEra; thresholds from 0.6 to 0.9: its follow-up study, those
+# below are ours.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyConfig(DataConfig):
+    """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only."""
+
+    rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
+    metrics: tuple[str, ...] = METRICS  # of the main table
+    # lowest score kept, in [0, 1], where not what is studied; None is that of each ranker: 0.8 for
+    # chat models (DeepEra, section 3), the operating point of a judge that has one
+    threshold: float | None = None
+    top_n: int = 10  # most passages kept, >= 1, likewise
+    thresholds: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # each in [0, 1], rising
+    # set a threshold from each question's scores or intent
+    rules: Mapping[str, Gap | Quantile | PerIntent | Calibrated] = field(
+        default_factory=lambda: {"gap": Gap(), "quantile:0.1": Quantile(share=0.1)}
+    )
+    cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)  # each >= 1, rising
+    counts: tuple[int, ...] = (1, 3, 5, 10)  # of look-alikes in a pool, each >= 1, rising
+    # of the look-alikes put into the store, [0, 1], rising
+    shares: tuple[float, ...] = (0.1, 0.5, 1.0)
+    searchers: tuple[str, ...] = SEARCHERS  # of the embedding study, those that need no model
+    embeddings: Mapping[str, Embeddings] = field(default_factory=dict)
+    base: str = ""  # data set without look-alikes; if empty found by its setting, ``base``
+    generator: Generator | None = None  # None leaves the columns of answers out
+    answer_judge: LfsJudge | None = None  # scores answers for LFS; None leaves LFS out
+    # runs of rankers that are random or ask a model, of generator and answer judge, >= 1; None is
+    # `N_SHUFFLES` of a random ranker and of the stability study, and one of what asks a model
+    n_repeats: int | None = None
+    # share of failed answers, of answers not judged, or of a ranker's passages, in [0, 1], above
+    # which there are no figures
+    max_failed_share: float = MAX_FAILED_SHARE
+    tune_share: float = 0.5  # of the questions, in (0, 1): a threshold is chosen on them
+    n_sampled: int = 50  # questions a data set of the stability study, >= 1
+    n_resamples: int = N_RESAMPLES
+    seed: int = 0
+    keep: Path | None = None  # folder for rankings and vectors; None keeps nothing
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        DataConfig.__post_init__(self)
+        for metric in self.metrics:
+            check_metric(metric)
+        for name in self.searchers:
+            if name not in SEARCHERS:
+                raise SettingsError(f"searchers must be of {SEARCHERS}, got {name!r}")
+        self._check_ranges()
+
+    def _check_ranges(self) -> None:
+        for name in ("top_n", "n_repeats", "n_sampled", "n_resamples"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise SettingsError(f"{name} must be >= 1, got {value}")
+        check_share("max_failed_share", self.max_failed_share)
+        if not 0 < self.tune_share < 1:
+            raise SettingsError(f"tune_share must be between 0 and 1, got {self.tune_share}")
+        if self.threshold is not None:
+            _check_rising("threshold", (self.threshold,), 0, 1)
+        if self.thresholds or not self.rules:
+            _check_rising("thresholds", self.thresholds, 0, 1)
+        _check_rising("cutoffs", self.cutoffs, 1, float("inf"))
+        _check_rising("counts", self.counts, 1, float("inf"))
+        _check_rising("shares", self.shares, 0, 1)
+
+    @property
+    def n_fresh_runs(self) -> int:
+        """How often the stability study asks, >= 1."""
+        return self.n_repeats or N_SHUFFLES
+
+    @property
+    def n_answer_runs(self) -> int:
+        """How often generator and answer judge are asked, >= 1."""
+        return self.n_repeats or 1
+
+
+def _check_rising(name: str, values: tuple[float, ...], low: float, high: float) -> None:
+    if not values or any(not low <= value <= high for value in values):
+        raise SettingsError(f"{name} must be in [{low}, {high}], got {list(values)}")
+    if list(values) != sorted(set(values)):
+        raise SettingsError(f"{name} must rise, got {list(values)}")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLabels:
+    """What is known of a question besides its judgements; `types` is distractor id to type."""
+
+    question: str
+    source: str
+    setting: str
+    subject: str
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, instance: Instance) -> "QuestionLabels":
+        """Take them from an instance; a distractor without a type has the type ``distractor``."""
+        types = {
+            one.id: one.distractor_type or "distractor"
+            for one in instance.contexts
+            if one.is_distractor
+        }
+        return cls(instance.question, instance.dataset, instance.setting, instance.subject, types)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedQuestion:
+    """One question as a ranker ranked it; `first` holds the candidates in first-stage order."""
+
+    judged: JudgedRanking
+    labels: QuestionLabels
+    first: tuple[str, ...]
+    ranked: QuestionRanking
+
+    @classmethod
+    def of(
+        cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
+    ) -> "RankedQuestion":
+        """Join a ranking with the labels of its candidates, these in first-stage order."""
+        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Passage to score, best first; a negative one of DeepEra's means it failed."""
+        return dict(zip(self.judged.ranked, self.ranked.scores, strict=True))
+
+    @property
+    def intent(self) -> IntentKind:
+        """What kind of relation the question asks about; ``other`` where the ranker said none."""
+        kind = self.ranked.intent.get("intent")
+        return next((one for one in get_args(IntentKind) if one == kind), "other")
+
+    def threshold_of(self, rule: ThresholdRule) -> float:
+        """Return the threshold that a rule sets for this question, in [0, 1]."""
+        scores = [score for score in self.ranked.scores if score >= 0]
+        return rule.cut(scores, self.intent)
+
+    def lowest_kept(self, threshold: Threshold) -> float:
+        """Return the lowest score that passes, in [0, 1]."""
+        return self.threshold_of(threshold) if isinstance(threshold, ThresholdRule) else threshold
+
+    def keep(
+        self,
+        *,
+        threshold: Threshold | None,
+        n: int | None = None,
+        order: Literal["score", "retrieval"] = "score",
+    ) -> JudgedRanking:
+        """Return the first *n* a filter hands on; a threshold of None filters nothing."""
+        # A passage in which no quote was found is held back whatever its score.
+        scores = self.scores
+        unproven = {self.first[place - 1] for place in self.ranked.unproven}
+        place = {id: number for number, id in enumerate(self.first)}
+        chosen = sorted(scores, key=lambda id: (-scores[id], place[id]))
+        if threshold is not None:
+            lowest = self.lowest_kept(threshold)
+            chosen = [id for id in chosen if scores[id] >= lowest and id not in unproven]
+        chosen = chosen[:n]
+        if order == "retrieval":
+            chosen.sort(key=place.__getitem__)
+        return replace(self.judged, ranked=tuple(chosen))
+
+    def note(self, passage: str) -> Note:
+        """Return what the ranker said of a passage."""
+        reason, quote = self.why(passage)
+        summaries, place = self.ranked.summaries, self.judged.ranked.index(passage)
+        return Note(reason, quote, proven=True, summary=summaries[place] if summaries else "")
+
+    def why(self, passage: str) -> tuple[str, str]:
+        """Return the reason and the quote for a passage; empty where the ranker gave none."""
+        if not self.ranked.reasons:
+            return "", ""
+        place = self.judged.ranked.index(passage)
+        return self.ranked.reasons[place], self.ranked.quotes[place]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyData:
+    """A data set with what is known of it; `labels` holds one a question."""
+
+    dataset: Dataset
+    summary: DatasetSummary
+    labels: tuple[QuestionLabels, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self.summary.name
+
+    @classmethod
+    def read(cls, dataset: Dataset) -> "StudyData":
+        """Read a data set once, for its summary and its labels."""
+        labels: list[QuestionLabels] = []
+
+        def tap() -> Iterator[Instance]:
+            for instance in dataset:
+                labels.append(QuestionLabels.of(instance))
+                yield instance
+
+        found = summarize_dataset(Dataset(dataset.name, tap, dataset.first_stage))
+        return cls(dataset, found, tuple(labels))
+
+
+class NoFilterError(SettingsError):
+    """No ranker says what to keep."""
+
+
+class RankerRun(NamedTuple):
+    """A ranker that went over a data set once."""
+
+    ranker: Ranker
+    data: StudyData
+    questions: tuple[RankedQuestion, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Names of data set and ranker."""
+        return self.data.name, self.ranker.name
+
+
+# `missing` tells why a ranker did not rank a data set, by the names of data set and ranker. If none
+# ranks, or the settings are strict, the reason is raised.
+class StudyRunner:
+    """Runs rankers, each with its own name, over data sets, each once and when it is asked for."""
+
+    def __init__(
+        self,
+        rankers: Sequence[Ranker],
+        datasets: Sequence[Dataset],
+        config: StudyConfig | None = None,
+        *,
+        watch: Watch = lambda step: None,
+    ) -> None:
+        for names in ([one.name for one in rankers], [one.name for one in datasets]):
+            if len(set(names)) < len(names):
+                raise MetricError(f"names must differ, got {names}")
+        self.rankers, self.datasets = tuple(rankers), tuple(datasets)
+        self.config = config or StudyConfig()
+        self.missing: dict[tuple[str, str], str] = {}
+        self._watch = watch
+        self._failures: dict[tuple[str, str], Failures] = {}
+        self._data: dict[str, StudyData] = {}
+        self._runs: dict[tuple[str, str, str, str], RankerRun] = {}
+
+    def data(self) -> Iterator[StudyData]:
+        """Yield the data sets; each is read once."""
+        for dataset in self.datasets:
+            if dataset.name not in self._data:
+                self._data[dataset.name] = StudyData.read(dataset)
+            yield self._data[dataset.name]
+
+    def runs(self) -> Iterator[RankerRun]:
+        """Yield one run a data set and ranker, those that are available."""
+        return (run for run, *_ in self._over(self.data(), self.rankers, lambda one: [one]))
+
+    def repeated_runs(self) -> Iterator[list[RankerRun]]:
+        """Yield all runs of each ranker over each data set: several if it differs by the run."""
+        n_repeats = self.config.n_repeats
+        return self._over(self.data(), self.rankers, lambda one: one.runs(n_repeats))
+
+    def fresh_runs(self) -> Iterator[list[RankerRun]]:
+        """Yield runs over the first questions of each data set, every one judged anew."""
+        sampled = (StudyData.read(one.first(self.config.n_sampled)) for one in self.datasets)
+        return self._over(sampled, self.rankers, self._repeats_anew)
+
+    def filter_runs(self) -> Iterator[list[RankerRun]]:
+        """Yield all runs of the rankers whose scores in [0, 1] say what to keep."""
+        rankers = [one for one in self.rankers if one.says_why]
+        if not rankers:
+            raise NoFilterError(
+                "this experiment needs a ranker that filters, e.g. deepera:local; got "
+                f"{', '.join(one.name for one in self.rankers) or 'none'}"
+            )
+        n_repeats = self.config.n_repeats
+        for runs in self._over(self.data(), rankers, lambda one: one.runs(n_repeats)):
+            if any(len(one.judged.ranked) < len(one.first) for one in runs[0].questions):
+                raise SettingsError(
+                    f"{runs[0].ranker.name!r} drops passages itself; this experiment filters on "
+                    "its own and needs the ranker that keeps them all, e.g. deepera:local instead "
+                    "of deepera-kept:local"
+                )
+            yield runs
+
+    def run_once(self, ranker: Ranker, data: StudyData) -> RankerRun:
+        """Return a run, from what is kept if it is there."""
+        told = ranker.fingerprint
+        what = str(id(ranker)) if told is None else repr(told)  # the run keeps the ranker alive
+        key = (data.name, data.summary.fingerprint, ranker.name, what)
+        if key not in self._runs:
+            self._runs[key] = self._run(ranker, data)
+        return self._runs[key]
+
+    def threshold_of(self, ranker: Ranker) -> Threshold:
+        """Return what a ranker keeps from on, where that is not what is studied."""
+        return ranker.operating_point if self.config.threshold is None else self.config.threshold
+
+    @property
+    def failures(self) -> tuple[Failures, ...]:
+        """What rankers could not judge, of those that were run so far."""
+        return tuple(self._failures.values())
+
+    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
+        """Return mean and 95 % interval of each column, all over the same questions."""
+        if not columns:
+            return []
+        found = bootstraps(columns, n_resamples=self.config.n_resamples, seed=self.config.seed)
+        return [MetricEstimate(*one, 0.0) for one in found]
+
+    def _over(
+        self,
+        data: Iterable[StudyData],
+        rankers: Sequence[Ranker],
+        repeats: Callable[[Ranker], Sequence[Ranker]],
+    ) -> Iterator[list[RankerRun]]:
+        n_done, problem = 0, None
+        for one in data:
+            for ranker in rankers:
+                try:
+                    runs = [self.run_once(repeat, one) for repeat in repeats(ranker)]
+                except (UnavailableError, BackendError) as error:
+                    if self.config.strict:
+                        raise
+                    self.missing[one.name, ranker.name] = str(error)
+                    problem = error
+                else:
+                    n_done += 1
+                    yield runs
+        if problem is not None and not n_done:
+            raise problem
+
+    def _run(self, ranker: Ranker, data: StudyData) -> RankerRun:
+        found = data.summary
+        ranked: list[QuestionRanking] = []
+        for one in cached_rankings(ranker, data.dataset, found, self.config.keep):
+            ranked.append(one)
+            self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
+        self._check_failures(ranker, found, ranked)
+        questions = map(RankedQuestion.of, found.labels, data.labels, ranked)
+        return RankerRun(ranker, data, tuple(questions))
+
+    def _check_failures(
+        self, ranker: Ranker, data: DatasetSummary, ranked: Sequence[QuestionRanking]
+    ) -> None:
+        """Note what could not be judged; too much of it is no ranking."""
+        share = sum(one.failed for one in ranked) / (data.n_candidates * data.n_questions)
+        if not share:
+            return
+        problem = next(one.problem for one in reversed(ranked) if one.problem or one is ranked[0])
+        if share > 1 - 1e-9:
+            raise UnavailableError(f"no passage could be judged: {problem}")
+        if share > self.config.max_failed_share:
+            raise UnavailableError(
+                f"{100 * share:.1f} % of the passages could not be judged, more than "
+                f"{100 * self.config.max_failed_share:g} %: {problem}"
+            )
+        found = Failures(data.name, ranker.name, "passages not judged", share, problem)
+        self._failures[found.data, found.who] = found
+
+    def _repeats_anew(self, ranker: Ranker) -> list[Ranker]:
+        n_runs = self.config.n_fresh_runs
+        if ranker.is_random:
+            return ranker.runs(n_runs)
+        return [RepeatedRun(ranker, number) for number in range(n_runs)]
+
+
+def draw_curve(
+    x: Sequence[float],
+    means: Sequence[MetricEstimate],
+    *,
+    dashed: bool = False,
+    unit: Unit = "percent",
+) -> CurvePoints:
+    """Return a curve, without the points that have nothing to measure."""
+    points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
+    factor = 100 if unit == "percent" else 1
+    return CurvePoints(
+        x=[at for at, _ in points],
+        y=[factor * one.mean for _, one in points],
+        low=[factor * one.low for _, one in points],
+        high=[factor * one.high for _, one in points],
+        dashed=dashed,
+    )

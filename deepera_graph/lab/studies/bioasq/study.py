@@ -1,0 +1,390 @@
+"""Experiments of BioASQ task B, phase A: how deep to retrieve, how to rerank, how to combine.
+
+Each compares runs on golden questions, with intervals over questions. A run is made by
+`bench.bioasq_runs`, or read from a file of another system. Phase B is in `bench.bioasq_styles`.
+
+Source: the system of BioASQ 13b whose experiments these are: retrieval depth (its table 1),
+rerankers before and after tuning, nomination and weighted ensembles.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepera_graph import __version__
+from deepera_graph.bioasq.ensemble import GRID, HOW, WeightSearch, nominate, search_weights, weigh
+from deepera_graph.bioasq.measuring.measures import (
+    EPSILON,
+    MAX_DOCUMENTS,
+    average_precision,
+    precision_recall_f1,
+)
+from deepera_graph.bioasq.questions import Question, read_pmid
+from deepera_graph.bioasq.runs import Run
+from deepera_graph.calibration.statistics import Interval, Values, bootstraps, paired_bootstraps
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, HeatMap
+from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.studies.bioasq.runs import TimedRun
+from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.settings import check_at_least
+
+DEPTHS = (10, 100, 1000, 10_000)
+_LIBRARIES = ("numpy", "matplotlib", "bm25s", "PyStemmer")
+
+
+class BioasqStudy(NamedTuple):
+    """An experiment; see `deepera_graph.lab.studies.run.write_study`."""
+
+    name: str
+    title: str
+    measures: str
+
+
+STUDIES: Mapping[str, BioasqStudy] = {
+    one.name: one
+    for one in (
+        BioasqStudy(
+            "depth",
+            "Retrieval depth",
+            "How much of the golden documents the first N retrieved hold.",
+        ),
+        BioasqStudy(
+            "rerankers",
+            "Rerankers",
+            "What reranking the first stage's documents is worth, over the first 10.",
+        ),
+        BioasqStudy(
+            "ensembles",
+            "Ensembles",
+            "Two rankings joined: nominated, fused by rank, and weighted with the weights that are "
+            "best on other questions.",
+        ),
+        BioasqStudy(
+            "styles",
+            "Prompt styles",
+            "What prompt styles are worth in phase B, on golden snippets.",
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BioasqBench:
+    """Golden questions, and how they are resampled.
+
+    Attributes:
+        questions: Those with golden documents; at least one.
+        n_resamples: Of the bootstrap, >= 1.
+        seed: Of the bootstrap and of what is drawn.
+
+    Raises:
+        InputError: No question has golden documents.
+        SettingsError: A number is out of range.
+    """
+
+    questions: tuple[Question, ...]
+    n_resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least("n_resamples", self.n_resamples, 1)
+        if not any(one.documents for one in self.questions):
+            raise InputError("no golden question has documents, so there is nothing to measure by")
+
+    @classmethod
+    def of(
+        cls, questions: Sequence[Question], *, limit: int | None = None, **how: int
+    ) -> "BioasqBench":
+        """Keep the questions with golden documents, or the first *limit* of them."""
+        kept = tuple(islice((one for one in questions if one.documents), limit))
+        return cls(questions=kept, **how)
+
+    def golden(self, question: Question) -> set[str]:
+        """Return the PMIDs of the golden documents."""
+        return {*map(read_pmid, question.documents)}
+
+    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
+        """Return mean and interval of columns over the same questions."""
+        found = bootstraps(columns, n_resamples=self.n_resamples, seed=self.seed)
+        return [_as_estimate(one) for one in found]
+
+    def differences(self, pairs: Sequence[tuple[Values, Values]]) -> list[MetricEstimate]:
+        """Return the first minus the second of each pair, with intervals."""
+        found = paired_bootstraps(pairs, n_resamples=self.n_resamples, seed=self.seed)
+        return [_as_estimate(one) for one in found]
+
+
+def _as_estimate(one: Interval) -> MetricEstimate:
+    return MetricEstimate(*one, 0.0)
+
+
+def check_runs(runs: Mapping[str, TimedRun], bench: BioasqBench) -> None:
+    """Raise `InputError` for a run that has none of the golden questions."""
+    wanted = {one.id for one in bench.questions}
+    for name, one in runs.items():
+        if not wanted & one.run.keys():
+            raise InputError(f"run {name!r} has none of the {len(wanted)} golden questions")
+
+
+def study_depth(
+    bench: BioasqBench, runs: Mapping[str, TimedRun], *, depths: Sequence[int] = DEPTHS
+) -> StudyResult:
+    """Measure recall at several depths: a table, and a curve a retriever.
+
+    Source: table 1 of the BioASQ 13b system: recall of the index and of PubMed's own search among
+    the first 10, 100, 1 000 and 10 000.
+    """
+    check_runs(runs, bench)
+    if not depths or any(one < 1 for one in depths) or sorted({*depths}) != [*depths]:
+        raise SettingsError(f"depths must be rising numbers from 1, got {tuple(depths)}")
+    rows: list[tuple[Cell, ...]] = []
+    curves = {}
+    for name, one in runs.items():
+        columns = [Values.of([*_recalls(bench, one.run, k)]) for k in depths]
+        found = bench.estimate([*columns, precision_of(bench, one.run)])
+        rows.append((name, *found, one.seconds))
+        curves[name] = CurvePoints(
+            [float(k) for k in depths],
+            [100 * each.mean for each in found[:-1]],
+            [100 * each.low for each in found[:-1]],
+            [100 * each.high for each in found[:-1]],
+        )
+    grid = Grid(
+        name="depth",
+        title=f"Recall of {len(bench.questions)} questions",
+        columns=(
+            Column("retriever"),
+            *Column.several("percent", *(f"recall@{k}" for k in depths), "MAP@10"),
+            Column("a question", "seconds"),
+        ),
+        rows=tuple(rows),
+    )
+    drawing = CurveFigure(
+        name="depth-curve",
+        title="Recall by depth",
+        x_label="documents retrieved",
+        y_label="recall (%)",
+        panels={"": curves},
+        log_x=True,
+    )
+    return StudyResult(grids=(grid,), drawings=(drawing,) if len(depths) > 1 else ())
+
+
+def _recalls(bench: BioasqBench, run: Run, k: int) -> Iterator[float]:
+    for one in bench.questions:
+        golden = bench.golden(one)
+        yield len(golden & {each.pmid for each in run.get(one.id, ())[:k]}) / len(golden)
+
+
+def precision_of(bench: BioasqBench, run: Run) -> Values:
+    """Return BioASQ's average precision of each question, over 10 documents."""
+    return Values.of(
+        [
+            average_precision(_pmids(run, one), bench.golden(one), MAX_DOCUMENTS)
+            for one in bench.questions
+        ]
+    )
+
+
+def _pmids(run: Run, question: Question) -> list[str]:
+    return [one.pmid for one in run.get(question.id, ())]
+
+
+_COLUMNS = (
+    Column("system"),
+    *Column.several("percent", "MAP@10", "GMAP@10", "precision@10", "recall@10", "F1@10"),
+)
+
+
+def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: str = "") -> Grid:
+    """Return a table of runs by the measures of BioASQ, and MAP minus that of a baseline.
+
+    Raises:
+        InputError: A run has none of the questions.
+        SettingsError: There is no such baseline.
+    """
+    check_runs(runs, bench)
+    baseline = baseline or next(iter(runs))
+    if baseline not in runs:
+        raise SettingsError(f"baseline must be one of {', '.join(runs)}, got {baseline!r}")
+    base = precision_of(bench, runs[baseline].run)
+    rows: list[tuple[Cell, ...]] = []
+    for name, one in runs.items():
+        precision = precision_of(bench, one.run)
+        geometric = Values.of(precision.values, added=EPSILON)
+        found = bench.estimate([precision, geometric, *_columns_of_ten(bench, one.run)])
+        minus = None if name == baseline else bench.differences([(precision, base)])[0]
+        rows.append((name, *found, minus, one.seconds, len(one.problems)))
+    return Grid(
+        name="systems",
+        title=f"{len(bench.questions)} questions",
+        columns=(
+            *_COLUMNS,
+            Column(f"MAP minus {baseline}", "percent"),
+            Column("a question", "seconds"),
+            Column("degraded", "count"),
+        ),
+        rows=tuple(rows),
+        note="Degraded are questions of which a step failed; they keep the order before it.",
+    )
+
+
+def _columns_of_ten(bench: BioasqBench, run: Run) -> list[Values]:
+    rows = []
+    for one in bench.questions:
+        golden, found = bench.golden(one), _pmids(run, one)[:MAX_DOCUMENTS]
+        rows.append(precision_recall_f1(len(golden & {*found}), len(found), len(golden)))
+    return [Values.of(column) for column in np.array(rows).T]
+
+
+def study_rerankers(
+    bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: str = ""
+) -> StudyResult:
+    """Compare rerankers, e.g. one before and after it was tuned."""
+    grid = measure_runs(bench, runs, baseline=baseline)
+    return StudyResult(grids=(grid,), findings=_degraded(runs))
+
+
+def _degraded(runs: Mapping[str, TimedRun]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {len(one.problems)} questions degraded, e.g. {next(iter(one.problems.values()))}"
+        for name, one in runs.items()
+        if one.problems
+    )
+
+
+def study_ensembles(
+    bench: BioasqBench,
+    runs: Mapping[str, TimedRun],
+    *,
+    validation: float = 0.5,
+    grid: Sequence[float] = GRID,
+) -> StudyResult:
+    """Join two runs in several ways; weights are searched on one part of the questions.
+
+    Args:
+        bench: All questions; a share of them, drawn by its seed, is for validation, and the rest
+            is reported on.
+        runs: Two, of which the first decides ties.
+        validation: The share, above 0 and below 1.
+        grid: Weights that are tried for each run.
+
+    Source: the ensembles of the BioASQ 13b system: six documents and four, and weights from 0 to
+    10 chosen by MAP on validation data.
+    """
+    if len(runs) != 2:
+        raise SettingsError(f"an ensemble joins two runs, got {len(runs)}: {', '.join(runs)}")
+    check_runs(runs, bench)
+    chosen, test = split_questions(bench, validation)
+    (first, one), (second, other) = runs.items()
+    searches: dict[str, WeightSearch] = {
+        how: search_weights(one.run, other.run, chosen.questions, grid=grid, how=how) for how in HOW
+    }
+    systems = {
+        first: one,
+        second: other,
+        "nominated 6 + 4": TimedRun(nominate(one.run, other.run)),
+        "fused by rank (1:1)": TimedRun(weigh([one.run, other.run], (1, 1), how="reciprocal")),
+        **{
+            f"weighted by {how} {_ratio(found)}": TimedRun(
+                weigh([one.run, other.run], found.best.weights, how=found.how)
+            )
+            for how, found in searches.items()
+        },
+    }
+    measured = measure_runs(test, systems, baseline=first)
+    tables = [_tried_table(first, second, grid, how, each) for how, each in searches.items()]
+    return StudyResult(
+        grids=(measured, _best_table(searches, len(chosen.questions)), *tables),
+        drawings=tuple(_draw(first, second, grid, how, each) for how, each in searches.items()),
+        facts={"validation": sorted(each.id for each in chosen.questions)},
+    )
+
+
+def _ratio(found: WeightSearch) -> str:
+    first, second = found.best.weights
+    return f"{first:g}:{second:g}"
+
+
+def _best_table(searches: Mapping[str, WeightSearch], n: int) -> Grid:
+    return Grid(
+        name="best-weights",
+        title=f"Best weights on {n} other questions",
+        columns=(Column("scores"), Column("weights"), Column("MAP@10 there", "percent")),
+        rows=tuple((how, _ratio(one), one.best.map) for how, one in searches.items()),
+        note="Of equal ones that pair which trusts the first run most.",
+    )
+
+
+def _tried_table(
+    first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch
+) -> Grid:
+    tried = {one.weights: one.map for one in found.tried}
+    rows: list[tuple[Cell, ...]] = [
+        (f"{first} {one:g}", *(tried[float(one), float(other)] for other in grid)) for one in grid
+    ]
+    return Grid(
+        name=f"weights-{how}",
+        title=f"MAP@10 there, weighted by {how}",
+        columns=(Column("weights"), *Column.several("percent", *(f"{second} {x:g}" for x in grid))),
+        rows=tuple(rows),
+    )
+
+
+def _draw(first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch) -> HeatMap:
+    tried = {one.weights: 100 * one.map for one in found.tried}
+    return HeatMap(
+        name=f"weights-{how}",
+        title=f"MAP@10 (%) on validation questions, weighted by {how}",
+        x_label=f"weight of {second}",
+        y_label=f"weight of {first}",
+        x=tuple(map(float, grid)),
+        y=tuple(map(float, grid)),
+        values=tuple(tuple(tried[float(y), float(x)] for x in grid) for y in grid),
+        marked=(found.best.weights[1], found.best.weights[0]),
+    )
+
+
+def split_questions(bench: BioasqBench, share: float) -> tuple[BioasqBench, BioasqBench]:
+    """Return two parts without a question in common, the first with that share of them.
+
+    Raises:
+        SettingsError: *share* leaves one part empty.
+    """
+    names = [one.id for one in bench.questions]
+    n = round(share * len(names))
+    if not 0 < share < 1 or not 0 < n < len(names):
+        raise SettingsError(
+            f"validation must leave questions in both parts of {len(names)}, got {share}"
+        )
+    drawn = {*Random(bench.seed).sample(sorted(names), n)}
+    parts = (
+        tuple(one for one in bench.questions if (one.id in drawn) is wanted)
+        for wanted in (True, False)
+    )
+    first, second = (
+        BioasqBench(questions=one, n_resamples=bench.n_resamples, seed=bench.seed) for one in parts
+    )
+    return first, second
+
+
+def describe_setup(golden: Path, n_questions: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all that an experiment depends on, as plain data: no date, no folder."""
+    return {
+        "deepera_graph": __version__,
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "golden": {
+            "file": golden.name,
+            "sha256": sha256(golden.read_bytes()).hexdigest(),
+            "questions": n_questions,
+        },
+        "settings": dict(settings),
+    }

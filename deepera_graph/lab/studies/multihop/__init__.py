@@ -1,0 +1,1 @@
+"""Questions of several hops: methods compared."""

@@ -1,0 +1,156 @@
+"""What a selector of a given accuracy makes of what a search found: scripted judges.
+
+A scripted judge knows the truth and tells it with a given probability, so it says how good a real
+one has to be before a search gains by it. It orders and marks, as `PaperSearch` does: what it keeps
+comes first, what it does not keep stays below.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+
+from deepera_graph.calibration.statistics import Values
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, Run
+from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, limit_scores
+from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+
+ACCURACIES = (1.0, 0.9, 0.8)
+AS_FOUND = "none"
+_PANELS = ("R@25", "precision of kept", "F1 of kept", "first #gold that break a limit")
+Truth = Callable[[PaperQuery, str], bool]
+
+
+def is_answer(query: PaperQuery, paper: str) -> bool:
+    """Tell whether a paper is an answer of a query: the truth of data with exact answers."""
+    return paper in query.gold
+
+
+def check_accuracies(accuracies: Sequence[float]) -> None:
+    """Raise `SettingsError` for one that is not in [0, 1]."""
+    for one in accuracies:
+        if not 0 <= one <= 1:
+            raise SettingsError(f"the accuracy of a judge must be in [0, 1], got {one}")
+
+
+def judge_paper(
+    query: PaperQuery, paper: str, accuracy: float, *, seed: int = 0, truth: Truth = is_answer
+) -> bool:
+    """Tell the truth with a probability of *accuracy*, in [0, 1].
+
+    The draw depends on seed, query and paper alone: a judge errs wherever a better one does.
+    """
+    digest = blake2b(f"{seed}\0{query.id}\0{paper}".encode(), digest_size=8).digest()
+    return truth(query, paper) is (int.from_bytes(digest) < accuracy * 2**64)
+
+
+def judge_run(
+    run: Run,
+    queries: Sequence[PaperQuery],
+    accuracy: float,
+    *,
+    seed: int = 0,
+    truth: Truth = is_answer,
+) -> dict[str, QueryRun]:
+    """Return a run as a scripted judge orders and marks it; failed queries stay as they are.
+
+    Raises:
+        SettingsError: The accuracy is not in [0, 1].
+    """
+    check_accuracies([accuracy])
+    judged = {}
+    for query in queries:
+        if (one := run.get(query.id)) is None:
+            continue
+        kept = tuple(
+            paper
+            for paper in one.ranked
+            if judge_paper(query, paper, accuracy, seed=seed, truth=truth)
+        )
+        rest = tuple(paper for paper in one.ranked if paper not in {*kept})
+        judged[query.id] = replace(one, ranked=kept + rest, kept=kept)
+    return judged
+
+
+def study_judges(
+    bench: PaperBench,
+    runs: Mapping[str, Run],
+    *,
+    accuracies: Sequence[float] = ACCURACIES,
+    truth: Truth = is_answer,
+) -> StudyResult:
+    """Measure what each run becomes by judges of several accuracies: a table and a figure."""
+    rows: list[tuple[Cell, ...]] = []
+    curves: dict[str, dict[str, CurvePoints]] = {name: {} for name in _PANELS}
+    for name, run in runs.items():
+        rows.append((name, AS_FOUND, 0.0, *_measure(bench, name, run)))
+        found = []
+        for accuracy in accuracies:
+            judged = judge_run(run, bench.queries, accuracy, seed=bench.seed, truth=truth)
+            found.append(_measure(bench, name, judged))
+            n = sum(len(one.ranked) for one in judged.values()) / len(bench.queries)
+            rows.append((name, f"{accuracy:g}", n, *found[-1]))
+        for place, panel in enumerate(_PANELS):
+            known = [(x, one[place]) for x, one in zip(accuracies, found, strict=True)]
+            drawn = sorted((x, one) for x, one in known if one is not None)
+            if drawn:
+                y, low, high = zip(
+                    *(tuple(100 * each for each in one[:3]) for _, one in drawn), strict=True
+                )
+                curves[panel][name] = CurvePoints([x for x, _ in drawn], y, low, high)
+    grid = Grid(
+        name="judges",
+        title="Scripted judges",
+        columns=(
+            Column("system"),
+            Column("accuracy"),
+            Column("papers judged", "number"),
+            *Column.several("percent", *_PANELS),
+        ),
+        rows=tuple(rows),
+        note="A judge that tells the truth with this probability orders and marks what each system "
+        "returned; precision and F1 are of what it keeps, against the papers known to break a "
+        "limit, or against all it kept where none are known.",
+    )
+    drawing = CurveFigure(
+        name="judges",
+        title="By accuracy of the judge",
+        x_label="accuracy",
+        y_label="percent",
+        panels={name: panel for name, panel in curves.items() if panel},
+    )
+    return StudyResult(grids=(grid,), drawings=(drawing,) if any(curves.values()) else ())
+
+
+def _measure(bench: PaperBench, name: str, run: Run) -> tuple[MetricEstimate | None, ...]:
+    """Return the four panels' numbers; the last is None where nothing is known to break a limit."""
+    system = SystemScores.of(name, run, bench)
+    early = Values.of(system.measures()[0])
+    limits = limit_scores(bench, system)
+    if limits:
+        columns = [
+            Values.of([getattr(one, what) for one in limits.values()])
+            for what in ("precision", "f1", "first")
+        ]
+        right, f1, first = bench.estimate(columns)
+        return (*bench.estimate([early]), right, f1, first)
+    pairs = [
+        _kept(query, one.run, one.problem)
+        for query, one in zip(bench.queries, system.scores, strict=True)
+    ]
+    recall, right, f1 = bench.estimate(
+        [early, Values.of([one for one, _ in pairs]), Values.of([one for _, one in pairs])]
+    )
+    return (recall, right, f1, None)
+
+
+def _kept(query: PaperQuery, run: QueryRun, problem: str) -> tuple[float, float]:
+    """Return precision and F1 of all that was kept."""
+    kept = run.ranked if run.kept is None else run.kept
+    right = 0 if problem else len(query.gold.intersection(kept))
+    if not right:
+        return 0.0, 0.0
+    share, recall = right / len(kept), right / len(query.gold)
+    return share, 2 * share * recall / (share + recall)

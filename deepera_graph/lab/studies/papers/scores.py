@@ -1,0 +1,225 @@
+"""The scores of systems that search for papers: a query each, a system each, and groups of them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from deepera_graph.calibration.statistics import Values, bootstraps
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.studies.papers.measures import (
+    BUCKETS,
+    CUTOFFS,
+    LimitScores,
+    bucket_of,
+    ndcg,
+    precision,
+    recall_of,
+    score_limits,
+)
+from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun, Run
+from deepera_graph.settings import check_at_least
+
+MISSING = "missing from the run"
+
+
+def draw_queries(queries: Sequence[PaperQuery], n: int, *, seed: int = 0) -> tuple[PaperQuery, ...]:
+    """Return *n* queries of each intent in their order, all where there are no more.
+
+    The draw of an intent depends on the seed and the ids of its queries alone, not on their order
+    or on other intents.
+
+    Raises:
+        SettingsError: *n* is below 1.
+
+    Source:
+        The leaderboard of ScholarQuest, whose smaller set has 25 queries of each intent.
+    """
+    check_at_least("draw", n, 1)
+    ids: dict[str, list[str]] = {}
+    for one in queries:
+        ids.setdefault(one.intent, []).append(one.id)
+    drawn: set[str] = set()
+    for intent, names in ids.items():
+        chance = Random(f"{seed}\0{intent}")
+        drawn.update(chance.sample(sorted(names), min(n, len(names))))
+    return tuple(one for one in queries if one.id in drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperBench:
+    """Queries, and how they are measured.
+
+    Attributes:
+        queries: At least one, each with answers.
+        buckets: Where buckets of answer sizes begin, rising, >= 1.
+        baseline: System that others are compared with; the first if empty.
+        shown: Ids of queries whose calls are shown; that with the most telling calls if empty.
+        n_resamples: Of intervals and tests, >= 1.
+        seed: Of both.
+
+    Raises:
+        InputError: There is no query.
+        SettingsError: A number is out of range, or there is no query of an id.
+    """
+
+    queries: tuple[PaperQuery, ...]
+    buckets: tuple[int, ...] = BUCKETS
+    baseline: str = ""
+    shown: tuple[str, ...] = ()
+    n_resamples: int = 10_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_at_least("n_resamples", self.n_resamples, 1)
+        if not self.queries:
+            raise InputError("there are no queries, so there is nothing to measure by")
+        starts = self.buckets
+        if not starts or starts[0] < 1 or sorted({*starts}) != [*starts]:
+            raise SettingsError(f"buckets must be rising numbers from 1, got {starts}")
+        known = {one.id for one in self.queries}
+        for name in self.shown:
+            if name not in known:
+                raise SettingsError(f"there is no query {name!r}, so its calls cannot be shown")
+
+    @property
+    def intents(self) -> dict[str, list[int]]:
+        """Places of the queries of each intent."""
+        found: dict[str, list[int]] = {}
+        for place, one in enumerate(self.queries):
+            found.setdefault(one.intent, []).append(place)
+        return found
+
+    @property
+    def sizes(self) -> dict[str, list[int]]:
+        """Places of the queries of each bucket of answer sizes that has any, small ones first."""
+        found: dict[str, list[int]] = {}
+        for place in sorted(range(len(self.queries)), key=lambda one: len(self.queries[one].gold)):
+            name = bucket_of(len(self.queries[place].gold), self.buckets)
+            found.setdefault(name, []).append(place)
+        return {name: sorted(places) for name, places in found.items()}
+
+    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
+        """Return mean and interval of columns over the same queries."""
+        found = bootstraps(columns, n_resamples=self.n_resamples, seed=self.seed)
+        return [MetricEstimate(*one, 0.0) for one in found]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryScores:
+    """All that is measured of a system on a query.
+
+    Attributes:
+        recall: By cut-off.
+        recall_all: Of everything that was returned or observed.
+        returned: Papers returned, which is how deep the ranking goes.
+        problem: Why the query counts 0, or empty.
+    """
+
+    recall: Mapping[int, float]
+    recall_all: float
+    recall_returned: float
+    ndcg: float
+    precision: float
+    returned: int
+    observed: int
+    run: QueryRun
+    problem: str = ""
+
+    @property
+    def measures(self) -> tuple[float, ...]:
+        """The numbers of the main table, in the order of its columns."""
+        recall = (self.recall[k] for k in CUTOFFS)
+        return (*recall, self.recall_all, self.ndcg, self.precision)
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """What was done, nothing if that is not known."""
+        return self.run.calls or ()
+
+
+_NO_RECALL: Mapping[int, float] = dict.fromkeys(CUTOFFS, 0.0)
+
+
+def score_query(query: PaperQuery, run: QueryRun | None) -> QueryScores:
+    """Measure a system on a query; None and a run with an error count 0."""
+    if run is None or run.error:
+        problem = MISSING if run is None else run.error
+        found = QueryRun() if run is None else run
+        n = len(found.observed)
+        return QueryScores(_NO_RECALL, 0.0, 0.0, 0.0, 0.0, len(found.ranked), n, found, problem)
+    seen = run.observed
+    return QueryScores(
+        recall={k: recall_of(run.ranked[:k], query.gold) for k in CUTOFFS},
+        recall_all=recall_of(seen, query.gold),
+        recall_returned=recall_of(run.ranked, query.gold),
+        ndcg=ndcg(run.ranked, query.gold),
+        precision=precision(run.ranked, query.gold),
+        returned=len(run.ranked),
+        observed=len(seen),
+        run=run,
+    )
+
+
+@dataclass(frozen=True)
+class SystemScores:
+    """A system on all queries, in their order."""
+
+    name: str
+    scores: tuple[QueryScores, ...]
+    strangers: tuple[str, ...] = ()  # queries of its run that nobody asked for
+
+    @classmethod
+    def of(cls, name: str, run: Run, bench: PaperBench) -> "SystemScores":
+        """Measure a run.
+
+        Raises:
+            InputError: It has none of the queries.
+        """
+        known = {one.id for one in bench.queries}
+        if not known & run.keys():
+            raise InputError(f"run {name!r} has none of the {len(known)} queries")
+        scores = tuple(score_query(one, run.get(one.id)) for one in bench.queries)
+        return cls(name, scores, tuple(one for one in run if one not in known))
+
+    def column(self, take: Callable[[QueryScores], float | None]) -> Values:
+        """Return a number a query; a query without one does not count."""
+        found = [take(one) for one in self.scores]
+        weights = [0.0 if one is None else 1.0 for one in found]
+        return Values.of([one or 0.0 for one in found], weights)
+
+    def measures(self) -> list[list[float]]:
+        """Return the columns of the main table, a list a measure."""
+        return [list(one) for one in zip(*(each.measures for each in self.scores), strict=True)]
+
+
+def recalls_by_intent(
+    bench: PaperBench, systems: Sequence[SystemScores]
+) -> Iterator[tuple[str, str, list[float]]]:
+    """Yield intent, system and the recall of all it saw, a number a query; all intents last."""
+    intents = bench.intents
+    groups = {**intents, "all": [*range(len(bench.queries))]} if len(intents) > 1 else intents
+    for intent, places in groups.items():
+        for system in systems:
+            yield intent, system.name, [system.scores[place].recall_all for place in places]
+
+
+def find_zero_recall(bench: PaperBench, systems: Sequence[SystemScores]) -> list[int]:
+    """Return the places of the queries of which no system has seen an answer."""
+    return [
+        place
+        for place in range(len(bench.queries))
+        if not any(one.scores[place].recall_all for one in systems)
+    ]
+
+
+def limit_scores(bench: PaperBench, system: SystemScores) -> dict[int, LimitScores]:
+    """Return how limits were kept, by the place of each query that names what breaks them."""
+    nothing = LimitScores(0.0, 0.0, 0.0, 0.0, 0.0)
+    found = {}
+    for place, (query, one) in enumerate(zip(bench.queries, system.scores, strict=True)):
+        if query.violating:
+            kept = one.run.ranked if one.run.kept is None else one.run.kept
+            scores = score_limits(one.run.ranked, kept, query.gold, query.violating)
+            found[place] = nothing if one.problem else scores
+    return found

@@ -1,0 +1,1 @@
+"""Studies of rerankers, each of one subject."""

@@ -1,0 +1,339 @@
+"""The table of studies, and how the command line runs and writes them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Protocol
+
+from langchain_core.embeddings import Embeddings
+
+from deepera_graph import __version__
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.bench.figures import figure_bytes
+from deepera_graph.lab.bench.run import DataConfig, Watch, describe_datasets
+from deepera_graph.lab.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
+from deepera_graph.lab.rankers.named import Models, make_ranker
+from deepera_graph.lab.rankers.retrieval import Dense
+from deepera_graph.lab.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
+from deepera_graph.lab.studies.cost import study_cost
+from deepera_graph.lab.studies.pools import study_counts
+from deepera_graph.lab.studies.ranks import study_ranks
+from deepera_graph.lab.studies.rerank.filtering import (
+    study_ablations,
+    study_cutoff,
+    study_threshold,
+)
+from deepera_graph.lab.studies.rerank.look_alikes import study_look_alikes
+from deepera_graph.lab.studies.rerank.main_table import study_main_table
+from deepera_graph.lab.studies.rerank.retrieval import study_embeddings
+from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
+from deepera_graph.lab.studies.results import Column, Grid, StudyResult, format_csv, format_table
+from deepera_graph.thresholds import threshold_to_plain
+
+MANIFEST = "manifest.json"
+FIRST, LLM = "first", "llm"
+_NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
+_LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
+
+
+class Described(Protocol):
+    """What a study is called, and what it measures."""
+
+    @property
+    def name(self) -> str:
+        """Names its files."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+    @property
+    def measures(self) -> str:
+        """What it measures, in a sentence or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One study; one that `asks_again` must not be answered from a cache."""
+
+    name: str
+    title: str
+    measures: str
+    run: Callable[[StudyRunner], StudyResult]
+    asks_again: bool = False
+
+
+STUDIES: Mapping[str, Study] = {
+    one.name: one
+    for one in (
+        Study(
+            "main",
+            "Main table",
+            "Every ranker on every data set, and how much each loses when look-alikes come in.",
+            study_main_table,
+        ),
+        Study(
+            "ranks",
+            "Rank distribution",
+            "Where golden passages and look-alikes stand, for every ranker and data set: after "
+            "figure 5 of DeepEra.",
+            study_ranks,
+        ),
+        Study(
+            "look-alikes",
+            "Look-alikes by type",
+            "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
+            "the first stage, and how often they stand above the golden passage.",
+            study_look_alikes,
+        ),
+        Study(
+            "counts",
+            "Number of look-alikes",
+            "How well each ranker finds the golden passage when more and more of its look-alikes "
+            "stand in the pool.",
+            study_counts,
+        ),
+        Study(
+            "threshold",
+            "Threshold study",
+            "How many passages a filter keeps at each threshold, fixed or drawn from the scores, "
+            "how often none, how many of them are golden, and where the golden one stands.",
+            study_threshold,
+        ),
+        Study(
+            "cutoff",
+            "Cut-off study",
+            "What the first n passages hold, with and without the filter; and whether the filter "
+            "can raise HitRate at all.",
+            study_cutoff,
+        ),
+        Study(
+            "ablations",
+            "Ablations",
+            "DeepEra without intent recognition (v1), without the filter (v2) and without "
+            "summaries (v3), and with the kept passages in retrieval order.",
+            study_ablations,
+        ),
+        Study(
+            "embeddings",
+            "Embedding study",
+            "How well retrieval tells evidence from look-alikes that were put into its store: NRS "
+            "and CDR, for BM25 and for embeddings.",
+            study_embeddings,
+        ),
+        Study(
+            "stability",
+            "Stability over runs",
+            "Whether scores and ranks stay the same when a ranker is asked again: the spread of "
+            "each score, rank correlation, and changes across the threshold.",
+            study_stability,
+            asks_again=True,
+        ),
+        Study(
+            "drift",
+            "Calibration drift",
+            "Whether a score means the same in every subject: quantiles, how many passages pass "
+            "the threshold, and how far the distributions are apart.",
+            study_drift,
+        ),
+        Study(
+            "cost",
+            "Efficiency",
+            "Seconds, model calls and tokens that a ranker takes for a question.",
+            study_cost,
+        ),
+    )
+}
+
+
+def open_runner(
+    config: StudyConfig, *, watch: Watch = lambda step: None, cached: bool = True
+) -> StudyRunner:
+    """Make the rankers and open the data; without the cache of chat models each run asks anew."""
+    if not cached:
+        config = replace(config, models=replace(config.models, cache=None))
+    rankers = [
+        config.make_ranker(name, seed=config.seed, strict=config.strict) for name in config.rankers
+    ]
+    return StudyRunner(rankers, config.open_datasets(), config, watch=watch)
+
+
+def run_studies(
+    studies: Sequence[Study],
+    runner: StudyRunner,
+    folder: Callable[[Study], Path | None] = lambda study: None,
+    *,
+    fresh: StudyRunner | None = None,
+) -> list[tuple[Study, StudyResult]]:
+    """Run studies, and write each to its folder when it is done; *fresh* has no cache."""
+    done = []
+    for study in studies:
+        try:
+            result = study.run(fresh if fresh is not None and study.asks_again else runner)
+        except NoFilterError as error:
+            if len(studies) == 1:
+                raise
+            result = StudyResult(grids=(), findings=(f"Left out: {error}.",))
+        result = _with_failures(runner, result)
+        place = folder(study)
+        if place is not None:
+            write_study(study, result, manifest(runner), place)
+        done.append((study, result))
+    return done
+
+
+def _with_failures(runner: StudyRunner, result: StudyResult) -> StudyResult:
+    """Add a table of what failed, and a line for every ranker that is left out."""
+    failed = (*result.failures, *runner.failures)
+    left_out = [
+        f"{ranker} on {data} is left out: {reason}"
+        for (data, ranker), reason in runner.missing.items()
+    ]
+    grid = Grid(
+        name="failures",
+        title="What failed",
+        columns=(
+            *Column.several("text", "data set", "row", "what"),
+            Column("share", "percent"),
+            Column("the last reason"),
+        ),
+        rows=tuple((one.data, one.who, one.what, one.share, one.problem) for one in failed),
+        note=(
+            "Of the worst run. Passages without a judgement stand behind all others, in "
+            "first-stage order; answers that failed count as empty ones, and answers that could "
+            "not be judged have the lowest score."
+        ),
+    )
+    facts = {"failures": [one._asdict() for one in failed]}
+    return replace(
+        result,
+        grids=(*result.grids, grid) if failed else result.grids,
+        findings=(*result.findings, *left_out),
+        facts={**result.facts, **facts},
+        failures=failed,
+    )
+
+
+def manifest(runner: StudyRunner) -> dict[str, Any]:
+    """Return all that a study depends on, as plain data: no date, no path."""
+    config, own = runner.config, {field.name for field in fields(DataConfig)}
+    return {
+        "deepera_graph": __version__,
+        "libraries": {name: version(name) for name in _LIBRARIES},
+        "setup": {
+            field.name: _plain(getattr(config, field.name))
+            for field in fields(config)
+            if field.name not in own | _NOT_IN_MANIFEST
+        }
+        | {
+            "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
+            "embeddings": list(config.embeddings),
+            "thresholds_kept_from": {
+                one.name: threshold_to_plain(runner.threshold_of(one))
+                for one in runner.rankers
+                if one.says_why
+            },
+        },
+        "datasets": describe_datasets(one.summary for one in runner.data()),
+        "rankers": {one.name: one.fingerprint for one in runner.rankers},
+        "not_available": [
+            {"dataset": dataset, "ranker": ranker, "reason": reason}
+            for (dataset, ranker), reason in runner.missing.items()
+        ],
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a setting as JSON; of a generator and a judge of answers their names."""
+    if isinstance(value, tuple):
+        return list(value)
+    return getattr(value, "name", value)
+
+
+def format_study(study: Described, result: StudyResult, *, figures: bool = True) -> str:
+    """Return one Markdown document: tables, findings, and links to the figures beside it."""
+    parts = [f"# {study.title}", study.measures]
+    if result.findings:
+        parts.append("\n".join(f"- {line}" for line in result.findings))
+    for grid in result.grids:
+        parts += [f"## {grid.title}", *([grid.note] if grid.note else []), format_table(grid)]
+    if figures:
+        parts += [f"![{one.title}]({one.name}.png)" for one in result.drawings]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_study(
+    study: Described, result: StudyResult, manifest: dict[str, Any], folder: Path
+) -> None:
+    """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
+
+    What a manifest that is there names as written, and is not written now, is removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    before, written = _written_before(folder), []
+    for name, data in _files(study, result):
+        (folder / name).write_bytes(data)
+        written.append(name)
+    for name in before.difference(written):
+        (folder / name).unlink(missing_ok=True)
+    whole = {**manifest, "experiment": study.name, "files": written, **result.facts}
+    text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    (folder / MANIFEST).write_bytes(text.encode())
+
+
+def _written_before(folder: Path) -> set[str]:
+    """Return the files of an earlier study that its manifest names; none if it names none."""
+    try:
+        named = json.loads((folder / MANIFEST).read_bytes())["files"]
+        return {one for one in named if Path(one).name == one != MANIFEST}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def _files(study: Described, result: StudyResult) -> Iterator[tuple[str, bytes]]:
+    yield f"{study.name}.md", format_study(study, result).encode()
+    for grid in result.grids:
+        yield f"{grid.name}.csv", format_csv(grid).encode()
+    for drawing in result.drawings:
+        figure = drawing.draw()
+        for suffix in (".svg", ".png"):
+            yield f"{drawing.name}{suffix}", figure_bytes(figure, suffix)
+
+
+def find_embeddings(names: Sequence[str]) -> dict[str, Embeddings]:
+    """Return the embeddings that names of dense rankers stand for; searchers are left out."""
+    found = {}
+    for name in names:
+        if name in SEARCHERS:
+            continue
+        ranker = make_ranker(name) if name.startswith("dense") else None
+        if not isinstance(ranker, Dense):
+            raise SettingsError(
+                f"embeddings must be {', '.join(SEARCHERS)}, dense:module:factory or "
+                f"dense:NAME, got {name!r}"
+            )
+        found[ranker.name] = ranker.embeddings
+    return found
+
+
+def find_generator(name: str, models: Models) -> Generator | None:
+    """Return who answers: ``first`` needs no model, ``llm`` is the model for all, none if empty."""
+    if name == FIRST:
+        return Extractive()
+    return ChatGenerator(models.chat("" if name == LLM else name)) if name else None
+
+
+def find_answer_judge(name: str, models: Models) -> LfsJudge | None:
+    """Return who scores answers; ``llm`` is the model for all, none if empty."""
+    return LfsJudge(models.chat("" if name == LLM else name)) if name else None
+
+
+def as_ranker_names(*names: str) -> tuple[str, ...]:
+    """Return names of rankers that ask the same chat models, so that these can be made ready."""
+    return tuple(
+        "llm-pointwise" if name == LLM else f"llm-pointwise:{name}"
+        for name in names
+        if name and name != FIRST
+    )

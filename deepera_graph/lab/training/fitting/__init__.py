@@ -1,0 +1,1 @@
+"""What is fitted: reader, scorer, ranking, direction, and answers of BioASQ."""

@@ -1,0 +1,336 @@
+"""Training pools as numbers: each passage is matched once and kept, whatever is fitted to it."""
+
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.trained.features import (
+    LexicalSimilarity,
+    PassageMatch,
+    PassageVectors,
+    ResultsClassifier,
+    TokenCounts,
+    complete_features,
+    join_title,
+    match_passage,
+    measure_lexical_similarity,
+    vectorize_passage,
+)
+from deepera_graph.judges.trained.model import Encodes, encode_once, opened, sha256_of
+from deepera_graph.judges.trained.pool_features import (
+    PoolFeatures,
+    assemble_pool_features,
+    compute_ranking_features,
+)
+from deepera_graph.judges.trained.reading.encoder import ON_CPU, Encoded, Encoder
+from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
+from deepera_graph.lab.training.weights import Log, log_nothing
+from deepera_graph.packages import send_nothing
+from deepera_graph.schema import IntentFields, PassageTask, intent_fields
+from deepera_graph.text.questions import looks_like_claim
+
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Key = tuple[str, str, str]  # question, title, text
+OneT = TypeVar("OneT")
+
+_GPU = "CUDAExecutionProvider"  # of the package onnxruntime-gpu
+N_SPLITS = 4
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS pairs "
+    "(key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, tokens BLOB)",
+    "CREATE TABLE IF NOT EXISTS texts "
+    "(key BLOB PRIMARY KEY, vector BLOB, body BLOB, sentences BLOB)",
+)
+_FIND = (
+    "SELECT plain, cosines, tokens, vector, body, sentences FROM pairs, texts "
+    "WHERE pairs.key = ? AND texts.key = ?"
+)
+_FORMAT = "6"  # to be raised whenever `match_passage` gives other numbers
+_LOG_EVERY = 50  # pools
+_MAX_HELD = 2**30  # bytes of token vectors held, as questions of one set share passages
+
+
+def choose_providers(available: Collection[str]) -> tuple[str, ...]:
+    """Return the providers to ask for, the first that works being used."""
+    return (_GPU, *ON_CPU) if _GPU in available else ON_CPU
+
+
+def assign_split(pool: Pool) -> int:
+    """Return the split of a pool, in [0, N_SPLITS); pools of one group are in one split."""
+    return crc32(pool.group.encode()) % N_SPLITS
+
+
+def exclude_split(some: Sequence[OneT], split: int, of: Callable[[OneT], int]) -> Sequence[OneT]:
+    """Return those of the other splits, or all if there is none."""
+    return [one for one in some if of(one) != split] or some
+
+
+class FeatureCache:
+    """Matches in an SQLite file of one encoder's weights: about 10 KB a text, 1 KB a pair."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._rows = sqlite3.connect(file)
+            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", *_TABLES):
+                self._rows.execute(statement)
+        except (OSError, sqlite3.Error) as error:
+            raise SettingsError(f"{str(file)!r} cannot keep what was read: {error}") from error
+
+    def find(self, keys: Sequence[Key]) -> dict[Key, PassageMatch]:
+        """Return those matches that are kept."""
+        rows = ((key, self._rows.execute(_FIND, _name_rows(key)).fetchone()) for key in keys)
+        return {key: _decode(*row) for key, row in rows if row is not None}
+
+    def add(self, matches: Mapping[Key, PassageMatch]) -> None:
+        """Keep matches."""
+        pairs, texts = [], []
+        for key, one in matches.items():
+            pair, text = _name_rows(key)
+            plain = np.array(one.plain, np.float64).tobytes()
+            pairs.append((pair, plain, one.cosines.tobytes(), one.tokens.tobytes()))
+            texts.append((text, *(x.tobytes() for x in (one.vector, one.body, one.sentences))))
+        with self._rows:
+            self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
+            self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?)", texts)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._rows.close()
+
+
+@contextmanager
+def open_feature_cache(
+    folder: Path | None, weights: Sequence[Path]
+) -> Iterator[FeatureCache | None]:
+    """Give the cache of an encoder's files in a folder, which other weights never find; or none."""
+    if folder is None:
+        yield None
+        return
+    name = sha256("".join([_FORMAT, *map(sha256_of, weights)]).encode()).hexdigest()[:16]
+    cache = FeatureCache(folder / f"looks-{name}.sqlite")
+    try:
+        yield cache
+    finally:
+        cache.close()
+
+
+def _name_rows(key: Key) -> tuple[bytes, bytes]:
+    """Return what names question and text, and what names the text."""
+    question, title, text = key
+    name = _digest(f"{len(title)}\n{title}\n{text}")
+    return _digest(question) + name, name
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _decode(plain: bytes, *arrays: bytes) -> PassageMatch:
+    """Return the match of a row, its columns in the order of `_FIND`."""
+    cosines, tokens, vector, body, sentences = (np.frombuffer(one, np.float32) for one in arrays)
+    return PassageMatch(
+        plain=tuple(np.frombuffer(plain, np.float64).tolist()),
+        vector=vector,
+        body=body,
+        sentences=sentences.reshape(-1, len(vector)),
+        cosines=cosines,
+        tokens=tokens.reshape(len(cosines), -1),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchedPool:
+    """A pool whose passages are matched with the question; labels of shape (n,), 1 for evidence."""
+
+    pool: Pool
+    matches: Sequence[PassageMatch]
+    labels: NDArray[np.int64]
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether the question is a claim."""
+        return looks_like_claim(self.pool.question)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeaturedPool:
+    """A pool whose passages are compared with each other; its split is that of `assign_split`."""
+
+    matched: MatchedPool
+    features: PoolFeatures
+    split: int
+
+    @property
+    def half(self) -> int:
+        """0 or 1: what is fitted on one half of the groups reads the other."""
+        return self.split % 2
+
+    @property
+    def pool(self) -> Pool:
+        """The pool itself."""
+        return self.matched.pool
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """1 for evidence, shape (n,)."""
+        return self.matched.labels
+
+    @property
+    def weights(self) -> Floats:
+        """What each passage counts in training, shape (n,)."""
+        return np.full(len(self.labels), self.pool.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContextPool:
+    """A pool with the context features of its passages, see `compute_context_features`."""
+
+    row: FeaturedPool
+    context: Floats
+
+    @property
+    def ranking_features(self) -> Floats:
+        """What its passages are ranked by."""
+        return compute_ranking_features(self.row.features.features, self.context)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether any passage has another beside it."""
+        return not bool(np.isnan(self.context).all())
+
+
+class FeatureExtractor:
+    """Matches the passages of pools with their questions; *cache* keeps that for the next time."""
+
+    def __init__(self, encoder: Encodes, cache: FeatureCache | None = None) -> None:
+        self.encoder, self._cache = encoder, cache
+        self._matches: dict[Key, PassageMatch] = {}
+        self._vectors: OrderedDict[tuple[str, str], PassageVectors] = OrderedDict()
+        self._held = 0  # bytes
+        self._texts: dict[tuple[str, str], tuple[Vectors, Vectors, Vectors]] = {}
+        self._questions: dict[str, tuple[Encoded, IntentFields]] = {}
+        self._counts: TokenCounts | None = None  # that `_words` were weighed by
+        self._words: dict[tuple[str, tuple[LabelledPassage, ...]], LexicalSimilarity] = {}
+
+    def match(self, pools: Sequence[Pool], log: Log = log_nothing) -> list[MatchedPool]:
+        """Return the pools with their passages matched."""
+        found = []
+        for n_done, pool in enumerate(pools, start=1):
+            found.append(MatchedPool(pool, self._match_pool(pool), np.array(pool.labels)))
+            if n_done % _LOG_EVERY == 0 or n_done == len(pools):
+                log({"step": "look", "done": n_done, "of": len(pools)})
+        return found
+
+    def compare(
+        self, matched: MatchedPool, counts: TokenCounts, classifier: ResultsClassifier
+    ) -> PoolFeatures:
+        """Return the passages of a pool compared with each other, as the judge compares them."""
+        readings = [complete_features(one, classifier) for one in matched.matches]
+        return assemble_pool_features(self._compare_words(matched.pool, counts), readings)
+
+    def _match_pool(self, pool: Pool) -> list[PassageMatch]:
+        missing = self._find_missing(pool)
+        if missing and self._cache is not None:
+            self._remember(self._cache.find(list(missing)))
+            missing = self._find_missing(pool)
+        if missing:
+            found = self._match_passages(pool.question, missing)
+            self._remember(found)
+            if self._cache is not None:
+                self._cache.add(found)
+        return [self._matches[_key(pool, one)] for one in pool.passages]
+
+    def _find_missing(self, pool: Pool) -> dict[Key, LabelledPassage]:
+        keys = {_key(pool, one): one for one in pool.passages}
+        return {key: one for key, one in keys.items() if key not in self._matches}
+
+    def _match_passages(
+        self, text: str, passages: Mapping[Key, LabelledPassage]
+    ) -> dict[Key, PassageMatch]:
+        question, intent = self._read_question(text)
+        vectors = self._vectorize(list(passages.values()))
+        matches = {}
+        for (key, one), its in zip(passages.items(), vectors, strict=True):
+            task: PassageTask = {
+                "question": text,
+                "intent": intent,
+                "text": one.text,
+                "title": one.title,
+                "section": "",
+            }
+            matches[key] = match_passage(question, task, its)
+        return matches
+
+    def _vectorize(self, passages: Sequence[LabelledPassage]) -> list[PassageVectors]:
+        """Return what passages are whatever the question; the latest are held for the next one."""
+        new = [one for one in passages if (one.title, one.text) not in self._vectors]
+        titles = encode_once(self.encoder, (one.title for one in new if one.title))
+        encoded = self.encoder.encode([one.text for one in new])
+        for one, body in zip(new, encoded, strict=True):
+            vectors = vectorize_passage(one.text, body, titles.get(one.title))
+            self._vectors[one.title, one.text] = vectors
+            self._held += vectors.tokens.nbytes
+        found = [self._vectors[one.title, one.text] for one in passages]
+        for one in passages:
+            self._vectors.move_to_end((one.title, one.text))
+        while self._held > _MAX_HELD:
+            self._held -= self._vectors.popitem(last=False)[1].tokens.nbytes
+        return found
+
+    def _remember(self, matches: Mapping[Key, PassageMatch]) -> None:
+        for key, one in matches.items():
+            own = (one.vector, one.body, one.sentences)
+            vector, body, sentences = self._texts.setdefault(key[1:], own)
+            self._matches[key] = replace(one, vector=vector, body=body, sentences=sentences)
+
+    def _read_question(self, question: str) -> tuple[Encoded, IntentFields]:
+        if question not in self._questions:
+            intent = intent_fields(recognize_intent({"question": question, "problem": ""}))
+            self._questions[question] = (self.encoder.encode([question])[0], intent)
+        return self._questions[question]
+
+    def _compare_words(self, pool: Pool, counts: TokenCounts) -> LexicalSimilarity:
+        if counts is not self._counts:
+            self._counts, self._words = counts, {}
+        key = pool.question, pool.passages
+        if key not in self._words:
+            texts = [join_title(one.title, one.text) for one in pool.passages]
+            self._words[key] = measure_lexical_similarity(counts, pool.question, texts)
+        return self._words[key]
+
+
+def _key(pool: Pool, passage: LabelledPassage) -> Key:
+    return pool.question, passage.title, passage.text
+
+
+@contextmanager
+def open_extractor(
+    weights: tuple[Path, Path], keep: Path | None, log: Log = log_nothing
+) -> Iterator[FeatureExtractor]:
+    """Give what extracts features with an encoder; linear algebra takes one thread meanwhile."""
+    # With more threads small products take longer, and last digits differ with the threads at work.
+    # Matches of a GPU are kept elsewhere than those of a CPU, as last digits differ, too.
+    send_nothing()
+    asked = choose_providers(import_module("onnxruntime").get_available_providers())
+    encoder = opened(Encoder(*weights, providers=asked), weights[0].parent)
+    runs_on = encoder.provider
+    in_vain = {"failed": _GPU} if _GPU in asked and runs_on != _GPU else {}
+    log({"step": "encoder", "runs on": runs_on, **in_vain})
+    folder = keep if keep is None or runs_on in ON_CPU else keep / runs_on
+    with open_feature_cache(folder, weights) as cache, threadpool_limits(1, user_api="blas"):
+        yield FeatureExtractor(encoder, cache)

@@ -1,0 +1,362 @@
+"""Trains the reader: a small BERT that reads question and passage together, written as ONNX.
+
+The weights begin as the encoder's base. Each step reads some groups of passages whole: evidence is
+told apart by itself (cross-entropy of a probability), and within its group (of a softmax, which
+ranks); a direction and the sentences that answer are learned beside it where they are labelled.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.trained.reading.reader import MAX_QUESTION, MAX_TOKENS, N_DIRECTIONS
+from deepera_graph.lab.training.lessons.groups import Group, Lesson
+from deepera_graph.lab.training.weights import BASE_MODULE, Log, import_package, log_nothing
+
+PAIRS_A_STEP = 30
+STEPS_SORTED = 160  # groups among which those of like length share a step
+WARM_UP = 0.06  # share of the steps in which the learning rate rises
+LEAST_RATE = 0.02  # of the learning rate, at the end
+WEIGHT_OF_ORDER, WEIGHT_OF_DIRECTION, WEIGHT_OF_SENTENCES = 0.35, 0.4, 0.3
+HEAD_RATE = 5  # times as fast as the body
+TOKENS_TRAINED = 208  # of a pair; a longer one is cut, as time goes by the square
+_PARTS = 3  # of a step, each padded to its own longest pair
+_LOG_EVERY = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderPlan:
+    """How the reader is trained."""
+
+    base: Path | None = None  # layout of transformers; None: the package of the encoder's base
+    start: Path | None = None  # a reader as ONNX to go on from; None: the base
+    epochs: float = 2.2
+    rate: float = 8e-5
+    minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
+    seed: int = 0
+
+
+class ReaderTraining:
+    """A reader in training: `learn` from weak lessons first, then from labels; then `export`."""
+
+    def __init__(self, plan: ReaderPlan, log: Log = log_nothing) -> None:
+        self._torch = import_package("torch", "training the reader")
+        self._plan, self._log = plan, log
+        self._torch.manual_seed(plan.seed)
+        self._chance = Random(plan.seed)
+        self._source = plan.base or Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
+        self._tokens = _open_tokenizer(self._source)
+        self._network = _build_network(self._torch, self._source)
+        if plan.start is not None:
+            _take_weights(self._torch, self._network, plan.start)
+
+    def learn(
+        self, groups: Sequence[Group], *, epochs: float, rate: float, in_order: bool = False
+    ) -> None:
+        """Fit to groups, shuffled unless *in_order*; an `InputError` if there is none."""
+        if not groups:
+            raise InputError("there is nothing for the reader to learn from")
+        steps = _plan_steps(groups, epochs, self._chance, in_order=in_order)
+        network, torch = self._network, self._torch
+        optimizer = _build_optimizer(torch, network, rate)
+        rates = [one["lr"] for one in optimizer.param_groups]
+        began, n_read = perf_counter(), 0
+        network.train()
+        for place, step in enumerate(steps):
+            done = max(place / len(steps), (perf_counter() - began) / 60 / self._plan.minutes)
+            if done >= 1:
+                break
+            share = min(1.0, (place + 1) / (WARM_UP * len(steps))) * max(LEAST_RATE, 1 - done)
+            for one, its_rate in zip(optimizer.param_groups, rates, strict=True):
+                one["lr"] = its_rate * share
+            loss = self._measure_loss(step)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            n_read += sum(map(len, step))
+            if place % _LOG_EVERY == 0:
+                speed = n_read / (perf_counter() - began)
+                told = {"of": len(steps), "at": place, "loss": float(loss.detach())}
+                self._log({"step": "reader", **told, "pairs a second": speed})
+        network.eval()
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the log odds of evidence of each question and passage."""
+        lessons = [Lesson(question, text, 0) for question, text in pairs]
+        found: list[float] = []
+        with self._torch.no_grad():
+            for start in range(0, len(lessons), PAIRS_A_STEP):
+                scores, *_ = self._forward(lessons[start : start + PAIRS_A_STEP])
+                found += scores[:, 0].tolist()
+        return found
+
+    def export(self, target: Path) -> None:
+        """Write it as ONNX, its weights rounded to eight bits."""
+        import_package("onnx", "exporting the reader")
+        with TemporaryDirectory() as scratch, silence():
+            whole = Path(scratch, "whole.onnx")
+            _trace(self._torch, self._network, whole)
+            quantize(whole, target)
+
+    def _measure_loss(self, step: Sequence[Group]) -> Any:
+        torch, functional = self._torch, self._torch.nn.functional
+        lessons = [one for group in step for one in group]
+        scores, tokens, offsets = self._forward(lessons)
+        labels = torch.tensor([float(one.label) for one in lessons])
+        loss = functional.binary_cross_entropy_with_logits(scores[:, 0], labels)
+        orders, start = [], 0
+        for group in step:
+            its = slice(start, start + len(group))
+            start += len(group)
+            if 0 < labels[its].sum() < len(group):
+                ranked = functional.log_softmax(scores[its, 0], 0)
+                orders.append(-(ranked * labels[its]).sum() / labels[its].sum())
+        if orders:
+            loss = loss + WEIGHT_OF_ORDER * torch.stack(orders).mean()
+        ways = functional.log_softmax(scores[:, 1:], 1)
+        known = [
+            -torch.logsumexp(ways[place, list(one.directions)], 0)
+            for place, one in enumerate(lessons)
+            if one.directions
+        ]
+        if known:
+            loss = loss + WEIGHT_OF_DIRECTION * torch.stack(known).sum() / max(4, len(known))
+        marked = [
+            (tokens[place][first:last].mean(), float(label))
+            for place, one in enumerate(lessons)
+            for first, last, label in _find_marks(one, offsets[place])
+        ]
+        if marked:
+            means = torch.stack([mean for mean, _ in marked])
+            right = torch.tensor([label for _, label in marked])
+            told = functional.binary_cross_entropy_with_logits(means, right)
+            loss = loss + WEIGHT_OF_SENTENCES * told
+        return loss
+
+    def _forward(self, lessons: Sequence[Lesson]) -> tuple[Any, list[Any], list[Any]]:
+        """Return scores, shape (n, 1 + N_DIRECTIONS), those of each one's tokens, and offsets."""
+        torch = self._torch
+        read = [self._tokens(one) for one in lessons]
+        order = sorted(range(len(read)), key=lambda place: len(read[place][0]))
+        size = -(-len(order) // _PARTS)
+        scores: list[Any] = [None] * len(read)
+        tokens: list[Any] = [None] * len(read)
+        with torch.autocast("cpu", torch.bfloat16):
+            for start in range(0, len(order), size):
+                places = order[start : start + size]
+                found, of_tokens = self._network(*_pad(torch, [read[place] for place in places]))
+                for row, place in enumerate(places):
+                    scores[place], tokens[place] = found[row], of_tokens[row]
+        return torch.stack(scores), tokens, [one[2] for one in read]
+
+
+_Read = tuple[list[int], list[int], list[tuple[int, int] | None]]  # ids, parts, offsets in the text
+
+
+def _open_tokenizer(source: Path) -> Callable[[Lesson], _Read]:
+    tokenizers = import_package("tokenizers")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
+    except Exception as error:  # the library raises kinds of its own
+        raise SettingsError(f"{str(source)!r} holds no tokenizer that can be used") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+
+    def read(lesson: Lesson) -> _Read:
+        asked = tokenizer.encode(lesson.question).ids
+        found = tokenizer.encode(lesson.text)
+        begin, inside, end = asked[:1], asked[1:-1][:MAX_QUESTION], asked[-1:]
+        n = min(TOKENS_TRAINED, MAX_TOKENS) - 3 - len(inside)
+        body, places = found.ids[1:-1][:n], found.offsets[1:-1][:n]
+        first = len(inside) + 2
+        ids = [*begin, *inside, *end, *body, *end]
+        return ids, [0] * first + [1] * (len(body) + 1), [*[None] * first, *places, None]
+
+    return read
+
+
+def _find_marks(lesson: Lesson, offsets: Sequence[Any]) -> list[tuple[int, int, int]]:
+    """Return first and last token and label of each sentence that is marked and was read."""
+    found = []
+    for start, end, label in lesson.marks:
+        inside = [
+            place
+            for place, one in enumerate(offsets)
+            if one is not None and start <= one[0] < one[1] <= end
+        ]
+        if inside:
+            found.append((inside[0], inside[-1] + 1, label))
+    return found
+
+
+def _plan_steps(
+    groups: Sequence[Group], epochs: float, chance: Random, *, in_order: bool = False
+) -> list[list[Group]]:
+    """Put groups of like length into steps of about `PAIRS_A_STEP` pairs, anew each epoch."""
+    planned: list[list[Group]] = []
+    for epoch in range(math.ceil(epochs)):
+        order = list(groups)
+        if not in_order:
+            chance.shuffle(order)
+        order = order[: math.ceil(len(order) * min(1.0, epochs - epoch))]
+        for start in range(0, len(order), STEPS_SORTED):
+            some = sorted(order[start : start + STEPS_SORTED], key=_count_characters)
+            steps: list[list[Group]] = [[]]
+            for group in some:
+                if sum(map(len, steps[-1])) >= PAIRS_A_STEP:
+                    steps.append([])
+                steps[-1].append(group)
+            chance.shuffle(steps)
+            planned += steps
+    return planned
+
+
+def _count_characters(group: Group) -> int:
+    return max(len(one.text) for one in group)
+
+
+def _pad(torch: Any, read: Sequence[_Read]) -> tuple[Any, Any, Any]:
+    longest = max(len(ids) for ids, *_ in read)
+    numbers = torch.zeros(3, len(read), longest, dtype=torch.long)
+    for row, (ids, parts, _) in enumerate(read):
+        for kind, values in enumerate((ids, [1] * len(ids), parts)):
+            numbers[kind, row, : len(ids)] = torch.tensor(values)
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _build_optimizer(torch: Any, network: Any, rate: float) -> Any:
+    named = [(name, one) for name, one in network.named_parameters() if one.requires_grad]
+    body = [one for name, one in named if name.startswith("model.")]
+    head = [one for name, one in named if not name.startswith("model.")]
+    groups = [{"params": body, "lr": rate}, {"params": head, "lr": HEAD_RATE * rate}]
+    return torch.optim.AdamW(groups, weight_decay=0.01)
+
+
+def _build_network(torch: Any, source: Path) -> Any:
+    """Return the network: the mean of the passage's tokens and the first mark, through a layer."""
+    transformers = import_package("transformers", "training the reader")
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        body = transformers.AutoModel.from_pretrained(
+            source,
+            attn_implementation="eager",
+            hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0,
+        )
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"{str(source)!r} cannot be loaded: {error}") from error
+    body.embeddings.requires_grad_(requires_grad=False)  # words not trained on keep their meaning
+    size = body.config.hidden_size
+
+    class Network(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = body
+            self.middle = torch.nn.Linear(2 * size, size)
+            self.out = torch.nn.Linear(size, 1 + N_DIRECTIONS)
+            self.of_token = torch.nn.Linear(size, 1)
+            self.drop = torch.nn.Dropout(0.1)
+
+        def forward(self, ids: Any, mask: Any, parts: Any) -> tuple[Any, Any]:
+            given = dict(zip(INPUTS, (ids, mask, parts), strict=True))
+            tokens = self.model(**given).last_hidden_state
+            inside = (parts * mask).unsqueeze(-1).to(tokens.dtype)
+            mean = (tokens * inside).sum(1) / inside.sum(1).clamp(min=1)
+            joined = self.middle(torch.cat([tokens[:, 0], mean], 1))
+            found = self.out(self.drop(torch.nn.functional.gelu(joined)))
+            return found.float(), self.of_token(tokens).squeeze(-1).float()
+
+    return Network()
+
+
+def _take_weights(torch: Any, network: Any, file: Path) -> None:
+    """Give a network the weights that `ReaderTraining.export` wrote, but for their rounding.
+
+    ONNX names most of them by their place in the graph alone: so the network, each of whose weights
+    is made unique first, is written in the same way, and tells by values which is which.
+    """
+    onnx = import_package("onnx", "going on from a reader")
+    with torch.no_grad():
+        for one in network.parameters():
+            one.add_(1e-3 * torch.randn_like(one))
+    network.eval()
+    with TemporaryDirectory() as scratch, silence():
+        whole = Path(scratch, "whole.onnx")
+        _trace(torch, network, whole)
+        fresh = onnx.load(str(whole)).graph.initializer
+    try:
+        written = {one.name: one for one in onnx.load(str(file)).graph.initializer}
+    except Exception as error:  # protobuf raises kinds of its own
+        raise SettingsError(f"{str(file)!r} holds no reader: {error}") from error
+    read = onnx.numpy_helper.to_array
+    open_weights = {
+        name: one for name, one in network.named_parameters() if not name.startswith(_NOT_WRITTEN)
+    }
+    for one in fresh:
+        found = _find_same(open_weights, read(one))
+        if found is None:
+            continue
+        name, turned = found
+        its, value = open_weights.pop(name), _read_rounded(one.name, written, read)
+        if value is None or value.size != its.numel():
+            raise SettingsError(f"{str(file)!r} holds no reader of this kind: it lacks {name}")
+        same = value.T if turned or value.shape != tuple(its.shape) else value
+        its.data.copy_(torch.from_numpy(same.copy()))
+    if open_weights:
+        raise SettingsError(
+            f"{str(file)!r} holds no reader of this kind: {', '.join(open_weights)}"
+        )
+
+
+_NOT_WRITTEN = "model.pooler"
+
+
+def _find_same(weights: Mapping[str, Any], values: Any) -> tuple[str, bool] | None:
+    """Return the name of the weight that has these values, and whether rows stand for columns."""
+    for name, one in weights.items():
+        own = one.detach().numpy()
+        for turned, its in ((False, own), (True, own.T)):
+            if its.shape == values.shape and bool((its == values).all()):
+                return name, turned
+    return None
+
+
+def _read_rounded(name: str, written: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
+    """Return a weight as float, whether or not it is rounded to eight bits; None if not there."""
+    if name in written:
+        return read(written[name])
+    if f"{name}_quantized" not in written:
+        return None
+    values = read(written[f"{name}_quantized"]).astype("float32")
+    scale, zero = (read(written[f"{name}_{what}"]) for what in ("scale", "zero_point"))
+    if scale.size > 1:  # of each column, or of each row where the product takes it transposed
+        axis = [place for place, size in enumerate(values.shape) if size == scale.size][-1]
+        form = [1] * values.ndim
+        form[axis] = -1
+        scale, zero = scale.reshape(form), zero.reshape(form)
+    return (values - zero.astype("float32")) * scale
+
+
+def _trace(torch: Any, network: Any, target: Path) -> None:
+    class Outputs(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, *given: Any) -> tuple[Any, Any, Any]:
+            found, tokens = self.network(*given)
+            return found[:, 0], found[:, 1:], tokens
+
+    ids = torch.arange(16).reshape(2, 8)
+    parts = (torch.arange(8) > 3).long().expand(2, 8).contiguous()
+    given = dict(zip(INPUTS, (ids, torch.ones_like(ids), parts), strict=True))
+    heads = ("evidence", "direction")
+    trace(Outputs().eval(), given, target, of_texts=heads, of_tokens=["tokens"])

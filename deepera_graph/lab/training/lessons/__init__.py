@@ -1,0 +1,1 @@
+"""What the judge learns from: files and pairs made into labelled groups."""

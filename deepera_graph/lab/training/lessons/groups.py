@@ -1,0 +1,153 @@
+"""What the reader learns from: groups of passages of one question, labelled.
+
+A group is compared within itself: evidence, look-alikes of its question, and a few other passages.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import NamedTuple, TypeVar
+
+from deepera_graph.judges.trained.direction.model import DIRECTIONS
+from deepera_graph.lab.training.fitting.direction import LabelledDirection
+from deepera_graph.lab.training.fitting.sentences import MarkedText
+from deepera_graph.lab.training.lessons.abstracts import AskedAbstract, read_papers
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
+from deepera_graph.lab.training.weights import import_package
+from deepera_graph.schema import Direction
+
+MAX_EVIDENCE, MAX_ALIKE, MAX_OTHER = 4, 8, 3  # passages of a group
+MAX_RUN = 4  # sentences of an abstract that are read as one passage
+_WRITTEN = ("misleading", "speculative")  # kinds of passages written to mislead
+_RUNS_TRIED = 3  # for each run that is wanted
+_WORDS = re.compile(r"\w{4,}")
+
+T = TypeVar("T")
+Marks = tuple[tuple[int, int, int], ...]  # start, end, and 1 for a sentence that answers
+
+
+class Lesson(NamedTuple):
+    """One passage for one question."""
+
+    question: str
+    text: str
+    label: int  # 1 for evidence
+    directions: tuple[int, ...] = ()  # places in `DIRECTIONS` of which one is right
+    marks: Marks = ()
+
+
+Group = tuple[Lesson, ...]
+
+
+def list_directions(known: Iterable[Direction]) -> tuple[int, ...]:
+    """Return the places of directions that the reader tells apart."""
+    return tuple(DIRECTIONS.index(one) for one in known if one in DIRECTIONS)
+
+
+def know_directions(rows: Iterable[LabelledDirection]) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return the directions of labelled passages, by question and text."""
+    return {(row.question, row.text): list_directions(sorted(row.labels)) for row in rows}
+
+
+def teach_pools(
+    pools: Iterable[Pool], known: Mapping[tuple[str, str], tuple[int, ...]], chance: Random
+) -> Iterator[Group]:
+    """Yield a group of each pool: its evidence, its look-alikes, the nearest of other papers.
+
+    Of an article, whose passages are all of one paper, those count as look-alikes that share most
+    words with the question.
+    """
+    for pool in pools:
+        evidence = [one.text for one in pool.passages if one.label]
+        rest = [one for one in pool.passages if not one.label]
+        alike = [one.text for one in rest if one.kind != OTHER_PAPER]
+        other = [one.text for one in rest if one.kind == OTHER_PAPER]
+        if pool.of_one_paper:
+            asked = set(_WORDS.findall(pool.question.lower()))
+            alike.sort(key=lambda text: -len(asked.intersection(_WORDS.findall(text.lower()))))
+            alike, other = alike[:MAX_ALIKE], []
+        elif any(one.kind.startswith(_WRITTEN) for one in rest):
+            alike = [one.text for one in rest if one.kind.startswith(_WRITTEN)]
+        lessons = [
+            Lesson(pool.question, text, 1, known.get((pool.question, text), ()))
+            for text in draw(evidence, MAX_EVIDENCE, chance)
+        ]
+        texts = draw(alike, MAX_ALIKE, chance) + draw(other[:10], MAX_OTHER, chance)
+        yield (*lessons, *(Lesson(pool.question, text, 0) for text in texts))
+
+
+def teach_abstracts(asked: Sequence[AskedAbstract | MarkedText], chance: Random) -> Iterator[Group]:
+    """Yield a group of each question on an abstract: runs of its sentences, and of others'."""
+    ends = {one.sentences: " ".join(one.sentences[-2:]) for one in asked}
+    for one in asked:
+        known = list_directions(one.directions) if isinstance(one, AskedAbstract) else ()
+        found = [
+            lesson._replace(directions=known if lesson.label else ())
+            for lesson in _cut_runs(one.question, one.sentences, one.answering, chance)
+        ]
+        others = [ends[its] for its in chance.sample(list(ends), min(3, len(ends)))
+                  if its != one.sentences]  # fmt: skip
+        yield (*found, *(Lesson(one.question, text, 0) for text in others[:2]))
+
+
+def _cut_runs(
+    question: str, sentences: Sequence[str], answering: frozenset[int], chance: Random
+) -> Iterator[Lesson]:
+    """Yield up to two runs that answer and three that do not."""
+    wanted = {1: 2, 0: 3}
+    seen: set[str] = set()
+    for _ in range(_RUNS_TRIED * sum(wanted.values())):
+        n = chance.randint(1, min(MAX_RUN, len(sentences)))
+        first = chance.randint(0, len(sentences) - n)
+        run = sentences[first : first + n]
+        text, label = " ".join(run), int(not answering.isdisjoint(range(first, first + n)))
+        if text not in seen and wanted[label]:
+            seen.add(text)
+            wanted[label] -= 1
+            own = frozenset(place - first for place in answering)
+            yield Lesson(question, text, label, (), mark(run, own) if n > 1 else ())
+
+
+def mark(sentences: Sequence[str], answering: Collection[int]) -> Marks:
+    """Return where each sentence stands in the text that a space joins, and whether it answers."""
+    found, start = [], 0
+    for place, one in enumerate(sentences):
+        found.append((start, start + len(one), int(place in answering)))
+        start += len(one) + 1
+    return tuple(found)
+
+
+def teach_papers(data: Path, n_papers: int, chance: Random) -> Iterator[Group]:
+    """Yield weak lessons: a title asks, the end of its abstract answers, its beginning does not.
+
+    And the ends of the abstracts that share most words with it are of other papers. They prepare
+    the reader for real labels; about three in ten are wrong.
+    """
+    bm25s = import_package("bm25s", "teaching the reader by papers")
+    papers = [one for one in read_papers(data).values() if len(one[1]) > 5]
+    chance.shuffle(papers)
+    ends = [" ".join(sentences[-2:]) for _, sentences in papers]
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(ends, show_progress=False), show_progress=False)
+    asked = [title for title, _ in papers[:n_papers]]
+    near, _ = index.retrieve(bm25s.tokenize(asked, show_progress=False), k=8, show_progress=False)
+    for place, (title, sentences) in enumerate(islice(papers, n_papers)):
+        half = len(sentences) // 2
+        n = chance.randint(1, 3)
+        begin = chance.randint(0, max(0, half - n))
+        texts = [" ".join(sentences[begin : begin + n])]
+        texts += [ends[int(one)] for one in chance.sample(list(near[place]), 2) if one != place]
+        answer = " ".join(sentences[max(half, len(sentences) - n) :])
+        yield (Lesson(title, answer, 1), *(Lesson(title, text, 0) for text in texts))
+
+
+def leave_out(groups: Iterable[Group], held_out: Collection[str]) -> list[Group]:
+    """Return the groups of other questions than those, which are named by `hash_question`."""
+    return [one for one in groups if one and hash_question(one[0].question) not in held_out]
+
+
+def draw(some: Sequence[T], most: int, chance: Random) -> list[T]:
+    """Return as many of them as there are, by chance and in any order, but not more than *most*."""
+    return chance.sample(list(some), min(most, len(some)))

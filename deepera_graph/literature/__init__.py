@@ -1,0 +1,1 @@
+"""Studies: how they are cited and recognised, and what notices say of them."""

@@ -1,0 +1,456 @@
+"""Where a passage is from, read from its metadata: the one place that knows the names of fields.
+
+And how that is written for reference managers, as BibTeX and RIS.
+
+The evidence tool, kept documents, results and `deepera ask` all cite by `Citation`. Fields are
+found whatever their case and punctuation, under the names of Zotero, PubMed, Scopus, Web of
+Science, Crossref, OpenAlex, Semantic Scholar, RIS and BibTeX, and of LangChain's loaders.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+from unicodedata import normalize
+from urllib.parse import quote
+
+from deepera_graph.literature.notices import (
+    PaperStatus,
+    find_preprint,
+    gravest,
+    name_status,
+    names_notice,
+    read_fields,
+    read_title,
+)
+from deepera_graph.literature.paper_keys import normalize_id, title_key
+from deepera_graph.text.controls import in_one_line, replace_controls
+
+# The names of each field, best first, in lower case and without anything but letters and digits.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "title": ("title", "articletitle", "documenttitle", "displayname", "ti", "t1"),
+    "authors": ("authors", "author", "authorfullnames", "creators", "authorships", "fau", "au"),
+    "year": (
+        "year", "publicationyear", "py", "y1", "date", "publicationdate", "published",
+        "publisheddate", "pubdate", "dp", "issued", "coverdate",
+    ),
+    "venue": (
+        "journal", "venue", "publicationtitle", "sourcetitle", "journalbook", "journaltitle",
+        "containertitle", "booktitle", "conferencename", "jt", "jf", "jo", "t2", "ta",
+    ),
+    "doi": ("doi", "do", "di", "lid", "aid"),
+    "pmid": ("pmid", "pubmedid"),
+    "arxiv": ("arxiv", "arxivid", "eprint"),
+    "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
+    "source": ("source", "filepath", "filename"),
+    "page": ("pagenumber",),
+    "key": ("key", "citationkey", "citekey"),
+}  # fmt: skip
+# Those of a BibTeX file; the eight capitals and digits that Zotero numbers its items with are none.
+_CITATION_KEY = re.compile(r"(?![A-Z0-9]{8}\Z)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_:.+/-]{0,99}")
+_NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")
+_DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
+_URL = re.compile(r"https?://\S+")
+_YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
+_ARXIV = re.compile(r"\d{4}\.\d{4,5}|[a-z-]+/\d{7}")
+_OF_ARTICLE = ("title", "authors", "year", "venue", "doi", "pmid", "url", "arxiv")
+_LONGEST_PAGE = 6  # letters of a page number, "xxviii"
+_MOST_INITIALS = 3
+_SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
+_LONG_WORD = re.compile(r"[a-z]{4,}")
+# Words that no person's name has.
+_GROUP = re.compile(
+    r"(?i)\b(?:the|of|for|and|agency|associat\w+|board|cent(?:er|re)|collaborat\w+|commi\w+"
+    r"|consort\w+|council|departments?|federation|foundation|groups?|initiative|institut\w+"
+    r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
+    r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
+)
+_BETWEEN_AUTHORS = re.compile(r"[;\n]|(?<=\s)and(?=\s)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """What is known of the source of a passage; a field that is not known is empty.
+
+    ``str(citation)`` is one line: ``Lee et al. Wax on apples. Fruit Science, 2019. doi:10.1000/1``.
+
+    Attributes:
+        id: Of the passage; the line falls back on it.
+        title: Of the article.
+        authors: As they were given, in order.
+        year: Four digits.
+        venue: Journal, proceedings or book.
+        doi: Without a resolver, ``10.…``.
+        pmid: Digits.
+        url: Where it can be read.
+        source: A file, or whatever else the metadata calls its source.
+        page: Of the file: ``3``, or ``3-4``.
+        arxiv: The arXiv id, without version.
+        status: ``retracted``, ``concern`` (an expression of it), ``corrected`` or ``preprint``, as
+            title and metadata say; None where they say nothing.
+        is_notice: Whether it is the notice of a retraction or correction, not the paper itself.
+        key: By which the caller's own BibTeX file cites it.
+    """
+
+    id: str
+    title: str = ""
+    authors: tuple[str, ...] = ()
+    year: str = ""
+    venue: str = ""
+    doi: str = ""
+    pmid: str = ""
+    url: str = ""
+    source: str = ""
+    page: str = ""
+    arxiv: str = ""
+    status: PaperStatus | None = None
+    is_notice: bool = False
+    key: str = ""
+
+    @classmethod
+    def of(
+        cls, metadata: Mapping[str, Any], passage_id: str, quote: Sequence[int] | None = None
+    ) -> Self:
+        """Read what the metadata of a passage says; the first name that holds something counts.
+
+        Args:
+            metadata: Of the passage.
+            passage_id: Its id.
+            quote: Offsets of a quote in the passage, [start, end): `page` is that of the quote.
+        """
+        known: dict[str, Any] = {}
+        for key, value in metadata.items():
+            known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
+        found = {
+            field: next(filter(None, (_READERS[field](known.get(name)) for name in names)), None)
+            for field, names in _NAMES.items()
+        }
+        if pages := find_pages(metadata, quote):
+            found["page"] = pages
+        title = read_title(found["title"] or "")
+        is_on_arxiv = bool(found["arxiv"] or find_arxiv(found["url"]))
+        server = find_preprint(found["doi"] or "", found["venue"] or "", is_on_arxiv=is_on_arxiv)
+        found["status"] = gravest((title.status, read_fields(known), server))
+        found["is_notice"] = title.is_notice or names_notice(known)
+        return cls(id=passage_id, **{name: value for name, value in found.items() if value})
+
+    def borrow(self, others: Iterable["Citation"]) -> Self:
+        """Return what is known of one article by all: a PDF and a record of it differ in that.
+
+        Title, authors, year and venue are those of the fullest record; id, file and page stay.
+        """
+        merged: dict[str, Any] = {}
+        known: list[Citation] = [self, *others]
+        for one in sorted(known, key=lambda one: (one.is_notice, -one._n_known)):
+            plain = asdict(one)
+            merged |= {name: plain[name] for name in _OF_ARTICLE if not merged.get(name)}
+        own = {name: value for name, value in asdict(self).items() if name not in _OF_ARTICLE}
+        return type(self)(**own, **merged)
+
+    @property
+    def _n_known(self) -> int:
+        """How much a record knows of its article; a PDF has a title, or the name of its file."""
+        return sum(map(bool, (self.authors, self.year, self.venue, self.doi, self.pmid)))
+
+    @property
+    def link(self) -> str:
+        """Where to look it up: by DOI, else PubMed, else the URL; empty if none is known."""
+        if self.doi:
+            return f"https://doi.org/{self.doi}"
+        if self.pmid:
+            return f"https://pubmed.ncbi.nlm.nih.gov/{self.pmid}/"
+        return self.url or (f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else "")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything but the passage's id is known."""
+        return any((self.title, self.authors, self.venue, self.link, self.source))
+
+    def __str__(self) -> str:
+        """Return one line for a reader: authors, title, venue, year, and where to find it.
+
+        What became of the paper comes first: ``RETRACTED: Lee et al. ...``.
+        """
+        title = read_title(self.title)
+        parts = (
+            _short_authors(self.authors),
+            title.title if self.status == "retracted" and not title.is_notice else self.title,
+            ", ".join(filter(None, (self.venue, self.year))),
+            self._locator(),
+        )
+        place = f", {'pp.' if '-' in self.page else 'p.'} {self.page}" if self.page else ""
+        status = f"{name_status(self.status)}: " if self.status else ""
+        return status + re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts))) + place
+
+    def _locator(self) -> str:
+        """Return DOI, PMID or URL; else the source, or the passage's id where that says more."""
+        if self.doi:
+            return f"doi:{self.doi}"
+        if self.pmid:
+            return f"PMID {self.pmid}"
+        if self.url or self.arxiv:
+            return self.url or f"arXiv:{self.arxiv}"
+        if self.source and self.source not in self.id:
+            return self.source
+        return "" if self.is_known and not self.source else self.id
+
+
+def find_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None = None) -> str:
+    """Return the page that a quote stands on, ``3``, or its first and last, ``3-4``.
+
+    Without a *quote*, offsets [start, end), these are the pages of the whole passage. LangChain's
+    loaders of PDF files count from 0, and say how many pages there are.
+    """
+    if "page_label" in metadata:
+        return _to_page(metadata["page_label"])
+    if "total_pages" in metadata:
+        return f"{metadata['page'] + 1}" if isinstance(metadata.get("page"), int) else ""
+    return _find_own_pages(metadata, quote)
+
+
+def _find_own_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None) -> str:
+    """Return what metadata say as `read_passages` writes them."""
+    first, last = metadata.get("page"), metadata.get("last_page")
+    if not _is_page(first) or not (last is None or _is_page(last)):
+        return ""
+    starts = _read_starts(metadata.get("page_starts"))
+    if quote is not None:
+        begin, end = quote[0], max(quote[1] - 1, quote[0])
+        first = max((page for page, start in starts if start <= begin), default=first)
+        last = max((page for page, start in starts if start <= end), default=last)
+    return f"{first}" if last is None or first == last else f"{first}-{last}"
+
+
+def _read_starts(given: Any) -> list[tuple[int, int]]:
+    """Return pages and where each begins; nothing of what is no list of these."""
+    try:
+        return [(int(page), int(start)) for page, start in given or ()]
+    except (TypeError, ValueError):
+        return []
+
+
+def _is_page(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _to_page(value: object) -> str:
+    text = _to_text(value).removesuffix(".0")
+    return text if text.isalnum() and text != "0" and len(text) <= _LONGEST_PAGE else ""
+
+
+def find_arxiv(value: object) -> str:
+    """Return the arXiv id, without version, that a text is, or an address of it; else nothing."""
+    id = normalize_id(_to_text(value))
+    return id if _ARXIV.fullmatch(id) else ""
+
+
+def _to_text(value: object) -> str:
+    """Return one line of text; of a list the first, of an object its name; nothing of NaN."""
+    if isinstance(value, Mapping):
+        return next(filter(None, (_to_text(value.get(name)) for name in _NAME_PARTS)), "")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return next(filter(None, map(_to_text, value)), "")
+    if value is None or value != value:  # noqa: PLR0124  # NaN, as pandas writes an empty cell
+        return ""
+    return " ".join(str(value).split())
+
+
+def _to_authors(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        names = _split_authors(value)
+    elif isinstance(value, Sequence):
+        names = [_to_text(one) for one in value]
+    else:
+        names = [_to_text(value)]
+    return tuple(bare for name in names if (bare := name.strip(" ,")))
+
+
+def _split_authors(text: str) -> list[str]:
+    """Split at semicolons, line breaks or "and"; at commas only where no given name follows one."""
+    names = [name.strip() for name in _BETWEEN_AUTHORS.split(text.strip())]
+    if len(names) > 1:
+        return names
+    parts = [part.strip() for part in text.rstrip(" .").split(",")]
+    return parts if all(" " in part for part in parts) else names
+
+
+def _first_match(pattern: re.Pattern[str], value: object) -> str:
+    found = pattern.search("" if value is None else str(value))
+    return found.group() if found else ""
+
+
+def find_doi(value: object) -> str:
+    """Return the DOI that a text names, without a resolver; nothing if there is none."""
+    return _first_match(_DOI, value).rstrip(".,;])}'")
+
+
+def _to_pmid(value: object) -> str:
+    text = _to_text(value).removesuffix(".0")  # a column with gaps is read as decimal numbers
+    return text if text.isdecimal() else ""
+
+
+def _short_authors(authors: Sequence[str]) -> str:
+    """Return ``Lee``, ``Lee and Roy``, or ``Lee et al.``."""
+    names = [_family_name(name) for name in authors]
+    return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
+
+
+def invert_name(name: str) -> str:
+    """Return ``Lee, Ada`` for ``Ada Lee``; a name with a comma, or of a group, as it stands."""
+    words = name.split()
+    suffix = f", {words.pop()}" if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    if "," in name or len(words) < 2 or _GROUP.search(name):
+        return name
+    if _is_initials(words[-1]):
+        return f"{' '.join(words[:-1])}, {words[-1]}{suffix}"
+    at = next((n for n, word in enumerate(words) if n and word.islower()), len(words) - 1)
+    return f"{' '.join(words[at:])}, {' '.join(words[:at])}{suffix}"
+
+
+def _is_initials(word: str) -> bool:
+    """Tell whether a word is initials, in any script with capitals: ``AB``, ``J.-P.``, ``É``."""
+    letters = normalize("NFC", word).replace(".", "").replace("-", "")
+    return len(letters) <= _MOST_INITIALS and letters.isalpha() and letters.isupper()
+
+
+def _family_name(name: str) -> str:
+    if "," in name:
+        return name.split(",", maxsplit=1)[0].strip()
+    words = name.split()
+    if len(words) > 1 and _is_initials(words[-1]):
+        return " ".join(words[:-1])
+    return words[-1]
+
+
+def family_key(authors: Sequence[str]) -> str:
+    """Return what the first author is compared by: the last word of the family name."""
+    words = title_key(_family_name(authors[0])).split() if authors and authors[0] else []
+    return words[-1] if words else ""
+
+
+def _to_key(value: Any) -> str:
+    return value if isinstance(value, str) and _CITATION_KEY.fullmatch(value) else ""
+
+
+_READERS: Mapping[str, Any] = {
+    "title": _to_text,
+    "authors": _to_authors,
+    "year": lambda value: _first_match(_YEAR, value),
+    "venue": _to_text,
+    "doi": find_doi,
+    "pmid": _to_pmid,
+    "arxiv": find_arxiv,
+    "url": lambda value: _first_match(_URL, value),
+    "source": _to_text,
+    "page": _to_page,
+    "key": _to_key,
+}
+
+
+def write_bibtex(sources: Iterable[tuple[Citation, str]]) -> str:
+    """Return an entry a source, each with a note of its own; keys are in no two entries."""
+    taken: set[str] = set()
+    return "\n".join(_bibtex_of(source, note, taken) for source, note in sources)
+
+
+def write_ris(records: Iterable[tuple[Citation, str, str]]) -> str:
+    """Return a record of the RIS format a source, each with a note and an abstract, or empty ones.
+
+    Source: the tags as reference managers export and read them, `JOUR` for what has a journal.
+    """
+    return "".join(_ris_of(*one) for one in records)
+
+
+def _ris_of(source: Citation, note: str, abstract: str) -> str:
+    rows = [
+        ("TY", "JOUR" if source.venue else "GEN"),
+        ("TI", source.title or str(source)),
+        *(("AU", invert_name(author)) for author in source.authors),
+        ("PY", source.year),
+        ("JO", source.venue),
+        ("DO", source.doi),
+        ("UR", source.link),
+        ("AB", abstract),
+        ("N1", note),
+        ("ID", source.id),
+    ]
+    lines = [f"{name}  - {in_one_line(text)}" for name, text in rows if text]
+    return "\n".join([*lines, "ER  - "]) + "\n\n"
+
+
+def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
+    fields = {
+        "title": source.title,
+        "journal": source.venue,
+        "year": source.year,
+        "doi": source.doi,
+        "pmid": source.pmid,
+        "url": source.url,
+        "howpublished": "" if source.link else source.source,
+        "annote": note,
+    }
+    plain = ("doi", "pmid", "url")
+    authors = " and ".join(map(_bibtex_name, source.authors))
+    lines = [f"  author = {{{authors}}},"] if authors else []
+    lines += [
+        f"  {name} = {{{_encode_address(value) if name in plain else _escape_tex(value)}}},"
+        for name, value in fields.items()
+        if value
+    ]
+    kind = "article" if source.venue else "misc"
+    return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _bibtex_name(author: str) -> str:
+    """Return a name as BibTeX reads it: family name first, a group in braces as one word."""
+    name = _escape_tex(invert_name(author))
+    return f"{{{name}}}" if " " in name and "," not in name else name
+
+
+def _bibtex_key(source: Citation, taken: set[str]) -> str:
+    """Return its own key, else one of family name, year and a long word of the title; each once."""
+    words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
+    name = words[-1] if words else ""
+    word = _LONG_WORD.search(_to_ascii(source.title))
+    stem = _to_ascii(name) + source.year + (word.group() if word else "")
+    stem = source.key or stem or _to_ascii(source.id) or "passage"
+    key = next(one for one in _number(stem) if one not in taken)
+    taken.add(key)
+    return key
+
+
+def _number(stem: str) -> Iterator[str]:
+    yield stem
+    n = 2
+    while True:
+        yield f"{stem}-{n}"
+        n += 1
+
+
+def _to_ascii(text: str) -> str:
+    plain = normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9 ]", "", plain.lower()).strip()
+
+
+_TEX = str.maketrans(
+    {
+        **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+_OF_NO_ADDRESS = re.compile(r"[\s\\{}]")
+
+
+def _encode_address(address: str) -> str:
+    """Return an address or identifier that cannot end its field: RFC 3986, 2.1."""
+    return _OF_NO_ADDRESS.sub(
+        lambda found: quote(found.group(), errors="replace"), replace_controls(address)
+    )
+
+
+def _escape_tex(text: str) -> str:
+    return in_one_line(text).translate(_TEX)

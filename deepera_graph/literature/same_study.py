@@ -1,0 +1,229 @@
+"""Which passages are of one study: a PDF, a preprint and the records of one paper.
+
+One study is what has a DOI, a PMID or an arXiv id in common, or is cut from one document; else
+what has one title, one first author and about one year. The order does not matter.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from deepera_graph.literature.citation import Citation, family_key, find_arxiv
+from deepera_graph.literature.notices import RETRACTED, PaperStatus, find_named, gravest, read_title
+from deepera_graph.literature.paper_keys import normalize_id, title_key
+
+MOST_YEARS = 2  # from a preprint to its article
+_LEAST_WORDS = 3  # of a title that may tell two records to be of one paper
+_VERSION = re.compile(r"(10\.(?:1101|64898)/[\d.]+)v\d.*")  # of a preprint on bioRxiv
+_PUBMED = re.compile(r"https?://(?:pubmed\.ncbi\.nlm\.nih\.gov|[\w.]+/pubmed)/(\d+)/?")
+
+
+class StudyOf(NamedTuple):
+    """The study of a passage, numbered from 1 as studies first come, and what became of it."""
+
+    study: int
+    status: PaperStatus | None
+
+
+def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[StudyOf]:
+    """Return the study of each passage, given as its id and its metadata.
+
+    A retraction, correction or concern of one record holds for all that is of its study.
+    """
+    given = list(passages)
+    sources = _settle([Citation.of(metadata, id) for id, metadata in given])
+    numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
+    graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
+    for number, one in zip(numbers, sources, strict=True):
+        graver[number].append(one.status)
+    return [
+        StudyOf(number, gravest((one.status, *filter(_is_of_all, graver[number]))))
+        for number, one in zip(numbers, sources, strict=True)
+    ]
+
+
+def _is_of_all(status: PaperStatus | None) -> bool:
+    """Tell what holds for an article, too, where its preprint or a notice says it."""
+    return status not in (None, "preprint")
+
+
+def is_same_study(one: Citation, other: Citation) -> bool:
+    """Tell whether two sources are of one study."""
+    return len({*group_sources([one, other])}) == 1
+
+
+def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) -> list[int]:
+    """Return the number of the study of each source, from 1, as studies first come.
+
+    What names no author or no year goes with the one study that it fits; where it fits several, it
+    stays apart.
+
+    Args:
+        sources: Where the passages are from, shape (n_passages,).
+        documents: What each is cut from, empty for nothing; none is cut if this is empty.
+    """
+    sources = _settle(sources)
+    groups = _Groups(len(sources))
+    for place, one in enumerate(sources):
+        document = documents[place] if documents else ""
+        for id in (*list_ids(one), *([("document", document)] if document else [])):
+            groups.name(id, place)
+    by_title: dict[str, set[int]] = defaultdict(set)
+    for place, one in enumerate(sources):
+        by_title[title_key(read_title(one.title).title)].add(place)
+    links = [
+        pair
+        for title, places in by_title.items()
+        if len(places) > 1 and len(title.split()) >= _LEAST_WORDS
+        for pair in _link_title([_About.of(sources, ones) for ones in groups.parts(places)])
+    ]
+    for here, there in links:
+        groups.join(here, there)
+    return groups.number()
+
+
+def find_document(id: str, metadata: Mapping[str, Any]) -> str:
+    """Return the document or record that a passage is cut from; empty if it is none."""
+    if metadata.get("part") is not None and id.endswith(f"#{metadata['part']}"):
+        return id.removesuffix(f"#{metadata['part']}")
+    is_page = metadata.get("page") is not None or metadata.get("page_label") is not None
+    return str(metadata.get("source") or "") if is_page else ""
+
+
+def list_ids(source: Citation) -> list[tuple[str, str]]:
+    """Return the DOI, PMID and arXiv id of a source, each with its kind, in one form."""
+    ids = []
+    for text in (source.doi, source.url, source.arxiv):
+        id = normalize_id(text)
+        if id.startswith("10."):
+            ids.append(("doi", _VERSION.sub(r"\1", id)))
+        elif arxiv := find_arxiv(text):
+            ids.append(("arxiv", arxiv))
+    page = _PUBMED.match(source.url)
+    if pmid := source.pmid or (page[1] if page else ""):
+        ids.append(("pmid", pmid.lstrip("0")))
+    return ids
+
+
+def _settle(sources: Sequence[Citation]) -> list[Citation]:
+    """Take ``Retraction of ...`` for a notice where there is a paper of the title it names."""
+    titles = {title_key(one.title) for one in sources if one.title}
+    named = [find_named(one.title) for one in sources]
+    return [
+        replace(one, title=title, status=RETRACTED, is_notice=True)
+        if title and title_key(title) in titles
+        else one
+        for one, title in zip(sources, named, strict=True)
+    ]
+
+
+class _About(NamedTuple):
+    """What is known of records that are of one study for sure."""
+
+    place: int  # of one of them
+    names: frozenset[str]  # of first authors
+    years: frozenset[int]
+    has_doi: bool
+    is_preprint: bool
+
+    @classmethod
+    def of(cls, sources: Sequence[Citation], places: Iterable[int]) -> "_About":
+        """Read some records; a notice has a year, and maybe authors, of its own."""
+        ones = [sources[place] for place in places]
+        papers = [one for one in ones if not one.is_notice]
+        return cls(
+            place=min(places),
+            names=frozenset(filter(None, (family_key(one.authors) for one in papers))),
+            years=frozenset(int(one.year) for one in papers if one.year),
+            has_doi=any(one.doi for one in papers),
+            is_preprint=any(one.status == "preprint" for one in papers),
+        )
+
+
+def _link_title(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
+    """Yield pairs of places of one study, of parts that have one title."""
+    names = sorted({name for one in parts for name in one.names})
+    known = {name: [one for one in parts if name in one.names] for name in names}
+    apart = [one for one in parts if not one.names]
+    fitting = {
+        one: [name for name in names if any(_fit(one, other) for other in known[name])]
+        for one in apart
+    }
+    for name in names:
+        yield from _link_years([*known[name], *(one for one in apart if fitting[one] == [name])])
+    yield from _link_years([one for one in apart if len(fitting[one]) != 1])
+
+
+def _link_years(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
+    """Yield pairs of places of one study, of parts of one title and first author."""
+    dated = [one for one in parts if one.years]
+    alike: dict[_About, list[int]] = defaultdict(list)
+    for one in dated:
+        alike[one._replace(place=0, names=frozenset())].append(one.place)
+    for places in alike.values():
+        yield from pairwise(places)
+    dated = [about._replace(place=places[0]) for about, places in alike.items()]
+    pairs = [(one, other) for one in dated for other in dated if _fit(one, other)]
+    yield from ((one.place, other.place) for one, other in pairs)
+    undated = [one.place for one in parts if not one.years]
+    yield from pairwise(undated)
+    groups = _Groups(1 + max((one.place for one in parts), default=0))
+    for one, other in pairs:
+        groups.join(one.place, other.place)
+    if undated and len(groups.parts([one.place for one in dated])) == 1:
+        yield undated[0], dated[0].place
+
+
+def _fit(one: _About, other: _About) -> bool:
+    """Tell whether years do not speak against one study.
+
+    Two DOIs in different years are two articles, such as reports of every year, but for a preprint.
+    """
+    if not one.years or not other.years or one.years & other.years:
+        return True
+    if one.has_doi and other.has_doi and not (one.is_preprint or other.is_preprint):
+        return False
+    return min(abs(a - b) for a in one.years for b in other.years) <= MOST_YEARS
+
+
+class _Groups:
+    """Places that belong together, whoever said so first."""
+
+    def __init__(self, n: int) -> None:
+        self._next = list(range(n))
+        self._named: dict[tuple[str, str], int] = {}
+
+    def find(self, place: int) -> int:
+        """Return the first place of a group."""
+        while self._next[place] != place:
+            self._next[place] = self._next[self._next[place]]
+            place = self._next[place]
+        return place
+
+    def join(self, one: int, other: int) -> None:
+        """Make two groups one."""
+        first, last = sorted((self.find(one), self.find(other)))
+        self._next[last] = first
+
+    def name(self, id: tuple[str, str], place: int) -> None:
+        """Join a place with all others of this id."""
+        self.join(self._named.setdefault(id, place), place)
+
+    def parts(self, places: Iterable[int]) -> list[list[int]]:
+        """Return some places by group."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            found[self.find(place)].append(place)
+        return list(found.values())
+
+    def number(self) -> list[int]:
+        """Return the number of each group, from 1, in order."""
+        numbers: dict[int, int] = {}
+        return [numbers.setdefault(self.find(place), len(numbers) + 1) for place in self._range]
+
+    @property
+    def _range(self) -> range:
+        return range(len(self._next))

@@ -1,0 +1,469 @@
+"""How sure a batch of passages is: answers are sampled from it, and their meanings are counted.
+
+For each batch of passages that is scored, m answers to the question are sampled. They are grouped
+into sets of one meaning; the scores of the batch are divided by the number s of sets. One meaning
+leaves the scores as they are; m different ones divide them by m. The penalty is the whole batch's:
+a right passage in an ambiguous batch falls below a mediocre one in an unambiguous batch.
+
+Source:
+    SUNAR, answer semantic uncertainty, equations 1 to 5: two answers are in one set if each entails
+    the other; an answer is compared with the first member of each set. Grouping by entailment is of
+    Kuhn, Gal and Farquhar (2023), Semantic uncertainty, section 3.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Literal, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig
+from typing_extensions import TypedDict
+
+from deepera_graph.budget import ado_many, do_many
+from deepera_graph.errors import RoleError, SettingsError
+from deepera_graph.multihop.agent.roles import (
+    Entailment,
+    EntailTask,
+    Label,
+    Sample,
+    SampleTask,
+)
+from deepera_graph.multihop.path import EvidenceText
+from deepera_graph.settings import check_at_least
+from deepera_graph.usage import Usage
+
+Equivalence = Literal["exact", "entailment", "lenient"]
+Feedback = Literal["each", "after"]
+Form = tuple[str, ...]
+Compare = Callable[[str, str, str], Label]
+Pair = tuple[str, str]
+AnswerT = TypeVar("AnswerT")
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"(?<![\w.,])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|[-−]?\d+(?:\.\d+)?")
+_LITTLE = "a an the in on at of about approximately around circa it is was are were he she they"
+_DROPPED = frozenset(_LITTLE.split())
+_YEAR = "january february march april may june july august september october november december"
+_MONTHS = frozenset(_YEAR.split())
+_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_TO_TWELVE.split())}
+_UNKNOWN = frozenset(
+    {("unknown",), ("insufficient", "evidence"), ("not", "found"), ("not", "known"), ("none",)}
+)
+
+
+def normal_form(answer: str) -> Form:
+    """Return what is compared of a short answer: its words without case, accents and articles.
+
+    Numbers count by their value (``1,200`` is ``1200``, ``two`` is ``2``), dates in any order of
+    day, month and year, and an answer that begins with yes or no is that word alone. It is empty if
+    the answer says nothing.
+    """
+    plain = unicodedata.normalize("NFKD", answer.casefold())
+    bare = "".join(one for one in plain if not unicodedata.combining(one))
+    numbers = _NUMBER.sub(lambda match: f" {_value(match.group())} ", bare)
+    words = [_NUMBER_WORDS.get(one, one) for one in numbers.split()]
+    found = [part for word in words for part in _parts(word)]
+    kept = [word for word in found if word not in _DROPPED] or found
+    is_number = len(kept) > 1 and kept[1][:1].isdigit()  # "No. 5"
+    if kept and kept[0] in {"yes", "no"} and not is_number:
+        return (kept[0],)
+    if _MONTHS & set(kept) and any(word[:1].isdigit() for word in kept):
+        return tuple(sorted(kept))
+    form = tuple(_NUMBER_WORDS.get(word, word) for word in kept)
+    return ("unknown",) if form in _UNKNOWN else form
+
+
+def _parts(word: str) -> list[str]:
+    """Return the words in a word; a number stays whole."""
+    return [word] if re.fullmatch(r"-?\d+(?:\.\d+)?", word) else _WORD.findall(word)
+
+
+def _value(number: str) -> str:
+    """Write a number in one way: without separators, and without noughts at its end."""
+    plain = number.replace(",", "").replace("−", "-")
+    whole, _, rest = plain.partition(".")
+    rest = rest.rstrip("0")
+    digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
+    sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
+    return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"
+
+
+def group_answers(
+    answers: Sequence[str],
+    entails: Callable[[str, str], Label] | None = None,
+    *,
+    lenient: bool = False,
+) -> list[int]:
+    """Return the set of each answer, numbered from 0 in the order of their first members.
+
+    Answers of one `normal_form` are in one set, and none of them is compared twice. Any other one
+    is compared with the first member of each set, in their order, and joins the first that it is
+    equivalent to; a set that was given once is never changed.
+
+    Args:
+        answers: Short answers, shape (m,); none is empty.
+        entails: What the first of two answers says about the second; asked at most d (d - 1) times
+            for d normal forms. None compares normal forms alone.
+        lenient: Whether answers are equivalent unless one contradicts the other, as in the authors'
+            code. By default each must entail the other, as in the paper.
+    """
+    if entails is None:
+        forms = {form: n for n, form in enumerate(dict.fromkeys(map(normal_form, answers)))}
+        return [forms[normal_form(one)] for one in answers]
+    grouping = _grouping(answers, lenient=lenient)
+    try:
+        pair = next(grouping)
+        while True:
+            pair = grouping.send(entails(*pair))
+    except StopIteration as end:
+        sets: list[int] = end.value
+        return sets
+
+
+def _grouping(answers: Sequence[str], *, lenient: bool) -> Generator[Pair, Label, list[int]]:
+    """Ask for what it takes to group answers; sync and async drive the same steps."""
+    firsts: list[str] = []
+    known: dict[Form, int] = {}
+    for answer in answers:
+        form = normal_form(answer)
+        if form in known:
+            continue
+        known[form] = yield from _find_set(answer, firsts, lenient=lenient)
+        if known[form] == len(firsts):
+            firsts.append(answer)
+    return [known[normal_form(one)] for one in answers]
+
+
+def _find_set(answer: str, firsts: Sequence[str], *, lenient: bool) -> Generator[Pair, Label, int]:
+    for number, first in enumerate(firsts):
+        if (yield from _are_equivalent(first, answer, lenient=lenient)):
+            return number
+    return len(firsts)
+
+
+def _are_equivalent(first: str, second: str, *, lenient: bool) -> Generator[Pair, Label, bool]:
+    for pair in ((first, second), (second, first)):
+        label = yield pair
+        if (label == "contradiction") if lenient else (label != "entailment"):
+            return False
+    return True
+
+
+def penalise(scores: Sequence[float | None], n_sets: int | None) -> list[float | None]:
+    """Divide the scores of a batch by the number of meanings of its sampled answers.
+
+    Args:
+        scores: Shape (n_passages,), each in (0, 1), or None where a score failed.
+        n_sets: Of 1 to m; None, where no answer was usable, is no penalty.
+
+    Raises:
+        SettingsError: A score is not between 0 and 1. A division would raise a negative one, such
+            as the raw output of a cross-encoder: give the judge a sigmoid.
+
+    Source:
+        SUNAR, equation 5.
+    """
+    for score in scores:
+        if score is not None and not (isfinite(score) and 0 <= score <= 1):
+            raise SettingsError(
+                f"a score must be in (0, 1) to be divided by an uncertainty, got {score!r}; raw "
+                "outputs of a cross-encoder need a sigmoid"
+            )
+    divisor = 1 if n_sets is None else n_sets
+    return [None if score is None else score / divisor for score in scores]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertainty:
+    """How the uncertainty of a batch is measured; m more calls for every batch.
+
+    Attributes:
+        samples: Answers sampled from a batch, m >= 2.
+        equivalence: When two answers are one. ``"entailment"``: each entails the other.
+            ``"lenient"``: neither contradicts the other. ``"exact"``: their normal forms are equal,
+            for numbers, names, dates, yes and no; no calls.
+        compare: Says what an answer says about another: ``compare(question, premise, hypothesis)``,
+            e.g. `nli_labels` of a cross-encoder; None asks the chat model.
+        feedback: ``"each"``: after every batch, so that the penalised scores decide whose
+            neighbours come next. ``"after"``: once retrieval is done, all batches at once, which
+            waits for one round of calls instead of one a batch.
+
+    Raises:
+        SettingsError: A value is out of range.
+    """
+
+    samples: int = 10
+    equivalence: Equivalence = "entailment"
+    compare: Compare | None = None
+    feedback: Feedback = "each"
+
+    def __post_init__(self) -> None:
+        check_at_least("samples", self.samples, 2)
+        if self.equivalence not in ("exact", "entailment", "lenient"):
+            raise SettingsError(
+                f"equivalence must be exact, entailment or lenient, got {self.equivalence!r}"
+            )
+        if self.feedback not in ("each", "after"):
+            raise SettingsError(f"feedback must be 'each' or 'after', got {self.feedback!r}")
+        if self.compare is not None and self.equivalence == "exact":
+            raise SettingsError("compare goes with equivalence 'entailment' or 'lenient'")
+
+    def most_calls(self, n_batches: int) -> dict[str, int]:
+        """Return the most calls for so many batches: samples, and comparisons by the chat model."""
+        by_model = self.equivalence != "exact" and self.compare is None
+        pairs = self.samples * (self.samples - 1) if by_model else 0
+        return {"sample": n_batches * self.samples, "entail": n_batches * pairs}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for the manifest."""
+        return {
+            "samples": self.samples,
+            "equivalence": self.equivalence,
+            "feedback": self.feedback,
+            "compared_by": "function" if self.compare else "model",
+        }
+
+
+class BatchUncertainty(TypedDict):
+    """What was sampled from one batch.
+
+    `n_sets` is None if no answer was usable; `sets` is the set of each of `answers`. `problem` says
+    what failed, empty if nothing did.
+    """
+
+    n_samples: int
+    n_sets: int | None
+    answers: list[str]
+    sets: list[int]
+    n_compared: int
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The uncertainty of a batch, and what measuring it cost, by role."""
+
+    record: BatchUncertainty
+    usage: Mapping[str, Usage]
+
+
+class AnswerUncertainty:
+    """Measures the uncertainty of batches with the roles of a backend."""
+
+    def __init__(
+        self,
+        settings: Uncertainty,
+        sampler: Runnable[SampleTask, Sample],
+        entailer: Runnable[EntailTask, Entailment] | None = None,
+    ) -> None:
+        self.settings, self._sampler, self._entailer = settings, sampler, entailer
+        if settings.equivalence != "exact" and settings.compare is None and entailer is None:
+            raise SettingsError(
+                f"equivalence {settings.equivalence!r} needs an entailer or compare=; 'exact' "
+                "needs neither"
+            )
+
+    def measure(
+        self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
+    ) -> Measured:
+        """Sample answers from a batch and count their meanings."""
+        count = _Count(self.settings)
+        said = do_many(
+            lambda task: _try(lambda: self._sampler.invoke(task, config)),
+            self._tasks(question, batch),
+            self.settings.samples,
+        )
+        count.take_samples(said)
+        for pair in count.pairs():
+            count.take_label(self._compare(question, pair, config))
+        return count.result()
+
+    async def ameasure(
+        self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
+    ) -> Measured:
+        """Do what `measure` does, in the running loop."""
+        count = _Count(self.settings)
+
+        async def draw(task: SampleTask) -> Sample | RoleError:
+            try:
+                return await self._sampler.ainvoke(task, config)
+            except RoleError as error:
+                return error
+
+        tasks = self._tasks(question, batch)
+        count.take_samples(await ado_many(draw, tasks, self.settings.samples))
+        for pair in count.pairs():
+            count.take_label(await self._acompare(question, pair, config))
+        return count.result()
+
+    def _tasks(self, question: str, batch: Sequence[EvidenceText]) -> list[SampleTask]:
+        return [
+            {"question": question, "evidence": list(batch), "sample": number}
+            for number in range(1, self.settings.samples + 1)
+        ]
+
+    def _compare(
+        self, question: str, pair: Pair, config: RunnableConfig | None
+    ) -> "Label | Entailment | RoleError":
+        if self.settings.compare is not None:
+            return self.settings.compare(question, *pair)
+        task = _entail_task(question, pair)
+        return _try(lambda: self._entailer.invoke(task, config))  # type: ignore[union-attr]  # there is one
+
+    async def _acompare(
+        self, question: str, pair: Pair, config: RunnableConfig | None
+    ) -> "Label | Entailment | RoleError":
+        if self.settings.compare is not None:
+            return self.settings.compare(question, *pair)
+        task = _entail_task(question, pair)
+        try:
+            return await self._entailer.ainvoke(task, config)  # type: ignore[union-attr]  # there is one
+        except RoleError as error:
+            return error
+
+
+def _entail_task(question: str, pair: Pair) -> EntailTask:
+    return {"question": question, "premise": pair[0], "hypothesis": pair[1]}
+
+
+def _try(ask: Callable[[], AnswerT]) -> AnswerT | RoleError:
+    try:
+        return ask()
+    except RoleError as error:
+        return error
+
+
+class _Count:
+    """Takes samples and labels of one batch in, and says what to compare next."""
+
+    def __init__(self, settings: Uncertainty) -> None:
+        self._settings = settings
+        self._answers: list[str] = []
+        self._sets: list[int] | None = None
+        self._errors: list[str] = []
+        self._n_compared, self._n_uncompared = 0, 0
+        self._usage = {"sample": Usage(), "entail": Usage()}
+        self._label: Label = "neutral"
+
+    def take_samples(self, said: Sequence[Sample | RoleError]) -> None:
+        for one in said:
+            self._usage["sample"] += one.usage or Usage()
+            if isinstance(one, RoleError):
+                self._errors.append(str(one))
+            elif normal_form(one.text):
+                self._answers.append(one.text.strip())
+            else:
+                self._errors.append("an empty answer")
+
+    def pairs(self) -> Generator[Pair, None, None]:
+        """Yield what to compare; `take_label` is to follow each."""
+        if self._settings.equivalence == "exact":
+            self._sets = group_answers(self._answers)
+            return
+        grouping = _grouping(self._answers, lenient=self._settings.equivalence == "lenient")
+        try:
+            pair = next(grouping)
+            while True:
+                yield pair
+                pair = grouping.send(self._label)
+        except StopIteration as end:
+            self._sets = end.value
+
+    def take_label(self, said: "Label | Entailment | RoleError") -> None:
+        """Note an answer; where there is none, nothing follows from one about the other."""
+        self._n_compared += 1
+        if isinstance(said, RoleError):
+            self._usage["entail"] += said.usage
+            self._n_uncompared += 1
+            self._label = "neutral"
+        elif isinstance(said, Entailment):
+            self._usage["entail"] += said.usage or Usage()
+            self._label = said.label
+        else:
+            self._label = said
+
+    def result(self) -> Measured:
+        sets = self._sets or []
+        record: BatchUncertainty = {
+            "n_samples": self._settings.samples,
+            "n_sets": max(sets) + 1 if sets else None,
+            "answers": self._answers,
+            "sets": sets,
+            "n_compared": self._n_compared,
+            "problem": self._problem(),
+        }
+        return Measured(record, self._usage)
+
+    def _problem(self) -> str:
+        parts = []
+        if self._errors:
+            n, m = len(self._errors), self._settings.samples
+            parts.append(f"{n} of {m} samples unusable, the first: {self._errors[0]}")
+        if not self._answers:
+            parts.append("no penalty, as no sample was usable")
+        if self._n_uncompared:
+            parts.append(f"{self._n_uncompared} of {self._n_compared} comparisons failed")
+        return "; ".join(parts)
+
+
+_LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")
+
+
+def nli_labels(model: Any, labels: Sequence[Label] | None = None) -> Compare:
+    """Return a `compare` for `Uncertainty` from a cross-encoder for natural language inference.
+
+    The question stands in front of both answers, so that a bare name is a statement.
+
+    Args:
+        model: Anything with ``predict(pairs)`` that gives a row of scores for each pair, such as a
+            ``CrossEncoder`` of sentence-transformers; the highest score is the label.
+        labels: What the columns are, in the model's order; by default what ``id2label`` of the
+            model's configuration says, and without one the order of the ``cross-encoder/nli-*``
+            models.
+
+    Raises:
+        SettingsError: The labels are not the three, or the model gives another number of columns.
+    """
+    if not callable(getattr(model, "predict", None)):
+        raise SettingsError(f"an NLI model needs predict(pairs), got {type(model).__name__}")
+    columns = _find_columns(model) if labels is None else labels
+    if sorted(columns) != sorted(_LABELS):
+        raise SettingsError(
+            f"labels must be {', '.join(_LABELS)}, in any order, got {list(columns)!r}"
+        )
+
+    def compare(question: str, premise: str, hypothesis: str) -> Label:
+        [row] = model.predict([(f"{question} {premise}", f"{question} {hypothesis}")])
+        scores = [float(one) for one in row]
+        if len(scores) != len(columns):
+            raise SettingsError(f"an NLI model gives {len(columns)} columns, got {len(scores)}")
+        return columns[scores.index(max(scores))]
+
+    return compare
+
+
+def _find_columns(model: Any) -> Sequence[Label]:
+    """Return what the columns of a model are called, in the words of `_LABELS` where they begin so.
+
+    Raises:
+        SettingsError: Its names are of other things, such as ``LABEL_0``.
+    """
+    config = getattr(model, "config", None) or getattr(
+        getattr(model, "model", None), "config", None
+    )
+    named = getattr(config, "id2label", None)
+    if not named:
+        return _LABELS
+    written = [str(named[place]).strip().lower() for place in sorted(named, key=int)]
+    found = [next((name for name in _LABELS if one.startswith(name[:6])), None) for one in written]
+    known = [name for name in found if name is not None]
+    if len(known) != len(found):
+        raise SettingsError(
+            f"the labels of the model are {[*named.values()]!r}: say by labels= which of its "
+            f"columns is {', '.join(_LABELS)}"
+        )
+    return known

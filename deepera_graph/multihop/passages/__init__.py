@@ -1,0 +1,1 @@
+"""Passages along a graph of neighbours, for questions of several hops."""

@@ -1,0 +1,265 @@
+"""Vectors of papers beside a base: one file of rows, mapped into memory, compared exactly.
+
+A base says how many rows count, what made them and what they add up to; rows that were written and
+never committed do not count, and a file that belongs to another base is refused.
+"""
+
+import json
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.judges.trained.backend import local_model
+from deepera_graph.literature.paper_keys import clean_text
+from deepera_graph.papers.library.store import VECTORS
+
+LOCAL = "local"
+DECIMALS = 6  # of a cosine: about what single precision holds
+_HEADER = 512  # bytes
+_BLOCK = 1 << 24
+_PROBE = "A survey of methods for searching scientific papers by what they are about."
+_LEAST_ALIKE = 0.99  # cosine of the probe's vectors, then and now
+_MOST_CHARACTERS = 8_000  # of a query that are embedded
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorsInfo:
+    """What a base says of its vectors.
+
+    Attributes:
+        base: The base they belong to.
+        embeddings: Who made them.
+        dimensions: Of a vector.
+        count: Rows that count.
+        checksum: CRC-32 of these rows.
+        probe: The vector of a fixed text, by which other weights of the same name are told.
+        url: The Qdrant server that has them; empty if they lie beside the base.
+    """
+
+    base: str
+    embeddings: str
+    dimensions: int
+    count: int = 0
+    checksum: int = 0
+    probe: tuple[float, ...] = ()
+    url: str = ""
+
+    def to_json(self) -> str:
+        """Return it as a base keeps it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "VectorsInfo":
+        """Read `to_json`."""
+        plain = json.loads(text)
+        return cls(**{**plain, "probe": tuple(plain["probe"])})
+
+
+class LocalEmbeddings:
+    """The embeddings of the local judge: no key, no network."""
+
+    model = LOCAL
+
+    def embed_documents(self, texts: list[str]) -> Floats:
+        """Return one vector a text; shape (n_texts, 384)."""
+        return local_model().embed(texts)
+
+    def embed_query(self, text: str) -> Floats:
+        """Return the vector of a query."""
+        return np.asarray(local_model().embed([text])[0], dtype=np.float32)
+
+
+def find_embeddings(given: Any) -> Any:
+    """Return the embeddings that were given, or those named ``local``.
+
+    Raises:
+        SettingsError: They are neither.
+    """
+    if given is None:
+        return None
+    if given == LOCAL or type(given).__name__ == "EvidenceEmbeddings":
+        return LocalEmbeddings()
+    if not hasattr(given, "embed_documents") or not hasattr(given, "embed_query"):
+        raise SettingsError(
+            f"embeddings must be 'local' or LangChain embeddings, got {given!r:.80}"
+        )
+    return given
+
+
+def name_embeddings(embeddings: Any) -> str:
+    """Return what embeddings are called: ``local``, or their class and their model."""
+    if isinstance(embeddings, LocalEmbeddings):
+        return LOCAL
+    model = next(
+        (
+            name
+            for field in ("model", "model_name")
+            if isinstance(name := getattr(embeddings, field, None), str)
+        ),
+        "",
+    )
+    return f"{type(embeddings).__name__}:{model}" if model else type(embeddings).__name__
+
+
+def embed_rows(embeddings: Any, texts: Sequence[str], names: Sequence[str]) -> Floats:
+    """Return vectors of length 1; shape (n_texts, n_dimensions).
+
+    Raises:
+        InputError: A vector is not finite, or there is not one a text; the message names the paper.
+    """
+    return unit_rows(embeddings.embed_documents(list(texts)), names)
+
+
+def unit_rows(given: Any, names: Sequence[str]) -> Floats:
+    """Return rows of length 1, or 0 where a row is 0; *names* are for the message."""
+    rows = np.asarray(given, dtype=np.float32)
+    if rows.ndim != 2 or len(rows) != len(names):
+        raise InputError(
+            f"there must be one vector for each of {len(names)} papers, got an array of shape "
+            f"{rows.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if len(bad):
+        raise InputError(f"the vector of the paper {names[int(bad[0])]!r} is not finite")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+def probe(embeddings: Any) -> tuple[float, ...]:
+    """Return the vector of a fixed text."""
+    row = unit_rows([embeddings.embed_query(_PROBE)], ["probe"])[0]
+    return tuple(round(float(number), 5) for number in row)
+
+
+def check_embeddings(info: VectorsInfo, embeddings: Any, place: str) -> None:
+    """Raise `StoreError` unless embeddings are those that a base was built with."""
+    name = name_embeddings(embeddings)
+    if name != info.embeddings:
+        raise StoreError(
+            f"the vectors of {place!r} were made by the embeddings {info.embeddings!r}, not by "
+            f"{name!r}"
+        )
+    now = probe(embeddings)
+    if len(now) != info.dimensions:
+        raise StoreError(
+            f"the vectors of {place!r} have {info.dimensions} dimensions, those of {name!r} now "
+            f"have {len(now)}"
+        )
+    if info.probe and any(info.probe) and float(np.dot(now, info.probe)) < _LEAST_ALIKE:
+        raise StoreError(
+            f"the vectors of {place!r} were made by {name!r} with other weights; embed again with "
+            "overwrite"
+        )
+
+
+def vectors_path(base: Path) -> Path:
+    """Return where the vectors of a base are."""
+    return base.with_name(base.name + VECTORS)
+
+
+def append_rows(path: Path, info: VectorsInfo, rows: Floats) -> VectorsInfo:
+    """Write rows after those that count, and wait for the disk; return what the base is to say."""
+    data = np.ascontiguousarray(rows, dtype="<f4").tobytes()
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        if not info.count:
+            file.write(_header_of(info))
+        file.seek(_HEADER + 4 * info.dimensions * info.count)
+        file.truncate()
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    plain = asdict(info)
+    plain["count"], plain["checksum"] = info.count + len(rows), zlib.crc32(data, info.checksum)
+    return VectorsInfo(**plain)
+
+
+def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats:
+    """Map the rows into memory; shape (count, dimensions).
+
+    Args:
+        path: The file.
+        info: What the base says of it.
+        checksum: Whether all rows are read to see that none is damaged.
+
+    Raises:
+        StoreError: The file is missing, cut off, damaged, or of another base or other embeddings.
+    """
+    if not path.is_file():
+        raise StoreError(
+            f"the vectors of the base are missing: there is no file {str(path)!r}; it has to lie "
+            "beside the base. Search with mode='sparse', or build again with the same embeddings"
+        )
+    size = _HEADER + 4 * info.dimensions * info.count
+    with path.open("rb") as file:
+        told = _read_header(file.read(_HEADER), path)
+        wanted = json.loads(_header_of(info))
+        for name, what in (("base", "base"), ("embeddings", "embeddings"), ("dimensions", "size")):
+            if told.get(name) != wanted[name]:
+                raise StoreError(
+                    f"the vectors in {str(path)!r} are of another {what}: {told.get(name)!r}, and "
+                    f"the base's are {wanted[name]!r}"
+                )
+        if path.stat().st_size < size:
+            raise StoreError(
+                f"the vectors in {str(path)!r} are cut off: there must be {info.count} rows"
+            )
+        if checksum and _checksum(file, size - _HEADER) != info.checksum:
+            raise StoreError(f"the vectors in {str(path)!r} are damaged: their checksum differs")
+    shape = (info.count, info.dimensions)
+    return np.memmap(path, dtype="<f4", mode="r", offset=_HEADER, shape=shape)
+
+
+def _header_of(info: VectorsInfo) -> bytes:
+    plain = {"base": info.base, "embeddings": info.embeddings, "dimensions": info.dimensions}
+    return json.dumps({"papers": "vectors", **plain}).encode().ljust(_HEADER)[:_HEADER]
+
+
+def _read_header(data: bytes, path: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(data)
+    except ValueError as error:
+        raise StoreError(f"{str(path)!r} is no file of vectors of papers") from error
+    return told if isinstance(told, dict) else {}
+
+
+def _checksum(file: Any, n_bytes: int) -> int:
+    total, left = 0, n_bytes
+    while left and (block := file.read(min(_BLOCK, left))):
+        total = zlib.crc32(block, total)
+        left -= len(block)
+    return total
+
+
+def rank_rows(rows: Floats, query: Floats) -> Iterator[list[tuple[float, int]]]:
+    """Yield cosine and place of the best rows, ever more of them, those that tie all together.
+
+    Cosines are rounded before they are compared, so that equal rows are equal wherever they lie.
+    """
+    scores = np.round(np.asarray(rows @ query, dtype=np.float64), DECIMALS)
+    n = 256
+    while True:
+        if n < len(scores):
+            edge = np.partition(scores, len(scores) - n)[len(scores) - n]
+            best = np.flatnonzero(scores >= edge)
+        else:
+            best = np.arange(len(scores))
+        order = best[np.lexsort((best, -scores[best]))]
+        yield [(float(scores[place]), int(place)) for place in order]
+        if n >= len(scores):
+            return
+        n *= 8
+
+
+def embed_query(embeddings: Any, text: str) -> Floats:
+    """Return the vector of a query, of length 1."""
+    row = embeddings.embed_query(clean_text(text)[:_MOST_CHARACTERS])
+    return np.asarray(unit_rows([row], ["query"])[0], dtype=np.float32)

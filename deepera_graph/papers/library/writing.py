@@ -1,0 +1,425 @@
+"""Papers into a base's file: new ones, later states of known ones, and the same paper once more."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, fields, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, get_args
+from uuid import uuid4
+
+from filelock import FileLock, Timeout
+
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.papers.library.store import (
+    APPLICATION,
+    FORMAT,
+    TABLES,
+    VECTORS,
+    check_format,
+    connect_writer,
+    leave_plain,
+    read_about,
+    to_paper,
+    wrap_errors,
+    write_about,
+)
+from deepera_graph.papers.library.vector_server import drop_vectors
+from deepera_graph.papers.paper import Paper, PaperRecord, venue_key
+from deepera_graph.papers.same_paper import have_like_titles, may_be_same
+
+Merge = Literal["ids", "titles", "none"]
+Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
+LOCK = ".lock"  # added to the name of the file
+_LEAST_WORDS = 3  # of a title that may tell two records to be one paper
+_PLACEHOLDERS = ", ".join("?" * 14)
+
+
+class Known(NamedTuple):
+    """A source that was read before, in whole or in part."""
+
+    run: int
+    done: int
+    finished: bool
+    report: dict[str, Any]
+
+
+class Writer:
+    """The one process that writes into a base; a batch is committed with the place it ends at.
+
+    Args:
+        path: The file; made if it is not there.
+        overwrite: Remove what is there, if it is a base.
+        merge: When a record with a new id is the same paper as one that is there: ``ids``: they
+            share a DOI, an arXiv id or another id; ``titles``: or a title of three words or more,
+            and neither year nor authors speak against it; ``none``: never.
+
+    Raises:
+        SettingsError: *merge* is none of these.
+        StoreError: Another process writes into it, it is no base, or the folder is read-only.
+    """
+
+    def __init__(self, path: str | Path, *, merge: Merge = "ids", overwrite: bool = False) -> None:
+        if merge not in get_args(Merge):
+            raise SettingsError(f"merge must be one of {', '.join(get_args(Merge))}, got {merge!r}")
+        self.path, self._merge = Path(path), merge
+        self._batch = _Batch()
+        self._run = 0
+        self._lock = self._take_lock()
+        try:
+            if overwrite:
+                _remove(self.path)
+            with wrap_errors(self.path):
+                self._db = connect_writer(self.path)
+                self._prepare()
+                self._next = self._one("SELECT coalesce(max(n), 0) + 1 FROM papers")
+                self._venues = dict(self._db.execute("SELECT key, v FROM venues"))
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the file as it was committed last, readable on its own."""
+        with suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        leave_plain(self._db)
+        self._db.close()
+        self._release()
+
+    def begin(self, identity: str, name: str) -> Known:
+        """Begin a source, or go on with it; tell how many of its records are done."""
+        with wrap_errors(self.path):
+            row = self._db.execute(
+                "SELECT run, done, finished, report FROM sources WHERE identity = ?", (identity,)
+            ).fetchone()
+            if row is None:
+                run = self._one("SELECT coalesce(max(run), 0) + 1 FROM sources")
+                with self._changing() as db:
+                    known = (identity, run, name)
+                    db.execute("INSERT INTO sources VALUES (?, ?, ?, 0, 0, '{}')", known)
+                row = (run, 0, 0, "{}")
+        self._run = row[0]
+        return Known(row[0], row[1], bool(row[2]), json.loads(row[3]))
+
+    def put(self, record: PaperRecord) -> Outcome:
+        """Add a record, or bring what is there up to date; nothing is committed yet."""
+        with wrap_errors(self.path):
+            self._begin_transaction()
+            number = self._find(record.paper.id)
+            if number is not None:
+                return self._update(number, record)
+            number, by = self._find_same(record)
+            if number is not None:
+                return self._fill(number, record, by)
+            self._add(record)
+        return "added"
+
+    def commit(self, identity: str, done: int, *, finished: bool, report: Any) -> None:
+        """Commit what was put since the last time, and that *done* records of a source are."""
+        with wrap_errors(self.path), self._changing() as db:
+            self._flush()
+            db.execute(
+                "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
+                (done, finished, json.dumps(report), identity),
+            )
+
+    def optimize(self) -> None:
+        """Have the index of words in one piece, which makes searches faster."""
+        with wrap_errors(self.path):
+            self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+    def place_vectors(self, places: Iterable[tuple[int, int]], header: str) -> None:
+        """Note where the vectors of papers are, by their numbers, and what is in their file."""
+        with wrap_errors(self.path), self._changing() as db:
+            db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
+            write_about(db, "vectors", header)
+
+    def forget_vectors(self) -> None:
+        """Forget all vectors."""
+        with wrap_errors(self.path), self._changing() as db:
+            db.execute("DELETE FROM vectors")
+            db.execute("DELETE FROM about WHERE name = 'vectors'")
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """Commit what is done here, and have readers look anew at what they know of the base."""
+        self._begin_transaction()
+        yield self._db
+        generation = int(read_about(self._db, "generation", "0")) + 1
+        write_about(self._db, "generation", str(generation))
+        self._db.execute("COMMIT")
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The connection, for reading what was written."""
+        return self._db
+
+    def _take_lock(self) -> FileLock:
+        lock = FileLock(f"{self.path}{LOCK}")
+        try:
+            if not self.path.parent.is_dir():
+                raise StoreError(f"there is no folder {str(self.path.parent)!r}")
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise StoreError(
+                f"another process is writing into the base {str(self.path)!r}; one at a time can"
+            ) from error
+        except OSError as error:
+            raise StoreError(
+                f"the base {str(self.path)!r} cannot be written: {error.strerror or error}"
+            ) from error
+        return lock
+
+    def _release(self) -> None:
+        self._lock.release()
+        with suppress(OSError):
+            os.unlink(f"{self.path}{LOCK}")  # noqa: PTH108
+
+    def _prepare(self) -> None:
+        is_new = not self._one("SELECT count(*) FROM sqlite_schema")
+        if not is_new:
+            check_format(self._db, self.path)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        if is_new:
+            self._db.executescript(
+                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; "
+                f"PRAGMA user_version = {FORMAT}; "
+                f"INSERT INTO about VALUES ('uid', '{uuid4().hex}'); COMMIT;"
+            )
+
+    def _one(self, sql: str) -> int:
+        return int(self._db.execute(sql).fetchone()[0])
+
+    def _begin_transaction(self) -> None:
+        if not self._db.in_transaction:
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def _find(self, id: str) -> int | None:
+        if id in self._batch.numbers:
+            return self._batch.numbers[id]
+        found = self._db.execute("SELECT n FROM ids WHERE id = ?", (id,)).fetchone()
+        return None if found is None else int(found[0])
+
+    def _find_same(self, record: PaperRecord) -> tuple[int | None, str]:
+        """Return the paper that a record with a new id is about, and what tells so."""
+        if self._merge == "none":
+            return None, ""
+        for id in record.ids[1:]:
+            number = self._find(id)
+            if number is not None and have_like_titles(self._read(number)[0], record.paper):
+                return number, id
+        if self._merge == "titles":
+            for number in self._find_title(record.paper.title):
+                if may_be_same(self._read(number)[0], record.paper):
+                    return number, "title"
+        return None, ""
+
+    def _find_title(self, title: str) -> list[int]:
+        if len(title_key(title).split()) < _LEAST_WORDS:
+            return []
+        self._flush()
+        rows = self._db.execute(
+            "SELECT n FROM titles WHERE key = ? AND whole ORDER BY n", (hash_title(title),)
+        )
+        return [n for (n,) in rows]
+
+    def _add(self, record: PaperRecord) -> None:
+        number, paper = self._next, record.paper
+        self._next += 1
+        batch = self._batch
+        batch.papers.append((number, *to_row(paper), self._run))
+        batch.scopes.append((number, *self._scope_of(paper)))
+        batch.words.append((number, paper.title, paper.abstract))
+        batch.titles += _title_rows(number, paper.title)
+        batch.refs += _reference_rows(number, record.references, record.ids)
+        for id in record.ids:
+            if self._find(id) is None:
+                batch.numbers[id] = number
+
+    def _update(self, number: int, record: PaperRecord) -> Outcome:
+        """Take the later state of a paper; an id that occurs twice in one source counts once."""
+        before, run = self._read(number)
+        if before.id != record.paper.id:
+            return self._fill(number, record, record.paper.id)
+        if run == self._run:
+            return "duplicate"
+        given = {
+            one.name: value
+            for one in fields(Paper)
+            if (value := getattr(record.paper, one.name)) not in ("", (), None)
+        }
+        after = replace(before, **given)
+        is_new = self._change(number, before, after)
+        if record.references:
+            is_new |= self._put_references(number, record.references, record.ids, keep=False)
+        is_new |= self._put_ids(number, record.ids)
+        self._db.execute("UPDATE papers SET run = ? WHERE n = ?", (self._run, number))
+        return "updated" if is_new else "unchanged"
+
+    def _fill(self, number: int, record: PaperRecord, by: str) -> Outcome:
+        """Add to a paper what another record of it has more; the first record stays as it is."""
+        before, _ = self._read(number)
+        missing = {
+            one.name: getattr(record.paper, one.name)
+            for one in fields(Paper)
+            if getattr(before, one.name) in ("", (), None)
+        }
+        is_new = self._change(number, before, replace(before, **missing))
+        is_new |= self._put_references(number, record.references, record.ids, keep=True)
+        is_known = self._db.execute(
+            "SELECT 1 FROM merges WHERE n = ? AND id = ?", (number, record.paper.id)
+        ).fetchone()
+        if not is_known:
+            whole = json.dumps(asdict(record), ensure_ascii=False)
+            self._db.execute(
+                "INSERT INTO merges VALUES (?, ?, ?, ?)", (number, record.paper.id, by, whole)
+            )
+        is_new |= self._put_ids(number, record.ids)
+        return "merged" if is_new or not is_known else "unchanged"
+
+    def _read(self, number: int) -> tuple[Paper, int]:
+        self._flush()
+        row = self._db.execute("SELECT * FROM papers WHERE n = ?", (number,)).fetchone()
+        return to_paper(row[1:-1]), row[-1]
+
+    def _change(self, number: int, before: Paper, after: Paper) -> bool:
+        if before == after:
+            return False
+        db = self._db
+        if before.text != after.text or before.title != after.title:
+            db.execute(
+                "INSERT INTO words (words, rowid, title, abstract) VALUES ('delete', ?, ?, ?)",
+                (number, before.title, before.abstract),
+            )
+            db.execute(
+                "INSERT INTO words (rowid, title, abstract) VALUES (?, ?, ?)",
+                (number, after.title, after.abstract),
+            )
+            db.execute("DELETE FROM vectors WHERE n = ?", (number,))
+            db.execute("DELETE FROM titles WHERE n = ?", (number,))
+            db.executemany(
+                "INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", _title_rows(number, after.title)
+            )
+        run = db.execute("SELECT run FROM papers WHERE n = ?", (number,)).fetchone()[0]
+        db.execute(
+            f"INSERT OR REPLACE INTO papers VALUES ({_PLACEHOLDERS})", (number, *to_row(after), run)
+        )
+        db.execute(
+            "INSERT OR REPLACE INTO scopes VALUES (?, ?, ?, ?, ?)",
+            (number, *self._scope_of(after)),
+        )
+        return True
+
+    def _put_references(
+        self, number: int, references: Sequence[str], ids: Sequence[str], *, keep: bool
+    ) -> bool:
+        rows = self._db.execute("SELECT cited FROM refs WHERE citing = ? ORDER BY place", (number,))
+        before = [cited for (cited,) in rows]
+        after = dict.fromkeys([*(before if keep else ()), *references])
+        wanted = _reference_rows(number, [*after], ids)
+        if [cited for _, _, cited in wanted] == before:
+            return False
+        self._db.execute("DELETE FROM refs WHERE citing = ?", (number,))
+        self._db.executemany("INSERT INTO refs VALUES (?, ?, ?)", wanted)
+        return True
+
+    def _put_ids(self, number: int, ids: Iterable[str]) -> bool:
+        n_new = 0
+        for id in ids:
+            done = self._db.execute("INSERT OR IGNORE INTO ids VALUES (?, ?)", (id, number))
+            n_new += done.rowcount
+        return n_new > 0
+
+    def _scope_of(self, paper: Paper) -> tuple[int | None, int | None, int | None, int]:
+        first, last = paper.days or (None, None)
+        key = venue_key(paper.venue)
+        if key not in self._venues:
+            added = self._db.execute(
+                "INSERT INTO venues (key, name) VALUES (?, ?)", (key, paper.venue)
+            )
+            self._venues[key] = added.lastrowid
+        return paper.year, first, last, int(self._venues[key] or 0)
+
+    def _flush(self) -> None:
+        batch, db = self._batch, self._db
+        if not batch.papers:
+            return
+        db.executemany(f"INSERT INTO papers VALUES ({_PLACEHOLDERS})", batch.papers)
+        db.executemany("INSERT INTO scopes VALUES (?, ?, ?, ?, ?)", batch.scopes)
+        db.executemany("INSERT INTO words (rowid, title, abstract) VALUES (?, ?, ?)", batch.words)
+        db.executemany("INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", batch.titles)
+        db.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", batch.refs)
+        db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", batch.numbers.items())
+        self._batch = _Batch()
+
+
+def _remove(path: Path) -> None:
+    """Remove a base; anything else that bears its name stays."""
+    if not path.is_file():
+        return
+    with wrap_errors(path), closing(sqlite3.connect(path)) as db:
+        check_format(db, path, any_version=True)
+        told = read_about(db, "vectors")
+    drop_vectors(told)
+    for suffix in ("", "-wal", "-shm", VECTORS):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+class _Batch:
+    """Rows of new papers that are written together."""
+
+    def __init__(self) -> None:
+        self.papers: list[tuple[Any, ...]] = []
+        self.scopes: list[tuple[Any, ...]] = []
+        self.words: list[tuple[int, str, str]] = []
+        self.titles: list[tuple[int, int, int]] = []
+        self.refs: list[tuple[int, int, str]] = []
+        self.numbers: dict[str, int] = {}
+
+
+def to_row(paper: Paper) -> tuple[Any, ...]:
+    """Return a paper as a row of the table, without its number."""
+    return (
+        paper.id,
+        paper.title,
+        paper.abstract,
+        json.dumps(paper.authors, ensure_ascii=False),
+        paper.year,
+        paper.date,
+        paper.venue,
+        json.dumps(paper.categories, ensure_ascii=False),
+        paper.doi,
+        paper.arxiv,
+        paper.url,
+        paper.source,
+    )
+
+
+def hash_title(title: str) -> int:
+    """Return the number that a title is found by: 63 bits of its key."""
+    digest = blake2b(title_key(title).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _title_rows(number: int, title: str) -> list[tuple[int, int, int]]:
+    whole, main = hash_title(title), hash_title(main_title(title))
+    return [(whole, number, 1)] + ([(main, number, 0)] if main != whole else [])
+
+
+def _reference_rows(
+    number: int, references: Sequence[str], own: Sequence[str]
+) -> list[tuple[int, int, str]]:
+    cited = [one for one in dict.fromkeys(references) if one and one not in own]
+    return [(number, place, one) for place, one in enumerate(cited)]

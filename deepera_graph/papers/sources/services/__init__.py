@@ -1,0 +1,1 @@
+"""Services of literature, a module each."""

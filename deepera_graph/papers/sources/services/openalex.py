@@ -1,0 +1,149 @@
+"""OpenAlex: works of all fields, with what cites them.
+
+A search costs credits of the day: without a key there are few, and 429 means that they are spent
+until midnight, which `X-RateLimit-Reset` and `Retry-After` say.
+
+Source:
+    https://developers.openalex.org/api-reference/works and .../authentication; samples:
+    https://docs.openalex.org/how-to-use-the-api/get-lists-of-entities/sample-entity-lists
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from deepera_graph.chat import io_loop
+from deepera_graph.errors import SettingsError
+from deepera_graph.literature.paper_keys import normalize_id
+from deepera_graph.papers.importing.openalex import to_record
+from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.sources.base import SourceAnswer
+from deepera_graph.papers.sources.http import ServiceError, Web, read_json
+from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.sources.service import (
+    CitationService,
+    CitationWay,
+    Pages,
+    read_each,
+    span_of,
+    with_ids,
+)
+
+_FIELDS = (
+    "id", "doi", "ids", "display_name", "publication_year", "publication_date", "authorships",
+    "primary_location", "locations", "topics", "abstract_inverted_index",
+)  # fmt: skip
+_WAYS: Mapping[CitationWay, tuple[Mapping[str, str], str]] = {
+    "references": ({}, "cited_by"),
+    "citations": ({"sort": "publication_date:desc"}, "cites"),
+}
+_OWN = re.compile(r"[Ww]\d+")
+_CONCEPT = re.compile(r"C\d+")
+MOST_SAMPLED = 10_000  # works of a sample, as OpenAlex says
+
+
+class OpenAlex(CitationService):
+    """OpenAlex; see `Service`. The key is in ``OPENALEX_API_KEY``."""
+
+    name = "openalex"
+    address = "https://api.openalex.org"
+    key_variable = "OPENALEX_API_KEY"
+    interval: ClassVar[float] = 0.1
+    page_size = 100
+    has_markup = True
+
+    def sample(
+        self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
+    ) -> SourceAnswer:
+        """Return *k* works under a concept, drawn at random among those with an abstract.
+
+        Args:
+            concept: Its id, e.g. ``C86803240``, biology.
+            k: Most works, from 1 to 10 000.
+            scope: Years and dates that they must be of.
+            seed: The same one draws the same works, as long as OpenAlex has the same.
+
+        Raises:
+            SettingsError: *concept* is no id of a concept, or *k* is out of range.
+        """
+        return io_loop.run(self.asample(concept, k, scope, seed=seed))
+
+    async def asample(
+        self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
+    ) -> SourceAnswer:
+        """Return what `sample` returns, in the running loop."""
+        if not _CONCEPT.fullmatch(concept):
+            raise SettingsError(f"a concept must be an id such as C86803240, got {concept!r:.40}")
+        if k > MOST_SAMPLED:
+            raise SettingsError(f"OpenAlex draws at most {MOST_SAMPLED} works, got {k}")
+        limits = scope or Scope()
+        n = k + len(limits.hide)
+        how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
+        kept = (f"concepts.id:{concept}", "has_abstract:true")
+        return await io_loop.arun(
+            self._collect(lambda web: self._list(web, how, n, limits, *kept), k, limits)
+        )
+
+    async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
+        async for page in self._list(web, {"search": query.join()}, k, scope):
+            yield page
+
+    async def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
+        own = await self._find(web, id)
+        how, limit = _WAYS[way]
+        async for page in self._list(web, how, k, scope, f"{limit}:{own}"):
+            yield page
+
+    async def _list(
+        self, web: Web, how: Mapping[str, str], k: int, scope: Scope, *filters: str
+    ) -> Pages:
+        limits = list(filters)
+        if (span := span_of(scope)) is not None:
+            limits += [f"from_publication_date:{span[0]}", f"to_publication_date:{span[1]}"]
+        asked: dict[str, Any] = {**how, **({"filter": ",".join(limits)} if limits else {})}
+        size = min(k, self.page_size)
+        for number in range(1, -(-k // size) + 1):
+            more = {"per_page": size, "page": number, "select": ",".join(_FIELDS)}
+            found = await web.get(
+                f"{self.base_url}/works", {**asked, **more}, _read_page, apart=self._who()
+            )
+            yield found
+            if len(found) < size:
+                return
+
+    async def _find(self, web: Web, id: str) -> str:
+        """Return OpenAlex's own id of a paper; it is looked up by another one at no cost."""
+        if _OWN.fullmatch(id):
+            return id.upper()
+        if id.startswith("10."):
+            named = f"doi:{id}"
+        elif id.startswith("PMID:"):
+            named = f"pmid:{id.removeprefix('PMID:')}"
+        elif re.match(r"[a-z-]+/\d{7}|\d{4}\.\d{4,5}", id):
+            named = f"doi:10.48550/arxiv.{id}"
+        else:
+            raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
+        asked = {"select": "id"}
+        address = f"{self.base_url}/works/{quote(named, safe=':/')}"
+        return await web.get(address, asked, _read_own, apart=self._who())
+
+    def _who(self) -> dict[str, str]:
+        return {"api_key": self._key} if self._key else {}
+
+
+def _read_own(text: str) -> str:
+    return normalize_id(str(read_json(text)["id"]))
+
+
+def _read_page(text: str) -> list[PaperRecord | Problem]:
+    return read_each(read_json(text)["results"], _to_record)
+
+
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+    ids = fields.get("ids") or {}
+    pmid = str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2]
+    pmc = str(ids.get("pmcid") or "").rstrip("/").rpartition("/")[2].removeprefix("PMC")
+    return with_ids(to_record(place, fields), PMID=pmid, PMC=pmc)

@@ -1,0 +1,1 @@
+"""Collections of passages in Qdrant."""

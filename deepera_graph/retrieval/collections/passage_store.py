@@ -1,0 +1,394 @@
+"""A store of passages in Qdrant that keeps first-stage scores and ranks."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+from uuid import UUID
+
+from langchain_core.documents import Document
+from langchain_qdrant import QdrantVectorStore
+from qdrant_client import models
+
+from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.passages import check_length
+from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode, name_embeddings
+from deepera_graph.retrieval.collections.connection import (
+    Journal,
+    hide_hints,
+    set_journal,
+    wrap_errors,
+)
+from deepera_graph.retrieval.search import (
+    FUSIONS,
+    METADATA,
+    Fusion,
+    Near,
+    StoredPassage,
+    Vectors,
+    build_condition,
+    build_filter,
+    build_payload,
+    build_points,
+    build_probes,
+    fetch_points,
+    find_near,
+    number_point,
+    rank_points,
+    read_point,
+    scroll_points,
+)
+from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.settings import check_at_least
+
+LARGE = 20_000
+LINKS = 16  # of a vector to others in HNSW, Qdrant's default m
+_SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
+_logger = logging.getLogger(__name__)
+
+
+class PassageStore:
+    """Passages in one Qdrant collection; `open_store` makes it.
+
+    Attributes:
+        vectorstore: The LangChain vector store on the same client and collection. Its own hybrid
+            search fuses otherwise and keeps no scores; `search` is the one to rank by.
+        mode: How the collection was indexed.
+        is_new: Whether it was made when this store was opened.
+        folder: Where an embedded store has the files of this collection, and what else belongs to
+            it, which goes when the collection is deleted; None in memory and on a server.
+    """
+
+    def __init__(
+        self,
+        vectorstore: QdrantVectorStore,
+        *,
+        place: str,
+        embedded: bool,
+        is_new: bool = False,
+        folder: Path | None = None,
+    ) -> None:
+        self.vectorstore = vectorstore
+        self.folder = folder
+        self.mode: Mode = vectorstore.retrieval_mode.value
+        self._place = place
+        self._embedded = embedded
+        self.is_new = is_new
+        self._closed = False
+        # Qdrant's embedded mode is not made for threads, e.g. for searches while passages come in.
+        self._lock = Lock()
+        self._hinted = self._has_journal = False
+        self._hint_if_large()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add(
+        self,
+        passages: Iterable[Document],
+        *,
+        vectors: Iterable[Sequence[float]] | None = None,
+        batch_size: int = 256,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Index passages as they come; return how many were written.
+
+        A passage replaces the one with the same id, so that indexing a source twice changes
+        nothing. One without an id gets an id from its text. The title, if the metadata has one,
+        is matched with the text but not stored in it.
+
+        Args:
+            passages: Read one batch at a time.
+            vectors: Their dense vectors, where the store's embeddings have made them before.
+            batch_size: Passages written at once, >= 1.
+            on_progress: Called after each batch with the passages written so far.
+
+        Raises:
+            InputError: A passage has no text, or metadata that is no JSON; earlier batches stay.
+            StoreError: The store cannot be reached.
+        """
+        check_at_least("batch_size", batch_size, 1)
+        written, rest = 0, iter(passages)
+        known = None if vectors is None else iter(vectors)
+        while batch := list(islice(rest, batch_size)):
+            self.put(batch, None if known is None else list(islice(known, len(batch))))
+            written += len(batch)
+            if on_progress is not None:
+                on_progress(written)
+        self._hint_if_large()
+        return written
+
+    def put(self, passages: Sequence[Document], vectors: Vectors | None = None) -> None:
+        """Index one batch as `add` does, with dense *vectors* if they were made before.
+
+        Raises:
+            InputError: A passage has no text, or metadata that is no JSON.
+            StoreError: The store cannot be reached.
+        """
+        points = build_points(self.vectorstore, passages, vectors)
+        self._set_journal("WAL")
+        with self._open(), hide_hints():
+            self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
+
+    def put_metadata(self, passages: Sequence[Document]) -> None:
+        """Write the metadata of passages that are there; their vectors stay.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        changes = [
+            models.OverwritePayloadOperation(
+                overwrite_payload=models.SetPayload(
+                    payload=build_payload(name, one), points=[number_point(name)]
+                )
+            )
+            for one in passages
+            for name in [name_passage(one)]
+        ]
+        if changes:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.batch_update_points(name, changes)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Delete passages by their ids; those that are not there are no matter.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        numbers: list[int | str | UUID] = [number_point(one) for one in ids]
+        if numbers:
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.delete(name, points_selector=numbers)
+
+    def defer_links(self) -> None:
+        """Have a server take passages without linking their vectors, until `build_links`.
+
+        Loading millions is several times as fast so; searches compare all vectors meanwhile.
+
+        Raises:
+            SettingsError: The store is embedded: it compares all vectors.
+            StoreError: The server cannot be reached.
+
+        Source:
+            https://qdrant.tech/documentation/database-tutorials/bulk-upload/
+        """
+        self._tune_server(hnsw_config=models.HnswConfigDiff(m=0))
+
+    def build_links(self) -> None:
+        """Have a server link the vectors (HNSW), if that was deferred; it does so by itself then.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+        """
+        with self._open():
+            name = self.vectorstore.collection_name
+            links = self.vectorstore.client.get_collection(name).config.hnsw_config.m
+        if not links:
+            self._tune_server(hnsw_config=models.HnswConfigDiff(m=LINKS))
+
+    def compress(self) -> None:
+        """Have a server keep vectors of one byte a dimension in memory, the whole ones on disk.
+
+        The best of a search are scored again by the whole ones.
+
+        Raises:
+            SettingsError: The store is embedded.
+            StoreError: The server cannot be reached.
+
+        Source:
+            https://qdrant.tech/documentation/guides/quantization/
+        """
+        scalar = models.ScalarQuantizationConfig(type=models.ScalarType.INT8, always_ram=True)
+        self._tune_server(
+            quantization_config=models.ScalarQuantization(scalar=scalar),
+            vectors_config={DENSE_NAME: models.VectorParamsDiff(on_disk=True)},
+        )
+
+    def _tune_server(self, **how: Any) -> None:
+        if self._embedded:
+            raise SettingsError("only a Qdrant server has an index of vectors that can be tuned")
+        if self.mode != "sparse":
+            with self._open():
+                name = self.vectorstore.collection_name
+                self.vectorstore.client.update_collection(name, **how)
+
+    def search(
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
+    ) -> list[Document]:
+        """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
+
+        The metadata gains `retrieval_rank`, from 1, and `retrieval_score`: BM25 (> 0), cosine in
+        [-1, 1], or fused ranks, which are comparable within one search only; no score is ever a
+        threshold here. Equal scores are ordered by id, whatever order passages were indexed in.
+
+        Args:
+            question: Any text; it is never parsed as a query language.
+            k: Most passages returned, >= 1.
+            where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
+                them puts first (see `fuse`), or by ``scores``, which orders better where every
+                place counts (see `fuse_scores`).
+
+        Raises:
+            InputError: The question is blank or too long.
+            SettingsError: *k*, *where* or *fusion* is out of range.
+            StoreError: The store cannot be reached.
+        """
+        if not question.strip():
+            raise InputError("the question is empty")
+        check_length(question)
+        check_at_least("k", k, 1)
+        if fusion not in FUSIONS:
+            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
+        conditions = build_filter(where)
+        probes = build_probes(self.vectorstore, question)
+        with self._open():
+            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
+        return [
+            read_point(found.point, score=found.score, rank=rank)
+            for rank, found in enumerate(ranked, start=1)
+        ]
+
+    async def asearch(
+        self,
+        question: str,
+        k: int = 30,
+        *,
+        where: Mapping[str, Any] | None = None,
+        fusion: Fusion = "ranks",
+    ) -> list[Document]:
+        """Return what `search` returns, from a thread."""
+        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
+
+    def fetch(
+        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        """Return passages by their ids, in this order; those that are not there are left out.
+
+        Args:
+            ids: As `search` returns them.
+            where: Conditions on metadata that they must meet, as for `search`.
+
+        Raises:
+            SettingsError: *where* is out of range.
+            StoreError: The store cannot be reached.
+        """
+        names = list(dict.fromkeys(ids))
+        conditions = build_filter(where)
+        with self._open():
+            found = fetch_points(self.vectorstore, names, conditions)
+        return [found[name] for name in names if name in found]
+
+    async def afetch(
+        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
+    ) -> list[Document]:
+        """Return what `fetch` returns, from a thread."""
+        return await asyncio.to_thread(self.fetch, ids, where=where)
+
+    def scan(self, *, vectors: bool = False, batch_size: int = 256) -> Iterator[StoredPassage]:
+        """Yield all passages, and their dense vectors if *vectors*.
+
+        Raises:
+            SettingsError: Vectors are asked for, and the store has none.
+            StoreError: The store cannot be reached.
+        """
+        if vectors and self.mode == "sparse":
+            raise SettingsError("a sparse store has no vectors of meaning")
+        offset: Any = None
+        while True:
+            with self._open():
+                found, offset = scroll_points(
+                    self.vectorstore, batch_size, offset, with_vectors=vectors
+                )
+            yield from found
+            if offset is None:
+                return
+
+    def search_near(self, vectors: Sequence[Sequence[float]], k: int) -> list[list[Near]]:
+        """Return for each vector the best *k* passages by meaning, with their cosines.
+
+        On a server this is its own, approximate search.
+
+        Raises:
+            StoreError: The store cannot be reached.
+        """
+        with self._open():
+            return find_near(self.vectorstore, vectors, k)
+
+    @property
+    def is_on_server(self) -> bool:
+        """Whether a Qdrant server holds the passages, and not this process."""
+        return not self._embedded
+
+    def count(self) -> int:
+        """Return how many passages there are."""
+        with self._open():
+            return self.vectorstore.client.count(self.vectorstore.collection_name).count
+
+    @property
+    def embeddings_name(self) -> str | None:
+        """The class of the embeddings, and their model if they tell it; None if there are none."""
+        embeddings = self.vectorstore.embeddings
+        return None if embeddings is None else name_embeddings(embeddings)
+
+    def has_field(self, name: str) -> bool:
+        """Tell whether any passage has a metadata field, as conditions name it, with a value."""
+        given = models.Filter(must_not=[build_condition(name, None)])
+        with self._open():
+            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+            return bool(client.count(collection, count_filter=given).count)
+
+    def field_names(self, n: int = 200) -> list[str]:
+        """Return which metadata the first *n* passages have, in alphabetical order."""
+        with self._open():
+            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+            found, _ = client.scroll(collection, limit=n, with_payload=True)
+        names = {name for one in found for name in (one.payload or {}).get(METADATA) or {}}
+        return sorted(map(str, names))
+
+    def drop_if_new(self) -> None:
+        """Delete the collection if it was made when this store was opened, and holds nothing."""
+        if self.is_new and not self.count():
+            with self._open():
+                self.vectorstore.client.delete_collection(self.vectorstore.collection_name)
+
+    def close(self) -> None:
+        """Let go of the folder or the connection; passages in memory are gone."""
+        if not self._closed and self._has_journal:
+            self._set_journal("DELETE")  # a log cannot be read where nothing can be written
+        self._closed = True
+        self.vectorstore.client.close()
+
+    def _set_journal(self, mode: Journal) -> None:
+        if self.folder is None or self._has_journal == (mode == "WAL"):
+            return
+        with self._lock:
+            if set_journal(self.vectorstore.client, self.vectorstore.collection_name, mode):
+                self._has_journal = mode == "WAL"
+
+    def _hint_if_large(self) -> None:
+        if self._embedded and not self._hinted and self.count() > LARGE:
+            self._hinted = True
+            _logger.warning(_SLOW, self.count())
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        if self._closed:
+            raise StoreError("this passage store is closed")
+        with self._lock if self._embedded else nullcontext(), wrap_errors(self._place):
+            yield

@@ -1,0 +1,204 @@
+"""Collections in a folder or on a Qdrant server, as servers search them, over HTTP and over MCP.
+
+A folder is of one process at a time. So it is opened for each search and let go after it: others
+may index meanwhile, and several servers may search one folder. Opening reads all passages, which
+takes about as long as the search itself (0.05 s for 1 000 passages, 0.5 s for 10 000); where that
+is too long, a Qdrant server is the place for them, to which the connection stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+from deepera_graph.retrieval import explain_field, find_folder, list_collections
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from qdrant_client import QdrantClient
+
+    from deepera_graph.retrieval.collections.passage_store import PassageStore
+
+_ON_SERVER = 4  # searches at the same time
+_WAIT = 3.0  # seconds that another process may need before it lets go of a folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collections:
+    """Where collections are, and which of them may be searched.
+
+    Attributes:
+        path: Folder of local collections, or None.
+        url: Address of a Qdrant server, or None.
+        api_key: Its key.
+        names: Those that may be searched; empty for all.
+        find_embeddings: Makes the embeddings of a collection, by the name that it recorded.
+        keep: Of `local_backend`, how the local judge keeps what it has read beside a collection of
+            a folder; None if it keeps nothing.
+    """
+
+    path: str | Path | None = None
+    url: str | None = None
+    api_key: str | None = None
+    names: tuple[str, ...] = ()
+    find_embeddings: Callable[[str, str], Embeddings | None] | None = None
+    keep: Mapping[str, Any] | None = None
+
+
+class StoredCollections:
+    """The collections of a folder or a server, for threads: a `Searched`."""
+
+    def __init__(self, where: Collections) -> None:
+        self._where, self._lock = where, Lock()
+        self._client: QdrantClient | None = None  # of a server
+        self._stores: dict[str, PassageStore] = {}  # on it
+        self._embeddings: dict[tuple[str, str], Embeddings | None] = {}
+
+    @property
+    def at_once(self) -> int:
+        """How many searches get on at the same time; more only hold threads that others need."""
+        return 1 if self._where.url is None else _ON_SERVER
+
+    def names(self) -> list[str]:
+        """Return the names of the collections that may be searched.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
+        path, given = self._where.path, self._where.names
+        held = self._names_on_server() if path is None else list_collections(path)
+        return [name for name in held if not given or name in given]
+
+    def sizes(self) -> dict[str, int | None]:
+        """Return how many passages each holds; None while another process has the folder open.
+
+        Raises:
+            StoreError: The server cannot be reached.
+        """
+        try:
+            return {one["name"]: one["n_passages"] for one in self.describe()}
+        except StoreError:
+            if self._where.path is None:
+                raise
+            return dict.fromkeys(self.names())
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what collections there are, by name, as plain data; none without a folder.
+
+        Raises:
+            StoreError: Another process has the folder open, or the server cannot be reached.
+        """
+        given = self._where.names
+        return [one for one in self._list() if not given or one["name"] in given]
+
+    def _names_on_server(self) -> list[str]:
+        from deepera_graph.retrieval.collections.connection import wrap_errors  # noqa: PLC0415 - takes a second
+
+        with self._connected() as client, wrap_errors(self._place()):
+            return sorted(one.name for one in client.get_collections().collections)
+
+    def _list(self) -> list[dict[str, Any]]:
+        from deepera_graph.retrieval.collections.catalogue import Catalogue  # noqa: PLC0415 - takes a second
+
+        try:
+            with self._connected() as client:
+                return [asdict(one) for one in Catalogue.on(client, self._place()).list()]
+        except MissingStoreError:
+            return []
+
+    def search(
+        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
+    ) -> list[Document]:
+        """Return the best passages of a collection.
+
+        Raises:
+            SettingsError: A condition is no condition, or no passage has the field it names.
+            StoreError: There is no such collection, or it cannot be opened.
+        """
+        with self._opened(name) as store:
+            found = store.search(question, k=k, where=where)
+            for field in () if found else where or ():
+                if store.count() and not store.has_field(field):
+                    raise SettingsError(f"where: {explain_field(field, store.field_names())}")
+        return found
+
+    def kept_with(self, name: str) -> dict[str, Any]:
+        """Return how the local judge keeps what it reads of a collection, if it does."""
+        where = self._where
+        folder = None if where.path is None else find_folder(where.path, name)
+        if where.keep is None or folder is None:
+            return {}
+        return {**where.keep, "keep_in": str(folder)}
+
+    def close(self) -> None:
+        """Let go of the server."""
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+            self._client = None
+            self._stores.clear()
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[PassageStore]:
+        """Open a collection: one of a folder for the block, one on a server for good."""
+        with self._connected() as client:
+            if self._where.url is None:
+                yield self._open(client, name)
+                return
+            with self._lock:
+                store = self._stores.get(name) or self._open(client, name)
+                self._stores[name] = store
+            yield store
+
+    @contextmanager
+    def _connected(self) -> Iterator[QdrantClient]:
+        """Open a folder for the block, one block at a time; or a server once."""
+        if self._where.url is not None:
+            with self._lock:
+                self._client = self._client or self._connect()
+            yield self._client
+            return
+        ends = monotonic() + _WAIT  # whoever waits in line here has waited for the folder, too
+        with self._lock:
+            client = self._connect(max(0.0, ends - monotonic()))
+            try:
+                yield client
+            finally:
+                client.close()
+
+    def _connect(self, wait: float = 0.0) -> QdrantClient:
+        from deepera_graph.retrieval.collections.connection import connect  # noqa: PLC0415 - takes a second
+
+        where = self._where
+        return connect(where.path, where.url, api_key=where.api_key, must_exist=True, wait=wait)
+
+    def _open(self, client: QdrantClient, name: str) -> PassageStore:
+        from deepera_graph.retrieval.collections.store import open_store_on  # noqa: PLC0415 - takes a second
+
+        return open_store_on(
+            client,
+            name,
+            place=self._place(),
+            embedded=self._where.url is None,
+            find_embeddings=partial(self._find_embeddings, name),
+        )
+
+    def _find_embeddings(self, name: str, recorded: str) -> Embeddings | None:
+        """Make the embeddings of a collection once: they may be a model that takes seconds."""
+        find = self._where.find_embeddings
+        if find is not None and (name, recorded) not in self._embeddings:
+            self._embeddings[name, recorded] = find(name, recorded)
+        return self._embeddings.get((name, recorded))
+
+    def _place(self) -> str:
+        from deepera_graph.retrieval.collections.connection import describe_place  # noqa: PLC0415 - takes a second
+
+        return describe_place(self._where.path, self._where.url)

@@ -1,0 +1,169 @@
+"""What the tools of the MCP server do; imported at the first call, as it takes a second."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple
+
+from deepera_graph.errors import DeepEraError
+from deepera_graph.export.tables import (
+    answer_with_numbers,
+    describe_evidence,
+    describe_source,
+)
+from deepera_graph.papers.calls import answer_call, describe_error
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.serve.backing.library import Library, check_backend
+from deepera_graph.serve.tools.forms import MOST_TEXT, GivenPassage, QuestionArguments
+
+Report = Callable[[float, float, str], Awaitable[None]]
+_AT_MOST = 20  # reports of a call
+
+
+class Reply(NamedTuple):
+    """What a call gives: text for the model, plain data for the program."""
+
+    text: str
+    plain: dict[str, Any] | None
+    has_failed: bool = False
+
+
+async def find_evidence(library: Library, given: QuestionArguments, report: Report) -> Reply:
+    """Judge passages, or candidates of a collection, and return what is evidence."""
+    result = await _judge(library, given, report)
+    return Reply(describe_evidence(result), _describe(result, given))
+
+
+async def ask(library: Library, given: QuestionArguments, report: Report) -> Reply:
+    """Do what `find_evidence` does, and draw an answer from what is kept."""
+    result = await _judge(library, given, report, answer=True)
+    answer = result.answer or {"text": "", "citations": [], "status": "failed", "cause": ""}
+    numbers = {one.id: number for number, one in enumerate(result.kept, start=1)}
+    text = answer_with_numbers(result, as_listed=True)
+    said = text if answer["status"] == "answered" else f"No answer: {answer['cause']}."
+    plain = _describe(result, given)
+    plain["answer"] = {
+        "text": text,
+        "status": answer["status"],
+        "cause": answer["cause"],
+        "cites": [numbers[one] for one in answer["citations"] if one in numbers],
+    }
+    return Reply(f"{said}\n\n{describe_evidence(result)}", plain)
+
+
+async def list_collections(library: Library, given: Any, report: Report) -> Reply:
+    """Return what can be searched."""
+    sizes = await asyncio.to_thread(library.sizes)
+    lines = [f"collection {name!r}" + _count(n) for name, n in sizes.items()]
+    lines += [f"base of papers {name!r}" for name in library.bases]
+    plain = {
+        "collections": [{"name": name, "n_passages": n} for name, n in sizes.items()],
+        "bases": list(library.bases),
+    }
+    return Reply("\n".join(lines) or "There is nothing to search; give passages.", plain)
+
+
+async def ask_base(library: Library, call: str, given: Mapping[str, Any]) -> Reply:
+    """Answer a call of a base of papers with the text that every other way gives, too."""
+    plain = {name: value for name, value in given.items() if value is not None}
+    name = plain.pop("base", None)
+    try:
+        base = await asyncio.to_thread(library.base, name)
+    except DeepEraError as error:
+        answer = describe_error(error)
+    else:
+        answer = await asyncio.to_thread(answer_call, base, call, plain)
+    has_failed = answer.text.startswith('{"error"')
+    return Reply(answer.text, None if has_failed else json.loads(answer.text), has_failed)
+
+
+async def _judge(
+    library: Library, given: QuestionArguments, report: Report, *, answer: bool = False
+) -> RerankResult:
+    await report(0, 1, "loading the judge")
+    reranker = await asyncio.to_thread(library.reranker)
+    asked = {"top_n": given.n, "threshold": given.threshold, "answer": answer or None}
+    changes: Any = {name: value for name, value in asked.items() if value is not None}
+    chosen = reranker.with_settings(**changes)
+    passages: list[Any]
+    if given.passages is None:
+        await report(0.5, 1, "searching")
+        passages = await asyncio.to_thread(
+            library.search, given.collection, given.question, given.k, given.where
+        )
+    else:
+        passages = [_read_passage(one) for one in given.passages]
+    result = await _follow(chosen.astream(given.question, passages), len(passages), report)
+    check_backend(result)
+    return result
+
+
+async def _follow(events: Any, n: int, report: Report) -> RerankResult:
+    """Follow a rerank to its end, and report how far it is, now and then."""
+    n_judged, step = 0, max(1, n // _AT_MOST)
+    async for event in events:
+        if event["event"] == "scored":
+            n_judged += 1
+            if n_judged % step == 0 or n_judged == n:
+                await report(n_judged, n + 1, f"judged {n_judged} of {n} passages")
+        elif event["event"] == "result":
+            result: RerankResult = event["result"]
+    await report(n + 1, n + 1, "done")
+    return result
+
+
+def _read_passage(given: str | GivenPassage) -> Any:
+    if isinstance(given, str):
+        return given
+    metadata = {**(given.metadata or {}), **({"title": given.title} if given.title else {})}
+    named = {} if given.id is None else {"id": given.id}
+    return {**named, "text": given.text, "metadata": metadata}
+
+
+def _describe(result: RerankResult, given: QuestionArguments) -> dict[str, Any]:
+    evidence = [
+        _describe_piece(number, one, with_text=given.with_text)
+        for number, one in enumerate(result.kept, start=1)
+    ]
+    return {
+        "question": result.question,
+        "outcome": result.outcome,
+        "threshold": result.threshold,
+        "evidence": evidence,
+        "is_weak": any(one.band is None for one in result.kept),
+        "direction_counts": result.direction_counts,
+        "n_passages": len(result.all_passages),
+        "n_dropped": len(result.dropped),
+        "dropped": [*map(_describe_other, result.dropped)] if given.with_dropped else [],
+        "failed": [*map(_describe_other, result.failed)],
+        "warnings": list(result.warnings),
+    }
+
+
+def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict[str, Any]:
+    source = describe_source(one.citation)
+    known = {name: source[name] for name in _SOURCE if source.get(name)}
+    return {
+        "number": number,
+        "id": one.id,
+        "score": one.score,
+        "band": one.band,
+        "direction": one.direction,
+        "summary": one.summary or one.text[:MOST_TEXT],
+        "quote": one.quote,
+        "reason": one.reason,
+        "source": known,
+        "text": one.text[:MOST_TEXT] if with_text else None,
+        "is_cut": with_text and len(one.text) > MOST_TEXT,
+    }
+
+
+_SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "page")
+
+
+def _describe_other(one: RankedPassage) -> dict[str, Any]:
+    return {"id": one.id, "score": one.score, "reason": one.reason, "source": str(one.citation)}
+
+
+def _count(n: int | None) -> str:
+    return "" if n is None else f" with {n} passage{'' if n == 1 else 's'}"

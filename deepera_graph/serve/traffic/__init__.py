@@ -1,0 +1,1 @@
+"""What every request passes: its limits, its turn, its end, its count."""

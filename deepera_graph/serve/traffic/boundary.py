@@ -1,0 +1,205 @@
+"""What every request passes: its id, its key, its size, its time, its line in the log."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
+from traceback import extract_tb
+from typing import Any
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from deepera_graph.errors import DeepEraError
+from deepera_graph.serve.config import ServeConfig, is_key
+from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
+from deepera_graph.serve.traffic.ending import begin_request
+from deepera_graph.serve.traffic.metrics import Metrics
+from deepera_graph.web.guard import find_stranger, gather_body, replay_body
+
+REQUEST_ID = "x-request-id"
+GONE = 499  # the client went away; nginx's number for it
+_HEALTH = "/health"
+OPEN = frozenset({"/", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
+OPEN_FOLDERS = ("/page/",)  # files of the page
+FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
+_GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)
+_logger = logging.getLogger("deepera_graph.serve")
+
+
+@dataclass(slots=True)
+class Note:
+    """What is known of a request, for the log; nothing of what it says."""
+
+    id: str
+    seconds: float  # that it may take
+    ends: float  # when they are over, by the clock of the loop
+    judge: str = ""
+    n_passages: int | None = None
+    question: str = ""  # is logged only if that is asked for
+    status: int = 0
+    failure: str = ""
+
+
+class Boundary:
+    """An ASGI application around another one: nothing gets to that without passing here."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        config: ServeConfig,
+        metrics: Metrics,
+        name_path: Callable[[Scope], str],
+    ) -> None:
+        self._app, self._config, self._metrics = app, config, metrics
+        self._name_path = name_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, headers = perf_counter(), Headers(scope=scope)
+        seconds = self._config.limits.seconds
+        ends = asyncio.get_running_loop().time() + seconds
+        note = Note(_find_id(headers), seconds, ends)
+        scope.setdefault("state", {})["note"] = note
+        begin_request()
+        tell = _telling(send, note)
+        try:
+            await self._answer(scope, headers, receive, tell)
+        except DeepEraError as error:
+            await self._refuse(as_refused(error), scope, receive, tell, note)
+        except asyncio.CancelledError:
+            note.failure = note.failure or "cancelled"
+            note.status = note.status or GONE
+            raise
+        except Exception as error:  # noqa: BLE001 - the last one to hear of it
+            _log_crash(note, error, with_message=self._config.log_content)
+            await self._refuse(crashed(note), scope, receive, tell, note)
+        finally:
+            self._end(scope, note, perf_counter() - started)
+
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        if self._config.keys:
+            self._check_key(scope, headers)
+        else:
+            self._check_page(scope, headers)
+        body = await self._read_body(headers, receive, note_of(scope))
+        await self._app(scope, replay_body(body, receive), send)
+
+    def _check_page(self, scope: Scope, headers: Headers) -> None:
+        if stranger := find_stranger(scope, headers):
+            raise RefusedError(403, "forbidden", stranger)
+
+    def _check_key(self, scope: Scope, headers: Headers) -> None:
+        path = scope["path"]
+        if path in OPEN or path.startswith(OPEN_FOLDERS):
+            return
+        scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        if not is_key(given, self._config.keys):
+            what = "the key is not known" if given else "a key is needed"
+            raise RefusedError(401, "unauthorized", f"{what}: Authorization: Bearer KEY")
+
+    async def _read_body(self, headers: Headers, receive: Receive, note: Note) -> bytes:
+        """Read all of a body, and refuse one that is too large or takes too long."""
+        limits = self._config.limits
+        declared = headers.get("content-length", "")
+        too_large = RefusedError(413, "too_large", f"a body may have {limits.body_bytes} bytes")
+        is_large = declared.isdecimal() and int(declared) > limits.body_bytes
+        if is_large and "100-continue" in headers.get("expect", "").lower():
+            raise too_large
+        try:
+            async with asyncio.timeout_at(note.ends):
+                body = await gather_body(receive, limits.body_bytes)
+        except ConnectionAbortedError as error:
+            raise RefusedError(GONE, "gone", str(error)) from error
+        except TimeoutError:
+            message = f"the body took longer than {note.seconds:g} seconds"
+            raise RefusedError(408, "timeout", message) from None
+        if body is None:
+            raise too_large
+        return body
+
+    async def _refuse(
+        self, error: RefusedError, scope: Scope, receive: Receive, send: Send, note: Note
+    ) -> None:
+        note.failure = error.kind
+        if note.status:  # a reply has begun, and cannot be taken back
+            return
+        note.status = error.status
+        if error.status == GONE:
+            return
+        with suppress(OSError):
+            for_clients = scope["path"] in FOR_CLIENTS
+            await reply_error(error, for_clients=for_clients)(scope, receive, send)
+
+    def _end(self, scope: Scope, note: Note, seconds: float) -> None:
+        path = self._name_path(scope)
+        self._metrics.note_request(scope["method"], path, note.status, seconds)
+        if note.failure:
+            self._metrics.note_failure(note.failure)
+        if path == _HEALTH and note.status < 400:
+            return  # asked every few seconds by whoever watches the server
+        more = {"judge": note.judge, "passages": note.n_passages, "failure": note.failure}
+        if self._config.log_content:
+            more["question"] = note.question and repr(note.question)
+        told = "".join(
+            f" {name}={value}" for name, value in more.items() if value not in ("", None)
+        )
+        line = f"{scope['method']} {path} {note.status} {seconds * 1000:.1f} ms id={note.id}{told}"
+        _logger.info("%s", line)
+
+
+def _find_id(headers: Headers) -> str:
+    given = headers.get(REQUEST_ID, "")
+    return given if _GIVEN_ID.fullmatch(given) else uuid4().hex
+
+
+def _telling(send: Send, note: Note) -> Send:
+    async def tell(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            note.status = message["status"]
+            MutableHeaders(scope=message)[REQUEST_ID] = note.id
+        await send(message)
+
+    return tell
+
+
+def _log_crash(note: Note, error: Exception, *, with_message: bool) -> None:
+    """Log where an error comes from; what it says may hold a passage."""
+    where = " < ".join(
+        f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}"
+        for frame in reversed(extract_tb(error.__traceback__)[-8:])
+    )
+    said = f": {error}" if with_message else ""
+    _logger.error("%s id=%s%s at %s", type(error).__name__, note.id, said, where)
+
+
+def crashed(note: Note) -> RefusedError:
+    """Return what a client is told of an error that nobody expected."""
+    message = f"the server failed; its log says more under the request id {note.id}"
+    return RefusedError(500, "internal", message)
+
+
+@asynccontextmanager
+async def in_time(note: Note) -> AsyncIterator[None]:
+    """Give up the block with HTTP 504 when the time of a request is over."""
+    try:
+        async with asyncio.timeout_at(note.ends):
+            yield
+    except TimeoutError:
+        message = f"the request took longer than {note.seconds:g} seconds"
+        raise RefusedError(504, "timeout", message) from None
+
+
+def note_of(scope: Any) -> Note:
+    """Return what is noted of a request."""
+    found: Note = scope["state"]["note"]
+    return found

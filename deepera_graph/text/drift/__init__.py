@@ -1,0 +1,1 @@
+"""Whether a text says what another says: numbers, directions, opposites."""

@@ -1,0 +1,1 @@
+"""Texts in files: lines, records, references."""

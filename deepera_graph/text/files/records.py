@@ -1,0 +1,213 @@
+"""Files of records: JSON lines, JSON, CSV, TSV and references, compressed by gzip or not."""
+
+import csv
+import io
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from gzip import GzipFile
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from deepera_graph.errors import InputError
+from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
+from deepera_graph.text.files.bibtex import read_bibtex
+from deepera_graph.text.files.jsonl import BOM, parse_object, parse_value, read_raw_lines
+from deepera_graph.text.files.lines import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.files.references import name_csl_fields, read_nbib, read_ris, to_reference
+
+GZIP = ".gz"
+LINES = (".jsonl", ".ndjson")
+TABLES = {".csv": ",", ".tsv": "\t"}
+NBIB, RIS, BIBTEX = ".nbib", ".ris", ".bib"
+_READERS = {NBIB: read_nbib, RIS: read_ris, BIBTEX: read_bibtex}
+REFERENCES = tuple(_READERS)
+SUFFIXES = (*LINES, ".json", *TABLES, *REFERENCES)
+QUESTION_FIELDS = ("question", "query")
+CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
+MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wrong file
+_SHOWN = 3
+_DELIMITERS = (",", ";", "\t")
+_WITHOUT_HEADER = ("id", "text")
+_KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that tells the kind of a file, in lower case, without ``.gz``."""
+    name = path.name.lower()
+    return Path(name.removesuffix(GZIP)).suffix
+
+
+class _Gzip(GzipFile):
+    """Says which file is damaged."""
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer."""
+        try:
+            return super().readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{self.name} cannot be read: {error}") from error
+
+
+@contextmanager
+def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
+
+    A file that is stored elsewhere, as a member of an archive, is given as *stored*.
+
+    Raises:
+        InputError: The file cannot be opened; or while reading: it is damaged.
+    """
+    try:
+        raw = path.open("rb") if stored is None else stored
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    with raw:
+        if path.name.lower().endswith(GZIP):
+            yield cast("BinaryIO", io.BufferedReader(_Gzip(str(path), mode="rb", fileobj=raw))), raw
+        else:
+            yield raw, raw
+
+
+def read_records(
+    source: BinaryIO, suffix: str, *, to_value: Callable[[str, str], Any] = lambda name, cell: cell
+) -> Iterator[RawRecord]:
+    """Read the records of a file, a bad one as such; a cell of a table is what *to_value* returns.
+
+    A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
+    lines under another name; an item of it as CSL has references is read as one. A ``.nbib`` file
+    is what PubMed calls its own format, or exports for citation managers; ``.ris`` and ``.bib``
+    files are what citation managers and publishers export. A table has
+    a header; its cells are separated by commas, or by semicolons or tabs if the header is. A
+    ``.tsv`` file of two columns without a known name is read as `id` and `text`, without a header.
+    Empty cells are left out.
+    """
+    if suffix in TABLES:
+        return _read_table(source, TABLES[suffix], to_value)
+    if suffix in REFERENCES:
+        return _READERS[suffix](source)
+    return _read_json(source) if suffix == ".json" else _read_json_lines(source)
+
+
+def _read_json_lines(source: BinaryIO) -> Iterator[RawRecord]:
+    for line in read_raw_lines(source):
+        try:
+            yield RawRecord(line.number, parse_object(line.text))
+        except InputError as error:
+            yield RawRecord(line.number, {}, str(error))
+
+
+def _read_json(source: BinaryIO) -> Iterator[RawRecord]:
+    text = source.read().removeprefix(BOM)
+    if not text.strip():
+        return
+    try:
+        value = parse_value(text)
+    except InputError as error:
+        if _has_json_lines(text):
+            yield from _read_json_lines(io.BytesIO(text))
+        else:
+            yield RawRecord(1, {}, str(error))
+        return
+    for number, item in enumerate(_find_items(value), start=1):
+        if isinstance(item, dict):
+            named = name_csl_fields(item)
+            yield RawRecord(number, item) if named is None else to_reference(number, named)
+        else:
+            yield RawRecord(number, {}, f"must be a JSON object, got {item!r:.80}")
+
+
+def _has_json_lines(text: bytes) -> bool:
+    try:
+        return isinstance(parse_value(text.lstrip().partition(b"\n")[0]), dict)
+    except InputError:
+        return False
+
+
+def _find_items(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or _KNOWN.intersection(map(field_key, value)):
+        return [value]
+    lists = [one for one in value.values() if isinstance(one, list) and one]
+    return lists[0] if len(lists) == 1 and isinstance(lists[0][0], dict) else [value]
+
+
+def _read_table(
+    source: BinaryIO, delimiter: str, to_value: Callable[[str, str], Any]
+) -> Iterator[RawRecord]:
+    lines = decode_lines(source)
+    first = next(lines, "")
+    if delimiter == ",":
+        delimiter = max(_DELIMITERS, key=first.count)
+    rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+    header: list[str] = []
+    while (row := _next_row(rows)) is not None:
+        number, cells, error = row
+        if not header and not error:
+            header, has_no_header = _read_header(cells, delimiter)
+            if not has_no_header:
+                continue
+        if not error:
+            error = _check_row(header, cells)
+        named = {} if error else dict(zip(header, cells, strict=True))
+        fields = {name: to_value(name, cell) for name, cell in named.items() if name and cell}
+        yield RawRecord(number, fields, error)
+
+
+def _next_row(rows: Any) -> tuple[int, list[str], str] | None:
+    """Return number, cells and error of the next row that is not blank; None at the end."""
+    while True:
+        number = rows.line_num + 1
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return None
+        except csv.Error as error:
+            return number, [], f"not CSV: {error}"
+        if cells:
+            return number, cells, ""
+
+
+def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:
+    """Return the names of the columns, and whether the row was no header."""
+    names = [cell.strip() for cell in cells]
+    known = _KNOWN.intersection(map(field_key, names))
+    if delimiter == "\t" and len(names) == len(_WITHOUT_HEADER) and not known:
+        return list(_WITHOUT_HEADER), True
+    return names, False
+
+
+def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
+    if find_bad_byte(cells):
+        return "not UTF-8; save the table as UTF-8"
+    if len(cells) != len(header):
+        return "the row has more or fewer cells than the header"
+    return ""
+
+
+def describe_wrong_file(errors: Sequence[tuple[int, str]], *, whole: bool, hint: str) -> str:
+    """Say that a file is not what it was taken for: the first errors, and what it may be.
+
+    Args:
+        errors: Number and error of all records read; not empty.
+        whole: Whether these are all records of the file.
+        hint: What it looks like, or nothing.
+    """
+    n, first = len(errors), dict[str, int]()
+    for number, error in errors:
+        first.setdefault(error, number)
+    told = [f"line {number}: {error}" for error, number in first.items()][:_SHOWN]
+    which = f"the first {n} lines" if not whole else f"its {n} lines" if n > 1 else "its only line"
+    more = f"; and {n - len(told)} more" if n > len(told) else ""
+    none = f"none of {which} can be used" if n > 1 else f"{which} cannot be used"
+    return f"{none}: {'; '.join(told)}{more}{'. ' if hint else ''}{hint}"
+
+
+def guess_kind(fields: Mapping[str, Any]) -> str:
+    """Return ``questions``, ``corpus`` or nothing: what a record with such fields is part of."""
+    keys = set(map(field_key, fields))
+    if keys.intersection(map(field_key, QUESTION_FIELDS)):
+        return "questions" if keys.intersection(CANDIDATE_FIELDS) else ""
+    return "corpus" if keys.intersection(map(field_key, TEXT_FIELDS)) else ""
