@@ -178,9 +178,7 @@ KINDS = {
     if is_dataclass(kind) and kind.__module__ == options.__name__
 }  # fmt: skip
 SOURCE = "".join(
-    path.read_text(encoding="utf-8")
-    for pattern in ("*.py", "opening/*.py")
-    for path in Path(options.__file__).parent.glob(pattern)
+    path.read_text(encoding="utf-8") for path in Path(options.__file__).parents[1].rglob("*.py")
 )
 
 
