@@ -84,7 +84,7 @@ class Value(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ShowOptions:
+class ShowConfigOptions:
     """What is shown."""
 
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
@@ -97,7 +97,7 @@ class TrustOptions:
     remove: bool = opt("Trust the file no more.", default=False)
 
 
-def show(*, output: ShowOptions) -> None:
+def show(*, output: ShowConfigOptions) -> None:
     """Show what every option is configured to be, and where; and what cannot be so."""
     from deepera_graph.cli.shared.console import OK, USAGE, say, write_json
     from deepera_graph.web.serving import hide_login
@@ -163,7 +163,7 @@ def _show_table(
     )  # fmt: skip
 
 
-def trust(*, what: TrustOptions, output: ShowOptions) -> None:
+def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
     """Trust the file found from here, as it is now, with all that it sets; or no more."""
     from deepera_graph.cli.shared.console import tell
 

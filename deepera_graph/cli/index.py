@@ -78,13 +78,13 @@ def index(
     output: IndexOutputOptions,
 ) -> None:
     """Put the passages of files or folders into a collection that `deepera ask` can search."""
-    from deepera_graph.cli.opening.sources import Source, batches
+    from deepera_graph.cli.opening.sources import PassageSource, batches
     from deepera_graph.cli.opening.stores import keep_embedded, keep_with, open_collection
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    read = Source(*source, reading=reading, verbose=output.verbose)
+    read = PassageSource(*source, reading=reading, verbose=output.verbose)
     read.check()
     with open_collection(store, mode=store.mode, must_exist=False) as opened:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:

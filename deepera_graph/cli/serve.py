@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.schema import Backend
     from deepera_graph.serve.backing.stores import Collections
-    from deepera_graph.serve.config import Limits
+    from deepera_graph.serve.config import RequestLimits
 
 DAILY = {
     "serve": (
@@ -31,7 +31,7 @@ _limit = partial(opt, panel="Limits")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerOptions:
+class ListenOptions:
     """Where the server listens, and what it serves beside judging."""
 
     host: str = opt(
@@ -94,7 +94,7 @@ class LimitOptions:
 
 def serve(
     *,
-    server: ServerOptions,
+    server: ListenOptions,
     limits: LimitOptions,
     place: options.CollectionsOptions,
     keep: options.KeepOptions,
@@ -155,19 +155,19 @@ def _check_papers(papers: str | None) -> None:
         PaperBase.open(papers).close()
 
 
-def _read_limits(limits: LimitOptions, *, in_process: bool) -> Limits:
-    from deepera_graph.serve.config import Limits
+def _read_limits(limits: LimitOptions, *, in_process: bool) -> RequestLimits:
+    from deepera_graph.serve.config import RequestLimits
 
     if not 0 < limits.max_body < inf:
         raise SettingsError(f"--max-body must be > 0 and finite, got {limits.max_body}")
     if not limits.timeout > 0:
         raise SettingsError(f"--timeout must be > 0, got {limits.timeout}")
-    return Limits(
+    return RequestLimits(
         body_bytes=ceil(limits.max_body * _MEGABYTE),
         documents=limits.max_documents,
         characters=limits.max_characters,
         seconds=limits.timeout,
-        at_once=limits.at_once or (Limits().at_once if in_process else 16),
+        at_once=limits.at_once or (RequestLimits().at_once if in_process else 16),
         queue=limits.queue,
     )
 

@@ -23,14 +23,14 @@ _WHOLE = ("k", "offset", "year_from", "year_to")
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
-class Answer(NamedTuple):
+class CallReply(NamedTuple):
     """What a call gives: the status of HTTP that fits, and JSON."""
 
     code: int
     text: str
 
 
-class Call(NamedTuple):
+class PaperCall(NamedTuple):
     """A call: what it needs, what it takes beside the limits of a scope, its name as a tool."""
 
     needs: str
@@ -48,29 +48,29 @@ def _get(base: "PaperBase", given: dict[str, Any]) -> dict[str, Any]:
 
 
 CALLS = {
-    "search": Call(
+    "search": PaperCall(
         "query",
         ("mode", "k", "offset"),
         lambda base, given: base.search(given.pop("query"), **given).to_dict(),
         "Papers that fit a query, best first.",
         "search_papers",
     ),
-    "title": Call(
+    "title": PaperCall(
         "title",
         (),
         lambda base, given: base.title(given.pop("title"), **given).to_dict(),
         "The paper that a title names.",
         "match_title",
     ),
-    "get": Call("id", (), _get, "A paper by any of its ids.", "get_paper"),
-    "references": Call(
+    "get": PaperCall("id", (), _get, "A paper by any of its ids.", "get_paper"),
+    "references": PaperCall(
         "id",
         ("k", "offset"),
         lambda base, given: base.references(given.pop("id"), **given).to_dict(),
         "What a paper cites.",
         "references",
     ),
-    "citations": Call(
+    "citations": PaperCall(
         "id",
         ("k", "offset"),
         lambda base, given: base.citations(given.pop("id"), **given).to_dict(),
@@ -120,7 +120,7 @@ def describe_paper_calls() -> tuple[CallInfo, ...]:
     )
 
 
-def _describe_arguments(call: Call) -> dict[str, Any]:
+def _describe_arguments(call: PaperCall) -> dict[str, Any]:
     taken = (call.needs, *call.takes, *LIMITS)
     return {
         "type": "object",
@@ -132,7 +132,7 @@ def _describe_arguments(call: Call) -> dict[str, Any]:
     }
 
 
-def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> Answer:
+def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> CallReply:
     """Answer a call with plain arguments; what goes wrong is an answer, too.
 
     Args:
@@ -150,16 +150,16 @@ def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> A
     except DeepEraError as error:
         return describe_error(error)
     is_missing = name != "search" and plain["status"] == "unknown"
-    return Answer(NOT_FOUND if is_missing else OK, to_json(plain))
+    return CallReply(NOT_FOUND if is_missing else OK, to_json(plain))
 
 
-def describe_error(error: DeepEraError) -> Answer:
+def describe_error(error: DeepEraError) -> CallReply:
     """Return an error as an answer."""
     kind, code = "settings", BAD_REQUEST
     if isinstance(error, StoreError):
         kind, code = ("missing" if isinstance(error, MissingStoreError) else "store"), UNAVAILABLE
     message = str(error).encode("utf-8", "replace").decode()
-    return Answer(code, to_json({"error": {"kind": kind, "message": message}}))
+    return CallReply(code, to_json({"error": {"kind": kind, "message": message}}))
 
 
 def read_error(plain: Mapping[str, Any]) -> DeepEraError:

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Scope
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
-from deepera_graph.serve.backing.judging import Judging
+from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.sources import Sources
 from deepera_graph.serve.backing.stores import StoredCollections
 from deepera_graph.serve.config import ServeConfig
@@ -35,7 +35,7 @@ from deepera_graph.serve.describe import ABOUT, EXAMPLES
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
 from deepera_graph.serve.page.calls import ExportRequest, PageCalls
 from deepera_graph.serve.page.files import read_files
-from deepera_graph.serve.replies import RefusedError, as_refused, reply, reply_error
+from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
 from deepera_graph.serve.traffic.boundary import FOR_CLIENTS, Boundary, crashed, note_of
 from deepera_graph.serve.traffic.ending import RequestThreads
@@ -63,7 +63,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     """
     config = config or ServeConfig()
     metrics = Metrics()
-    judging = Judging(config, metrics)
+    judging = ServerJudges(config, metrics)
     papers = _open_papers(config)
     collections = None if config.collections is None else StoredCollections(config.collections)
     sources = Sources(collections, papers, config.literature)
@@ -102,7 +102,9 @@ def _open_papers(config: ServeConfig) -> "PaperBase | None":
     return PaperBase.open(config.papers)
 
 
-def _add_evidence(app: FastAPI, judging: Judging, sources: Sources, config: ServeConfig) -> None:
+def _add_evidence(
+    app: FastAPI, judging: ServerJudges, sources: Sources, config: ServeConfig
+) -> None:
     evidence = Evidence(judging, sources, config.limits)
 
     async def answer(request: Request) -> Response:
@@ -126,7 +128,7 @@ def _add_evidence(app: FastAPI, judging: Judging, sources: Sources, config: Serv
     _add(app, "GET", "/v1/sources", list_sources, "Other sources that can be searched.")
 
 
-def _add_rerank(app: FastAPI, judging: Judging, config: ServeConfig) -> None:
+def _add_rerank(app: FastAPI, judging: ServerJudges, config: ServeConfig) -> None:
     rankings = Rankings(judging, config.limits)
 
     async def rerank(request: Request) -> Response:
@@ -146,7 +148,7 @@ def _add_rerank(app: FastAPI, judging: Judging, config: ServeConfig) -> None:
     _add(app, "GET", "/info", info, "What is served, as text-embeddings-inference says it.")
 
 
-def _add_state(app: FastAPI, judging: Judging, metrics: Metrics) -> None:
+def _add_state(app: FastAPI, judging: ServerJudges, metrics: Metrics) -> None:
     async def health() -> Response:
         about = {"judge": judging.default, "version": __version__}
         if judging.is_ready:
@@ -230,9 +232,9 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, tell_crash)
 
 
-def _as_refused(request: Request, error: Any) -> RefusedError:
+def _as_refused(request: Request, error: Any) -> RequestRefusedError:
     message = f"{request.method} {request.url.path!r:.80}: {error.detail}"
-    return RefusedError(error.status_code, _KINDS.get(error.status_code, "http"), message)
+    return RequestRefusedError(error.status_code, _KINDS.get(error.status_code, "http"), message)
 
 
 def _name_path(known: Collection[str], scope: Scope) -> str:

@@ -10,9 +10,9 @@ from starlette.requests import Request
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import check_length
-from deepera_graph.serve.config import Limits
+from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.problems import name_problems
-from deepera_graph.serve.replies import RefusedError
+from deepera_graph.serve.replies import RequestRefusedError
 from deepera_graph.serve.traffic.boundary import GONE
 from deepera_graph.serve.traffic.ending import end_task
 from deepera_graph.web.serving import read_body
@@ -29,7 +29,7 @@ async def read_plain(request: Request) -> dict[str, Any]:
         plain = read_body(await request.body())
         _check_values(plain)
     except InputError as error:
-        raise RefusedError(400, "input", str(error)) from error
+        raise RequestRefusedError(400, "input", str(error)) from error
     return plain
 
 
@@ -59,21 +59,21 @@ def read_form(plain: dict[str, Any], form: type[ModelT]) -> ModelT:
         problems = name_problems(error, form, "field")
         n_more = len(problems) - _MOST_TOLD
         told = [*problems[:_MOST_TOLD], *([f"and {n_more} more"] if n_more > 0 else [])]
-        raise RefusedError(422, "input", "; ".join(told)) from error
+        raise RequestRefusedError(422, "input", "; ".join(told)) from error
 
 
-def check_size(question: str, texts: Sequence[str], limits: Limits) -> None:
-    """Raise `RefusedError`, HTTP 422, if there is too much to read, or no question."""
+def check_size(question: str, texts: Sequence[str], limits: RequestLimits) -> None:
+    """Raise `RequestRefusedError`, HTTP 422, if there is too much to read, or no question."""
     if not question.strip():
-        raise RefusedError(422, "input", "the question is empty")
+        raise RequestRefusedError(422, "input", "the question is empty")
     check_length(question)
     if len(texts) > limits.documents:
         message = f"a request may have {limits.documents} passages, got {len(texts)}"
-        raise RefusedError(422, "too_many", message)
+        raise RequestRefusedError(422, "too_many", message)
     n = len(question) + sum(map(len, texts))
     if n > limits.characters:
         message = f"a request may have {limits.characters} characters, got {n}"
-        raise RefusedError(422, "too_many", message)
+        raise RequestRefusedError(422, "too_many", message)
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, DoneT]) -> DoneT:
@@ -83,7 +83,7 @@ async def unless_gone(request: Request, work: Coroutine[Any, Any, DoneT]) -> Don
     try:
         await asyncio.wait((doing, watching), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
-            raise RefusedError(GONE, "gone", "the client went away")
+            raise RequestRefusedError(GONE, "gone", "the client went away")
         return doing.result()
     finally:
         await end_task(watching)

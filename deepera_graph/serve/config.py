@@ -20,7 +20,7 @@ _SHORTEST_KEY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RequestLimits:
     """What one request may ask for, and how many may be worked on.
 
     Attributes:
@@ -58,7 +58,7 @@ class ServeConfig:
     Attributes:
         backend: Who judges if a request names nobody; see `EvidenceReranker`.
         settings: Of `deepera_graph.Settings`, by name.
-        limits: See `Limits`.
+        limits: See `RequestLimits`.
         keys: Who has one of them may ask; nobody is asked for one if there is none.
         judgements: Opens the cache for a backend; None if there is none.
         collections: What can be searched.
@@ -70,7 +70,7 @@ class ServeConfig:
 
     backend: "Backend | str | Mapping[str, Any]" = "local"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: RequestLimits = field(default_factory=RequestLimits)
     keys: tuple[str, ...] = field(default=(), repr=False)
     judgements: "Callable[[Backend], AbstractContextManager[JudgementCache | None]] | None" = None
     collections: "Collections | None" = None

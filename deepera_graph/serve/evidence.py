@@ -15,11 +15,11 @@ from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
-from deepera_graph.serve.backing.judging import Judging
-from deepera_graph.serve.backing.sources import Found, Sources
-from deepera_graph.serve.config import Limits
-from deepera_graph.serve.replies import RefusedError, as_refused, describe, reply
-from deepera_graph.serve.traffic.boundary import Note, in_time, note_of
+from deepera_graph.serve.backing.judging import ServerJudges
+from deepera_graph.serve.backing.sources import FoundPassages, Sources
+from deepera_graph.serve.config import RequestLimits
+from deepera_graph.serve.replies import RequestRefusedError, as_refused, describe, reply
+from deepera_graph.serve.traffic.boundary import RequestNote, in_time, note_of
 from deepera_graph.serve.traffic.ending import end_task
 from deepera_graph.web.serving import to_json
 
@@ -69,7 +69,7 @@ class EvidenceRequest(BaseModel):
 class Evidence:
     """Answers questions."""
 
-    def __init__(self, judging: Judging, sources: Sources, limits: Limits) -> None:
+    def __init__(self, judging: ServerJudges, sources: Sources, limits: RequestLimits) -> None:
         self._judging, self._sources, self._limits = judging, sources, limits
 
     async def answer(self, request: Request) -> Response:
@@ -93,32 +93,34 @@ class Evidence:
         judged = await unless_gone(request, self._judging.rerank(note, reranker, found.passages))
         return reply(describe_reply(found.complete(judged), note))
 
-    async def _find(self, asked: EvidenceRequest, note: Note) -> Found:
+    async def _find(self, asked: EvidenceRequest, note: RequestNote) -> FoundPassages:
         """Return the passages of a request, or search for them."""
         places = {"passages": asked.passages, "collection": asked.collection}
         places["source"] = asked.source
         given = [name for name, value in places.items() if value is not None]
         if len(given) != 1:
             named = " and ".join(given) or "none"
-            raise RefusedError(422, "input", f"give passages, collection or source, got {named}")
+            raise RequestRefusedError(
+                422, "input", f"give passages, collection or source, got {named}"
+            )
         how = (asked.question, min(asked.k, self._limits.documents), asked.where)
         async with in_time(note):
             if asked.collection is not None:
                 return await self._sources.search_collection(asked.collection, *how)
             if asked.source is not None:
                 return await self._sources.search_source(asked.source, *how)
-        return Found(self._check_passages(asked))
+        return FoundPassages(self._check_passages(asked))
 
     def _check_passages(self, asked: EvidenceRequest) -> Sequence[PassageLike]:
         passages = asked.passages or []
         if asked.where is not None:
-            raise RefusedError(422, "input", "where goes with a collection or a source")
+            raise RequestRefusedError(422, "input", "where goes with a collection or a source")
         check_size(asked.question, [_text_of(one) for one in passages], self._limits)
         read_passages(passages)  # says what is wrong with one
         return passages
 
     async def _stream(
-        self, note: Note, reranker: EvidenceReranker, found: Found
+        self, note: RequestNote, reranker: EvidenceReranker, found: FoundPassages
     ) -> AsyncIterator[bytes]:
         events = self._judging.stream(note, reranker, found.passages)
         try:
@@ -134,7 +136,7 @@ class Evidence:
             yield _write_event("error", describe(refused))
 
 
-def describe_reply(result: RerankResult, note: Note) -> dict[str, Any]:
+def describe_reply(result: RerankResult, note: RequestNote) -> dict[str, Any]:
     """Return a result as plain data: as commands write it, and what was dropped and why."""
     plain = describe_result(result, whole=True)
     return {

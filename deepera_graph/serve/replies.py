@@ -17,7 +17,7 @@ from deepera_graph.errors import (
 from deepera_graph.web.serving import JSON, describe_problem, to_json
 
 
-class RefusedError(DeepEraError):
+class RequestRefusedError(DeepEraError):
     """A request that is not answered with what it asks for.
 
     Attributes:
@@ -43,17 +43,17 @@ _KINDS: tuple[tuple[type[DeepEraError], int, str], ...] = (  # the first that fi
 )
 
 
-def as_refused(error: DeepEraError) -> RefusedError:
+def as_refused(error: DeepEraError) -> RequestRefusedError:
     """Return an error of this package as it is told to a client."""
-    if isinstance(error, RefusedError):
+    if isinstance(error, RequestRefusedError):
         return error
     for kind, status, name in _KINDS:
         if isinstance(error, kind):
-            return RefusedError(status, name, str(error))
-    return RefusedError(500, "internal", str(error))
+            return RequestRefusedError(status, name, str(error))
+    return RequestRefusedError(500, "internal", str(error))
 
 
-def describe(error: RefusedError) -> dict[str, Any]:
+def describe(error: RequestRefusedError) -> dict[str, Any]:
     """Return an error as plain data."""
     return describe_problem(error.kind, str(error))
 
@@ -64,7 +64,7 @@ def reply(plain: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     return Response(to_json(plain), status_code=status, media_type=JSON, headers=given)
 
 
-def reply_error(error: RefusedError, *, for_clients: bool = False) -> Response:
+def reply_error(error: RequestRefusedError, *, for_clients: bool = False) -> Response:
     """Return an error as a response.
 
     Clients of other services look for its words under ``detail`` or ``message``; *for_clients*

@@ -21,9 +21,9 @@ from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
-from deepera_graph.serve.backing.judging import Judging
-from deepera_graph.serve.config import Limits
-from deepera_graph.serve.replies import RefusedError, reply
+from deepera_graph.serve.backing.judging import ServerJudges
+from deepera_graph.serve.config import RequestLimits
+from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic.boundary import note_of
 
 # What a ranking needs of a reranker: scores of all passages, the best first, and no summaries.
@@ -72,7 +72,7 @@ class InferenceRequest(BaseModel):
 class Rankings:
     """Answers rerank requests."""
 
-    def __init__(self, judging: Judging, limits: Limits) -> None:
+    def __init__(self, judging: ServerJudges, limits: RequestLimits) -> None:
         self._judging, self._limits = judging, limits
 
     async def rerank(self, request: Request) -> Response:
@@ -137,7 +137,7 @@ class Rankings:
         asked = read_form(plain, InferenceRequest)
         result = await self._judge(request, self._judging.default, asked.query, asked.texts, [])
         if unjudged := describe_failures(result):
-            raise RefusedError(502, "backend", unjudged)
+            raise RequestRefusedError(502, "backend", unjudged)
         return reply(
             [
                 {
@@ -179,7 +179,7 @@ class Rankings:
         result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
         if texts and all(one.score is None for one in result.all_passages):
             blank = not any(text.strip() for text in texts)
-            raise RefusedError(422 if blank else 502, "backend", describe_failures(result))
+            raise RequestRefusedError(422 if blank else 502, "backend", describe_failures(result))
         return result
 
 

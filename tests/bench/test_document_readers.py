@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench.lakes import write_jsonl
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.lab.build.corpus import Document, Section
+from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.data.documents import (
     read_documents,
     read_members,
@@ -85,13 +85,13 @@ def test_plain_lines_may_have_sections_and_facts(tmp_path):
     ]
     plain, cut = read_documents(write_jsonl(tmp_path / "ice.jsonl", rows))
     assert plain == Document(id="1", text="Ice melts.", metadata={"year": 1999})
-    assert cut.sections == (Section(name="AIM", text="To melt."),)
+    assert cut.sections == (CorpusSection(name="AIM", text="To melt."),)
 
 
 def test_pubmedqa_abstracts_become_documents_with_sections(pubmedqa):
     (document,) = read_documents(pubmedqa({"77": ENTRY}))
     assert (document.id, document.subject) == ("77", "biomedicine")
-    assert document.sections[2] == Section(name="MAIN RESULTS", text="They grew by 4%.")
+    assert document.sections[2] == CorpusSection(name="MAIN RESULTS", text="They grew by 4%.")
     assert document.metadata == {"year": "2019", "mesh": ["Trout"]}
 
 

@@ -5,7 +5,7 @@ import pytest
 from bench.lakes import SHARED_DATA, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.corpus import Document, Section
+from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.build.embeddings import LsaEmbeddings
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
 from deepera_graph.lab.data.documents import open_natural, read_article_questions
@@ -15,7 +15,9 @@ NAMES = ("AIM", "METHODS", "RESULTS")
 
 
 def paper(number, *texts, names=NAMES):
-    sections = [Section(name=name, text=text) for name, text in zip(names, texts, strict=True)]
+    sections = [
+        CorpusSection(name=name, text=text) for name, text in zip(names, texts, strict=True)
+    ]
     return Document.of_sections(f"p{number}", sections, title=f"Paper {number}")
 
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.pubmed import files as pubmed
-from deepera_graph.bioasq.pubmed.files import Problems, find_files, read_pubmed
-from deepera_graph.bioasq.pubmed.records import Deleted, Record
+from deepera_graph.bioasq.pubmed.files import RecordProblems, find_files, read_pubmed
+from deepera_graph.bioasq.pubmed.records import Deleted, PubmedRecord
 from deepera_graph.errors import InputError
 from support.pubmed_xml import MATH, article, book, deletion, document, write
 
@@ -21,7 +21,7 @@ def read(tmp_path):
     def read_elements(*elements, raw=None, name="moss.xml"):
         path = tmp_path / name
         path.write_bytes(document(*elements) if raw is None else raw)
-        problems = Problems()
+        problems = RecordProblems()
         return [*read_pubmed([path], problems=problems)], problems
 
     return read_elements
@@ -33,7 +33,7 @@ def numbers(found):
 
 def test_a_record_has_what_the_citation_says(read):
     [record], problems = read(article(7, abstract=[("", "Moss grew."), ("RESULTS", "It held.")]))
-    assert record == Record(
+    assert record == PubmedRecord(
         pmid="7",
         title="Moss on walls.",
         abstract="Moss grew. RESULTS: It held.",
@@ -149,7 +149,7 @@ def test_a_notice_of_a_retraction_is_not_retracted(read):
 
 def test_versions_books_and_deletions_come_as_they_stand(read):
     found, _ = read(article(1, version=2), book(2), deletion(3, 4))
-    assert [type(one) for one in found] == [Record, Record, Deleted, Deleted]
+    assert [type(one) for one in found] == [PubmedRecord, PubmedRecord, Deleted, Deleted]
     assert numbers(found) == ["1", "2", "3", "4"]
     assert (found[0].version, found[1].is_book, found[1].title) == (2, True, "Walls.")
 
@@ -227,7 +227,7 @@ def test_it_does_not_matter_how_a_file_falls_into_blocks(tmp_path, size):
     path = tmp_path / "moss.xml"
     path.write_bytes(document(*elements))
     with pytest.MonkeyPatch.context() as patch:
-        whole, split = Problems(), Problems()
+        whole, split = RecordProblems(), RecordProblems()
         expected = [*read_pubmed([path], problems=whole)]
         patch.setattr(pubmed, "_BLOCK", size)
         assert [*read_pubmed([path], problems=split)] == expected
@@ -241,7 +241,7 @@ def test_a_file_that_is_cut_off_is_read_up_to_there_and_named(tmp_path, share):
     path = write(tmp_path, 1, *elements)
     whole = path.read_bytes()
     path.write_bytes(whole[: max(20, int(len(whole) * share))])
-    problems = Problems()
+    problems = RecordProblems()
     found = [*read_pubmed([path], problems=problems)]
     assert numbers(found) == [str(n) for n in range(1, len(found) + 1)]
     assert [(one.fault, one.number) for one in problems.first] == [("cut off", None)]
@@ -290,7 +290,7 @@ def test_a_checksum_beside_a_file_is_compared(tmp_path):
     path = write(tmp_path, 1, article(1), signed=True)
     assert numbers(read_pubmed([path])) == ["1"]
     path.with_name(f"{path.name}.md5").write_text("0" * 32)
-    problems = Problems()
+    problems = RecordProblems()
     assert numbers(read_pubmed([path], problems=problems)) == ["1"]
     assert problems.counts == {"wrong MD5": 1}
 

@@ -9,8 +9,8 @@ from threading import Event, Thread
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.serve.backing.judging import Judging
-from deepera_graph.serve.config import KEYS, Limits, ServeConfig, read_keys
+from deepera_graph.serve.backing.judging import ServerJudges
+from deepera_graph.serve.config import KEYS, RequestLimits, ServeConfig, read_keys
 from deepera_graph.serve.page import calls
 from deepera_graph.serve.traffic.metrics import Metrics
 from support.list_judges import list_backend
@@ -38,7 +38,7 @@ class Held:
     def running(self, **limits):
         self.began.clear()
         self.go.clear()
-        config = ServeConfig(backend=list_backend(self.play), limits=Limits(**limits))
+        config = ServeConfig(backend=list_backend(self.play), limits=RequestLimits(**limits))
         with running_server(config) as (client, server):
             self.client, self._server = client, server
             try:
@@ -71,7 +71,7 @@ def held():
 @pytest.fixture(scope="module")
 def guarded():
     """A server with keys and narrow limits."""
-    limits = Limits(body_bytes=100_000, documents=1000, characters=20_000)
+    limits = RequestLimits(body_bytes=100_000, documents=1000, characters=20_000)
     with running(ServeConfig(backend="rules", keys=(KEY, OTHER), limits=limits)) as client:
         yield client
 
@@ -135,7 +135,7 @@ def test_a_judge_that_cannot_be_loaded_is_no_judge_that_still_loads(monkeypatch,
         raise RuntimeError("no weights in /secret")
 
     monkeypatch.setattr("deepera_graph.reranker.EvidenceReranker.rerank", fail)
-    judging = Judging(ServeConfig(backend="rules"), Metrics())
+    judging = ServerJudges(ServeConfig(backend="rules"), Metrics())
     judging.warm_up()
     assert (judging.is_ready, judging.problem) == (False, "RuntimeError; the log says more")
     assert "no weights in /secret" in caplog.text

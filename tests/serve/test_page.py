@@ -12,7 +12,7 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.export.tables import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
-from deepera_graph.serve.config import Limits, ServeConfig
+from deepera_graph.serve.config import RequestLimits, ServeConfig
 from deepera_graph.serve.page.calls import draw_line
 from support.serving import PASSAGES, QUESTION
 
@@ -27,7 +27,7 @@ LOADED = re.compile(
 @pytest.fixture
 def page():
     """A client of an application that asks for a key; its judge is not loaded."""
-    config = ServeConfig(backend="rules", keys=(KEY,), limits=Limits(documents=3))
+    config = ServeConfig(backend="rules", keys=(KEY,), limits=RequestLimits(documents=3))
     transport = httpx.ASGITransport(create_app(config))
     return httpx.AsyncClient(transport=transport, base_url="http://server.test")
 

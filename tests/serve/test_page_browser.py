@@ -22,7 +22,7 @@ from deepera_graph.papers import PaperBase
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.serve.backing.stores import Collections
-from deepera_graph.serve.config import Limits, ServeConfig
+from deepera_graph.serve.config import RequestLimits, ServeConfig
 from deepera_graph.serve.page.calls import draw_line
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
@@ -81,7 +81,7 @@ def site(tmp_path_factory, gate, world):
 @pytest.fixture(scope="module")
 def guarded():
     """A server that asks for a key, and takes no more than 3 kB."""
-    config = ServeConfig(backend="rules", keys=(KEY,), limits=Limits(body_bytes=3000))
+    config = ServeConfig(backend="rules", keys=(KEY,), limits=RequestLimits(body_bytes=3000))
     with running(config) as client:
         yield str(client.base_url).rstrip("/")
 

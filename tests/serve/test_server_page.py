@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.serve.config import Limits
+from deepera_graph.serve.config import RequestLimits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 
@@ -57,11 +57,11 @@ def test_the_page_of_paths_loads_nothing(server):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("120 seconds", Limits().seconds == 120),
-        ("10 MB", Limits().body_bytes == 10 * 2**20),
-        ("1000 passages", Limits().documents == 1000),
-        ("4 million characters", Limits().characters == 4_000_000),
-        ("256 may wait", Limits().queue == 256),
+        ("120 seconds", RequestLimits().seconds == 120),
+        ("10 MB", RequestLimits().body_bytes == 10 * 2**20),
+        ("1000 passages", RequestLimits().documents == 1000),
+        ("4 million characters", RequestLimits().characters == 4_000_000),
+        ("256 may wait", RequestLimits().queue == 256),
     ],
 )
 def test_the_limits_are_those_of_the_page(name, value):

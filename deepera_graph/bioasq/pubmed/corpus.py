@@ -21,8 +21,14 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Self, cast
 
-from deepera_graph.bioasq.pubmed.files import OF_FILES, Problem, Problems, find_files, read_file
-from deepera_graph.bioasq.pubmed.records import Deleted, Record
+from deepera_graph.bioasq.pubmed.files import (
+    OF_FILES,
+    RecordProblem,
+    RecordProblems,
+    find_files,
+    read_file,
+)
+from deepera_graph.bioasq.pubmed.records import Deleted, PubmedRecord
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
 
@@ -91,15 +97,15 @@ class CorpusReport:
     retracted: int
     unknown_deletions: int
     broken: dict[str, int]
-    problems: tuple[Problem, ...]
+    problems: tuple[RecordProblem, ...]
 
     @property
-    def bad_files(self) -> list[Problem]:
+    def bad_files(self) -> list[RecordProblem]:
         """What is wrong with whole files."""
         return [one for one in self.problems if one.fault in OF_FILES]
 
     @property
-    def bad_records(self) -> list[Problem]:
+    def bad_records(self) -> list[RecordProblem]:
         """What is wrong with records, the first of each file."""
         return [one for one in self.problems if one.fault not in OF_FILES]
 
@@ -279,13 +285,13 @@ class _State:
 
     def read(self, rank: int, path: Path, watch: Callable[[int, int], None]) -> int:
         """Read a file in one transaction; return how many records it has."""
-        n_records, problems = 0, Problems()
+        n_records, problems = 0, RecordProblems()
         identity = _identify(path)
         stream = read_file(path, problems=problems, on_read=lambda n: watch(n, n_records))
         self._db.execute("BEGIN")
         try:
             while batch := list(islice(stream, _ROWS_AT_ONCE)):
-                rows = [_to_row(one, rank) for one in batch if isinstance(one, Record)]
+                rows = [_to_row(one, rank) for one in batch if isinstance(one, PubmedRecord)]
                 gone = [(int(one.pmid), rank) for one in batch if isinstance(one, Deleted)]
                 self._db.executemany(_PUT, rows)
                 self._db.executemany(_DELETE, gone)
@@ -316,11 +322,11 @@ class _State:
     def report(self, counts: Counter[str], *, n_before: int) -> CorpusReport:
         """Say what became of all records."""
         files = self._db.execute("SELECT n_records, faults, problems FROM files ORDER BY rank")
-        n_read, n_files, faults, problems = 0, 0, Counter[str](), list[Problem]()
+        n_read, n_files, faults, problems = 0, 0, Counter[str](), list[RecordProblem]()
         for n, found, told in files:
             n_files, n_read = n_files + 1, n_read + n
             faults.update(json.loads(found))
-            problems += [Problem(**one) for one in json.loads(told)]
+            problems += [RecordProblem(**one) for one in json.loads(told)]
         [n_unknown] = self._db.execute(
             "SELECT count(*) FROM deleted WHERE pmid NOT IN (SELECT pmid FROM records)"
         ).fetchone()
@@ -363,13 +369,13 @@ def _identify(path: Path) -> str:
     return f"{size}:{digest.hexdigest()[:16]}"
 
 
-def _to_row(record: Record, rank: int) -> tuple[Any, ...]:
+def _to_row(record: PubmedRecord, rank: int) -> tuple[Any, ...]:
     status = _BOOK if record.is_book else _KEPT if record.abstract.strip() else _NO_ABSTRACT
     line = json.dumps(to_line(record), ensure_ascii=False) if status == _KEPT else None
     return int(record.pmid), rank, record.version, status, record.retracted, line
 
 
-def to_line(record: Record) -> dict[str, Any]:
+def to_line(record: PubmedRecord) -> dict[str, Any]:
     """Return a record as it stands in a corpus."""
     return {
         "id": record.pmid,

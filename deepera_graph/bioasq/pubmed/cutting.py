@@ -18,7 +18,7 @@ _FRAME = re.compile(rb"<\?.*?\?>|</?PubmedArticleSet\b[^>]*>|\xef\xbb\xbf", re.D
 _END_OF_SET = b"</PubmedArticleSet"
 
 
-class Piece(NamedTuple):
+class PubmedElement(NamedTuple):
     """An element of the file, or, without a name, what stands between them and is none."""
 
     name: bytes
@@ -41,12 +41,12 @@ class Cutter:
         self.set_tag = b""
         self.is_pubmed = self.is_closed = False
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[PubmedElement]:
         """Yield the elements in order."""
         while True:
             found = self._find_top()
             if rest := self._read_gap():
-                yield Piece(b"", rest)
+                yield PubmedElement(b"", rest)
             if found is None:
                 return
             if found[1]:
@@ -99,7 +99,7 @@ class Cutter:
                 return
         self._at = whole.end()
 
-    def _cut_element(self, name: bytes) -> Iterator[Piece]:
+    def _cut_element(self, name: bytes) -> Iterator[PubmedElement]:
         """Yield the element that begins here, and those that began before it ended."""
         end_tag, seen = b"</" + name + b">", 0
         while (end := self._held.find(end_tag, self._at + seen)) < 0:
@@ -111,14 +111,14 @@ class Cutter:
         xml = self._held[self._at : end]
         self._at = end
         if all(xml.find(one, 1) < 0 for one in _STARTS):  # faster than a pattern
-            yield Piece(name, xml)
+            yield PubmedElement(name, xml)
             return
         starts = [one for one in _TOP.finditer(xml) if one[1]]
         ends = [one.start() for one in starts[1:]] + [len(xml)]
         for one, stop in zip(starts, ends, strict=True):
-            yield Piece(one[1], xml[one.start() : stop])
+            yield PubmedElement(one[1], xml[one.start() : stop])
 
-    def _cut_open(self, name: bytes) -> Iterator[Piece]:
+    def _cut_open(self, name: bytes) -> Iterator[PubmedElement]:
         """Cut an element without an end at the next one, or where memory or the set ends.
 
         One that ends where the file is cut off is part of that.
@@ -130,4 +130,4 @@ class Cutter:
         if found is None:
             self.is_closed |= _END_OF_SET in xml
         if found or self.is_closed or len(xml) > _LONGEST:
-            yield Piece(name, xml)
+            yield PubmedElement(name, xml)

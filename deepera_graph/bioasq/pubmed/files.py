@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, get_args
 from deepera_graph.bioasq.pubmed.cutting import SHOWN, Cutter
 from deepera_graph.bioasq.pubmed.records import (
     Deleted,
-    Record,
+    PubmedRecord,
     RecordError,
     RecordFault,
     parse_piece,
@@ -44,7 +44,7 @@ _PMID = re.compile(rb"<PMID[^>]*>\s*(\d+)\s*</PMID>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class RecordProblem:
     """A record or a file that could not be used, or not wholly."""
 
     file: str
@@ -60,14 +60,14 @@ class Problem:
         return f"{self.file}{place}{known}: {self.fault}: {self.reason}"
 
 
-class Problems:
+class RecordProblems:
     """What could not be used: all counted by fault; files and the first records are kept."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.first: list[Problem] = []
+        self.first: list[RecordProblem] = []
 
-    def add(self, problem: Problem) -> None:
+    def add(self, problem: RecordProblem) -> None:
         """Count a problem, and keep it unless there are many."""
         self.counts[problem.fault] += 1
         if len(self.first) < MOST_KEPT or problem.fault in OF_FILES:
@@ -122,9 +122,9 @@ def _find_below(path: Path) -> list[Path]:
 def read_pubmed(
     paths: str | Path | Iterable[str | Path],
     *,
-    problems: Problems | None = None,
+    problems: RecordProblems | None = None,
     on_read: OnRead | None = None,
-) -> Iterator[Record | Deleted]:
+) -> Iterator[PubmedRecord | Deleted]:
     """Yield the records and deletions of files and folders, file after file, as they stand there.
 
     What a later file or a higher version replaces is not worked out here, see
@@ -150,10 +150,10 @@ def read_pubmed(
 def read_file(
     path: Path,
     *,
-    problems: Problems | None = None,
+    problems: RecordProblems | None = None,
     n_before: int = 0,
     on_read: OnRead | None = None,
-) -> Iterator[Record | Deleted]:
+) -> Iterator[PubmedRecord | Deleted]:
     """Yield the records and deletions of one file; see `read_pubmed`."""
     reader = _FileReader(path, problems, n_before, on_read)
     try:
@@ -180,7 +180,7 @@ class _FileReader:
     """Reads one file, and says what is wrong with it."""
 
     def __init__(
-        self, path: Path, problems: Problems | None, n_before: int, on_read: OnRead | None
+        self, path: Path, problems: RecordProblems | None, n_before: int, on_read: OnRead | None
     ) -> None:
         self._path, self._problems = path, problems
         self._n_before, self._on_read = n_before, on_read
@@ -188,7 +188,7 @@ class _FileReader:
         self._head = b""
         self._encoding: str | None = None
 
-    def read(self, raw: BinaryIO) -> Iterator[Record | Deleted]:
+    def read(self, raw: BinaryIO) -> Iterator[PubmedRecord | Deleted]:
         """Yield what the file holds."""
         source = _Hashed(raw)
         cutter = Cutter(self._blocks(source))
@@ -263,7 +263,7 @@ class _FileReader:
     def _add(
         self, fault: Fault, reason: str, number: int | None = None, pmid: str | None = None
     ) -> None:
-        problem = Problem(
+        problem = RecordProblem(
             file=self._path.name, fault=fault, reason=reason, number=number, pmid=pmid
         )
         if self._problems is None:

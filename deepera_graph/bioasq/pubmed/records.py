@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from deepera_graph.bioasq.pubmed.cutting import Piece
+from deepera_graph.bioasq.pubmed.cutting import PubmedElement
 from deepera_graph.packages import import_extra
 
 RecordFault = Literal["ill-formed", "no PMID", "PMID is no number", "no article", "stray text"]
@@ -27,7 +27,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class PubmedRecord:
     """A citation of PubMed.
 
     Attributes:
@@ -94,7 +94,9 @@ def _parser(encoding: str | None) -> Any:
     )
 
 
-def parse_piece(piece: Piece, set_tag: bytes, encoding: str | None) -> Iterator[Record | Deleted]:
+def parse_piece(
+    piece: PubmedElement, set_tag: bytes, encoding: str | None
+) -> Iterator[PubmedRecord | Deleted]:
     """Yield the record of an element, or the deletions.
 
     Args:
@@ -120,7 +122,7 @@ def parse_piece(piece: Piece, set_tag: bytes, encoding: str | None) -> Iterator[
         yield from [Deleted(_read_pmid(one)[0]) for one in element.iterfind("PMID")]
 
 
-def _read_article(element: Any) -> Record:
+def _read_article(element: Any) -> PubmedRecord:
     citation = _children(element.find("MedlineCitation"))
     pmid, version = _read_pmid(citation.get("PMID"))
     if "Article" not in citation:
@@ -129,7 +131,7 @@ def _read_article(element: Any) -> Record:
     journal = _children(article.get("Journal"))
     abstract, parts = _read_abstract(article.get("Abstract"))
     types = _read_texts(article.get("PublicationTypeList"))
-    return Record(
+    return PubmedRecord(
         pmid=pmid,
         version=version,
         title=_flatten(article.get("ArticleTitle")),
@@ -149,13 +151,13 @@ def _children(element: Any) -> dict[Any, Any]:
     return {} if element is None else {one.tag: one for one in element.iterchildren(reversed=True)}
 
 
-def _read_book(element: Any) -> Record:
+def _read_book(element: Any) -> PubmedRecord:
     book = element.find("BookDocument")
     pmid, version = _read_pmid(None if book is None else book.find("PMID"))
     abstract, parts = _read_abstract(book.find("Abstract"))
     title = _flatten(book.find("ArticleTitle")) or _flatten(book.find("Book/BookTitle"))
     language = _flatten(book.find("Language"))
-    return Record(
+    return PubmedRecord(
         pmid=pmid,
         version=version,
         title=title,

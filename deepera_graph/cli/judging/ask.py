@@ -73,7 +73,7 @@ def ask(
     from deepera_graph.cli.opening.judgements import judgements_of
     from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.cli.opening.settings import settings_of
-    from deepera_graph.cli.opening.sources import Source, read_max_words
+    from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.passages import check_length
     from deepera_graph.settings import Settings
@@ -92,7 +92,7 @@ def ask(
     check_literature(literature)
     check_one_place(question, source, store, literature)
     scope = find_scope(literature, conditions, adaptive=search.adaptive, multihop=hops.multihop)
-    read = Source(*source, reading=reading, verbose=output.verbose) if source else None
+    read = PassageSource(*source, reading=reading, verbose=output.verbose) if source else None
     if hops.multihop:
         raise typer.Exit(
             ask_in_steps(

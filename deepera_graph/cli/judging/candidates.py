@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
 
-    from deepera_graph.cli.opening.sources import Source
+    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.multihop.passages.graph import NeighbourGraph
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
     from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -138,7 +138,7 @@ def _read_value(text: str) -> Any:
 
 def search_passages(
     question: str,
-    read: Source | None,
+    read: PassageSource | None,
     place: options.StoreOptions,
     search: SearchOptions,
     conditions: dict[str, Any],

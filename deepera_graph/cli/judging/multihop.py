@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.cache.store import JudgementCache
-    from deepera_graph.cli.opening.sources import Source
+    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.multihop.agent.outcome import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
@@ -129,7 +129,7 @@ def _check_agent(hops: HopOptions, *, has_chat: bool, adaptive: bool) -> None:
 
 def ask_in_steps(
     question: str,
-    source: Source | None,
+    source: PassageSource | None,
     *,
     place: options.StoreOptions,
     conditions: dict[str, Any],
@@ -215,7 +215,7 @@ def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
 
 @contextmanager
 def _open_source(
-    source: Source | None,
+    source: PassageSource | None,
     place: options.StoreOptions,
     conditions: dict[str, Any],
     *,

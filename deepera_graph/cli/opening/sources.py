@@ -24,7 +24,7 @@ _BATCH_OF_EMBEDDINGS = 32
 _MOST_KEPT = 1000  # records that could not be used
 
 
-class Source:
+class PassageSource:
     """The passages of a file or folder, read one by one, and what of it could not be used.
 
     Attributes:

@@ -99,7 +99,7 @@ class ScopeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PageOptions:
+class PaperPageOptions:
     """How much is shown."""
 
     k: int = opt("Most papers shown.", "-k", metavar="N", default=20, least=1)
@@ -119,7 +119,7 @@ class FormOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions:
+class BuildBaseOptions:
     """How a base is built."""
 
     base: Path = opt("File of the base.", "--base", "-b", metavar="FILE", needed=True)
@@ -160,7 +160,7 @@ def build(
         list[Path], typer.Argument(metavar="FILES", help="Files of papers; .gz is read, too.")
     ],
     *,
-    how: BuildOptions,
+    how: BuildBaseOptions,
     output: options.OutputOptions,
 ) -> None:
     """Make a base of files of papers, or add them to one."""
@@ -211,7 +211,7 @@ def search(
             show_default="hybrid if the base has vectors, else sparse",
         ),
     ] = None,
-    page: PageOptions,
+    page: PaperPageOptions,
     limits: ScopeOptions,
     form: FormOptions,
     output: options.OutputOptions,
@@ -266,7 +266,7 @@ def cite(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="An id of any kind, or a title.")],
     *,
     where: BaseOptions,
-    page: PageOptions,
+    page: PaperPageOptions,
     limits: ScopeOptions,
     form: FormOptions,
     output: options.OutputOptions,

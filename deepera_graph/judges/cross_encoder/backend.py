@@ -19,7 +19,7 @@ from deepera_graph.budget import Tab, tab_of
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.cross_encoder.find import Kind, find_encoder
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, Reading, with_title
+from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, with_title
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
@@ -41,7 +41,7 @@ class Scoring:
     curve: Curve | None  # from the score without it to a probability
     usage: Usage  # what one pair costs
 
-    def judgement(self, reading: Reading, *, quote: str = "") -> Judgement:
+    def judgement(self, reading: PairReading, *, quote: str = "") -> Judgement:
         """Return the judgement of a passage; a number that is none of the scale is an error."""
         value = round(reading.value, _DIGITS) if math.isfinite(reading.value) else reading.value
         is_logit = self.scale == "logit"
@@ -135,16 +135,16 @@ class EncoderJudge(Judge):
         texts = [window["text"], *(sentences if len(sentences) > 1 else ())]
         return _Passage([(question, with_title(window["title"], one)) for one in texts], sentences)
 
-    def _read(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
+    def _read(self, pairs: Sequence[Pair]) -> list[PairReading | Exception]:
         order = sorted(range(len(pairs)), key=lambda place: -sum(map(len, pairs[place])))
-        found: dict[int, Reading | Exception] = {}
+        found: dict[int, PairReading | Exception] = {}
         for start in range(0, len(order), self._batch_size):
             places = order[start : start + self._batch_size]
             readings = self._read_batch([pairs[place] for place in places])
             found.update(zip(places, readings, strict=True))
         return [found[place] for place in range(len(pairs))]
 
-    def _read_batch(self, pairs: Sequence[Pair]) -> list[Reading | Exception]:
+    def _read_batch(self, pairs: Sequence[Pair]) -> list[PairReading | Exception]:
         """Read pairs in one call; if it fails, one by one."""
         try:
             with self._lock:
@@ -158,10 +158,10 @@ class EncoderJudge(Judge):
         return list(readings)
 
     def _verdict(
-        self, passage: "_Passage", readings: Sequence[Reading | Exception]
+        self, passage: "_Passage", readings: Sequence[PairReading | Exception]
     ) -> Judgement | Unjudged:
         name, usage = self._scoring.name, self._scoring.usage
-        known: list[Reading] = []
+        known: list[PairReading] = []
         for one in readings:
             if isinstance(one, RoleError):
                 return Unjudged.of(one)

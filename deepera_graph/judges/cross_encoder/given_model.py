@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deepera_graph.errors import AnswerError, SettingsError
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, Reading, logits_of
+from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
 from deepera_graph.judges.cross_encoder.sentence_model import leave_logits
 from deepera_graph.usage import Usage
 
@@ -35,12 +35,12 @@ class GivenModel(PairModel):
         self._options = leave_logits(model) if method == "predict" else {}
         self.name = str(getattr(model, "model_name", None) or type(model).__name__)
 
-    def read(self, pairs: Sequence[Pair]) -> list[Reading]:
+    def read(self, pairs: Sequence[Pair]) -> list[PairReading]:
         """Return the number that the object gives to each pair."""
         if self._method == "rank":
-            return [Reading(value) for value in self._rank(pairs)]
+            return [PairReading(value) for value in self._rank(pairs)]
         found = getattr(self._model, self._method)(list(pairs), **self._options)
-        return [Reading(value) for value in logits_of(found, len(pairs))]
+        return [PairReading(value) for value in logits_of(found, len(pairs))]
 
     def _rank(self, pairs: Sequence[Pair]) -> list[float]:
         places: dict[str, list[int]] = {}

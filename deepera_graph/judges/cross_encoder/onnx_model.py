@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, Reading, logits_of
+from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
 from deepera_graph.judges.cross_encoder.tokens import PairTokenizer, Tokens
 from deepera_graph.judges.cross_encoder.weights import hash_files
 from deepera_graph.packages import (
@@ -63,10 +63,12 @@ class OnnxModel(PairModel):
             raise SettingsError(f"{path} does not run: {describe_error(error)}") from error
         self.batch_size = 1 if self.mixes else _ONNX_BATCH_SIZE
 
-    def read(self, pairs: Sequence[Pair]) -> list[Reading]:
+    def read(self, pairs: Sequence[Pair]) -> list[PairReading]:
         """Return the logit of each pair."""
         batch = [self._tokenizer.encode(pair) for pair in pairs]
-        return [Reading(*one) for one in zip(self._run(batch), map(_tell_cut, batch), strict=True)]
+        return [
+            PairReading(*one) for one in zip(self._run(batch), map(_tell_cut, batch), strict=True)
+        ]
 
     def renew(self) -> None:
         """Give up the session: its threads are not there in a forked child.

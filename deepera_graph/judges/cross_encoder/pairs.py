@@ -12,7 +12,7 @@ from deepera_graph.usage import Usage
 Pair = tuple[str, str]  # question, and title and text of a passage
 
 
-class Reading(NamedTuple):
+class PairReading(NamedTuple):
     """What a model made of one pair."""
 
     value: float  # a logit, or a probability if the model is said to give these; may be NaN
@@ -30,7 +30,7 @@ class PairModel(ABC):
     is_local: bool = True  # whether a call costs nothing
 
     @abstractmethod
-    def read(self, pairs: Sequence[Pair]) -> list[Reading]:
+    def read(self, pairs: Sequence[Pair]) -> list[PairReading]:
         """Return one reading a pair, in the same order; *pairs* is not empty."""
 
     def renew(self) -> None:  # noqa: B027 - most have nothing to give up

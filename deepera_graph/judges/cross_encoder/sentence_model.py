@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, Reading, logits_of
+from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
 from deepera_graph.judges.cross_encoder.weights import package_versions, weights
 from deepera_graph.packages import call_foreign, import_extra
 
@@ -39,12 +39,12 @@ class SentenceModel(PairModel):
         self._logits = leave_logits(self._model)
         self.max_tokens = getattr(self._model, "max_length", None)
 
-    def read(self, pairs: Sequence[Pair]) -> list[Reading]:
+    def read(self, pairs: Sequence[Pair]) -> list[PairReading]:
         """Return the logit of each pair."""
         found = self._model.predict(
             list(pairs), batch_size=len(pairs), show_progress_bar=False, **self._logits
         )
-        return [Reading(value) for value in logits_of(found, len(pairs))]
+        return [PairReading(value) for value in logits_of(found, len(pairs))]
 
 
 def leave_logits(model: Any) -> dict[str, Any]:

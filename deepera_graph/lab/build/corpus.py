@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BATCH = 256
 
 
-class Section(BaseModel):
+class CorpusSection(BaseModel):
     """A part of a document under one heading, e.g. the methods of a structured abstract."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -47,12 +47,12 @@ class Document(BaseModel):
     text: str = Field(description="Abstract or full text.")
     subject: str = Field(default="", description="Field of science.")
     metadata: dict[str, Any] = Field(default_factory=dict, description="What else is known.")
-    sections: tuple[Section, ...] = Field(
+    sections: tuple[CorpusSection, ...] = Field(
         default=(), description="The text cut by its headings, in order; empty if not known."
     )
 
     @classmethod
-    def of_sections(cls, id: str, sections: Sequence[Section], **fields: Any) -> Self:
+    def of_sections(cls, id: str, sections: Sequence[CorpusSection], **fields: Any) -> Self:
         """Make a document whose text is its sections, an empty line between two."""
         text = "\n\n".join(section.text for section in sections)
         return cls(id=id, text=text, sections=tuple(sections), **fields)

@@ -26,7 +26,7 @@ from deepera_graph.calibration.instance import (
     read_lines,
     read_rows,
 )
-from deepera_graph.lab.build.corpus import Document, Section
+from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
 
 _AT_ONCE = 1 << 16  # characters
@@ -101,7 +101,7 @@ def _read_article_rows(folder: Path, split: str | None) -> Iterator[tuple[Instan
 def read_article_documents(folder: Path) -> Iterator[Document]:
     """Yield each article, its passages as sections in order; all are held in memory."""
     for article, pool in _read_pools(folder).items():
-        sections = [Section(name=one.section, text=one.text) for one in pool]
+        sections = [CorpusSection(name=one.section, text=one.text) for one in pool]
         yield Document.of_sections(article, sections, title=pool[0].title)
 
 
@@ -293,11 +293,11 @@ class _Entry(BaseModel):
             raise ValueError(f"{len(self.contexts)} CONTEXTS but {len(self.labels)} LABELS")
         return self
 
-    def sections(self) -> list[Section]:
+    def sections(self) -> list[CorpusSection]:
         """The sections that have text, under their labels."""
         labels = self.labels or [""] * len(self.contexts)
         return [
-            Section(name=label, text=text)
+            CorpusSection(name=label, text=text)
             for label, text in zip(labels, self.contexts, strict=True)
             if text.strip()
         ]
@@ -349,7 +349,7 @@ class _Row(BaseModel):
     text: str
     subject: str = ""
     metadata: dict[str, JsonValue] = {}
-    sections: tuple[Section, ...] = ()
+    sections: tuple[CorpusSection, ...] = ()
 
 
 def read_documents(path: Path) -> Iterator[Document]:

@@ -21,7 +21,7 @@ from typing import Any
 from deepera_graph.errors import AnswerError
 from deepera_graph.lab.quest.asking import ask_rewrites
 from deepera_graph.lab.quest.candidates import Candidates
-from deepera_graph.lab.quest.judges.judging import Judging, Tools
+from deepera_graph.lab.quest.judges.judging import JudgedPairs, Tools
 from deepera_graph.lab.quest.outputs import plain_usage
 from deepera_graph.lab.quest.plan import QuestQuestion
 from deepera_graph.lab.quest.sources import ALL, FAILED, Citing, SourceCall, Tool, call_source
@@ -93,7 +93,7 @@ class _Work:
 
     def __init__(self, question: QuestQuestion, tools: Tools) -> None:
         self.candidates = Candidates(question, tools.plan, tools.embeddings)
-        self.judging = Judging(question, tools)
+        self.judging = JudgedPairs(question, tools)
         self._question, self._tools, self._plan = question, tools, tools.plan
         self._calls: list[dict[str, Any]] = []
         self._hops: list[dict[str, Any]] = []

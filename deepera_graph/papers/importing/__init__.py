@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.papers.importing.reading import Problem, read_raw
+from deepera_graph.papers.importing.reading import ImportProblem, read_raw
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.files.records import suffix_of
@@ -31,7 +31,9 @@ _MARKS: dict[Form, tuple[str, ...]] = {  # fields that only this form has; the f
 _N_LOOKED_AT = 20
 
 
-def read_papers(path: str | Path, form: Form | None = None) -> Iterator[PaperRecord | Problem]:
+def read_papers(
+    path: str | Path, form: Form | None = None
+) -> Iterator[PaperRecord | ImportProblem]:
     """Yield the papers of a file in order, and in place of one that cannot be used its problem.
 
     Args:
@@ -57,7 +59,7 @@ def read_papers(path: str | Path, form: Form | None = None) -> Iterator[PaperRec
     first = list(islice(raw, _N_LOOKED_AT))
     to_record = _load(form or _guess(first)).to_record
     for one in chain(first, raw):
-        yield one if isinstance(one, Problem) else to_record(*one)
+        yield one if isinstance(one, ImportProblem) else to_record(*one)
 
 
 def check_form(form: str | None) -> None:
@@ -71,8 +73,8 @@ def _load(form: str | None) -> Any:
     return import_module(f"{__name__}.{_MODULES.get(str(form), form)}")
 
 
-def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | Problem]) -> Form:
-    fields = {name for one in first if not isinstance(one, Problem) for name in one[1]}
+def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | ImportProblem]) -> Form:
+    fields = {name for one in first if not isinstance(one, ImportProblem) for name in one[1]}
     for form, marks in _MARKS.items():
         if fields.intersection(marks):
             return form

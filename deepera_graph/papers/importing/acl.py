@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, Problem, make_record
+from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.text.files.records import open_records
 
@@ -21,7 +21,7 @@ _OLD = re.compile(r"[A-Z]\d\d")
 _WORD = re.compile(r"[a-z]+")
 
 
-def read_file(path: Path) -> Iterator[PaperRecord | Problem]:
+def read_file(path: Path) -> Iterator[PaperRecord | ImportProblem]:
     """Yield the papers of a file in order; front matter is none.
 
     Raises:
@@ -34,10 +34,10 @@ def read_file(path: Path) -> Iterator[PaperRecord | Problem]:
                 yield _to_record(place, element, id, about)
                 element.clear()
         except InputError as error:
-            yield Problem(DAMAGED, place + 1, str(error))
+            yield ImportProblem(DAMAGED, place + 1, str(error))
         except ElementTree.ParseError as error:
             kind = DAMAGED if place else BAD_LINE
-            yield Problem(kind, place + 1, f"not XML: {error}")
+            yield ImportProblem(kind, place + 1, f"not XML: {error}")
 
 
 def _read_papers(stream: Any) -> Iterator[tuple[Any, str, dict[str, str]]]:
@@ -65,7 +65,9 @@ def _name_paper(collection: str, volume: str, element: Any) -> str:
     return f"{collection}-{whole}"
 
 
-def _to_record(place: int, element: Any, id: str, about: dict[str, str]) -> PaperRecord | Problem:
+def _to_record(
+    place: int, element: Any, id: str, about: dict[str, str]
+) -> PaperRecord | ImportProblem:
     def text(tag: str) -> str:
         found = element.find(tag)
         return "" if found is None else "".join(found.itertext())

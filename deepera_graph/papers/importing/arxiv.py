@@ -9,12 +9,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing.reading import Problem, alone, make_record, text_of
+from deepera_graph.papers.importing.reading import ImportProblem, alone, make_record, text_of
 from deepera_graph.papers.paper import PaperRecord
 
 
 @alone
-def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     """Return the paper of one object, dated by its first version."""
     id = fields.get("id")
     journal = fields.get("journal-ref")

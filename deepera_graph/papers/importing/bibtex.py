@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, Problem, make_record
+from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.text.files.bibtex import read_entries, split_authors
 from deepera_graph.text.files.records import open_records
@@ -14,7 +14,7 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
 _NUMBER = {name: f"{at:02}" for at, name in enumerate(_MONTHS.split(), start=1)}
 
 
-def read_file(path: Path) -> Iterator[PaperRecord | Problem]:
+def read_file(path: Path) -> Iterator[PaperRecord | ImportProblem]:
     """Yield the entries of a file in order; a paper is known by its DOI, its eprint or its key.
 
     Raises:
@@ -31,13 +31,13 @@ def read_file(path: Path) -> Iterator[PaperRecord | Problem]:
     text = b"".join(chunks).decode("utf-8", "replace")
     place = 0
     for place, entry in enumerate(read_entries(text), start=1):
-        bad = Problem(BAD_LINE, place, entry.error)
+        bad = ImportProblem(BAD_LINE, place, entry.error)
         yield bad if entry.error else _to_record(place, entry.key, entry.fields)
     if problem is not None:
-        yield Problem(DAMAGED, place + 1, problem)
+        yield ImportProblem(DAMAGED, place + 1, problem)
 
 
-def _to_record(place: int, key: str, fields: Mapping[str, str]) -> PaperRecord | Problem:
+def _to_record(place: int, key: str, fields: Mapping[str, str]) -> PaperRecord | ImportProblem:
     is_arxiv = "arxiv" in (fields.get("archiveprefix", "") + fields.get("eprinttype", "")).lower()
     eprint = fields.get("eprint", "") if is_arxiv else ""
     year, month = fields.get("year", ""), _NUMBER.get(fields.get("month", "")[:3].lower())

@@ -9,7 +9,7 @@ from typing import Any
 
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.reading import (
-    Problem,
+    ImportProblem,
     alone,
     list_in,
     make_record,
@@ -20,7 +20,7 @@ from deepera_graph.papers.paper import PaperRecord
 
 
 @alone
-def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     """Return the paper of one work; its id is that of OpenAlex, such as W2741809807."""
     where = object_in(fields, "primary_location")
     source = object_in(where, "source") or object_in(fields, "host_venue")

@@ -16,7 +16,7 @@ BAD_LINE, NO_ID, NO_TITLE = "bad_line", "no_id", "no_title"
 DUPLICATE, DAMAGED = "duplicate_id", "damaged_file"
 
 
-class Problem(NamedTuple):
+class ImportProblem(NamedTuple):
     """A record that cannot be used, or the place where a file ends too early."""
 
     kind: str
@@ -28,10 +28,10 @@ class Problem(NamedTuple):
         return f"record {self.place}: {self.detail} ({self.kind})"
 
 
-ToRecord = Callable[[int, Mapping[str, Any]], PaperRecord | Problem]
+ToRecord = Callable[[int, Mapping[str, Any]], PaperRecord | ImportProblem]
 
 
-def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
+def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | ImportProblem]:
     """Yield the JSON objects or references of a file with their places.
 
     A damaged file ends in a problem. A reference without an abstract is a paper all the same.
@@ -46,22 +46,22 @@ def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | Problem]:
             for one in records:
                 number = one.number
                 if one.error and one.error != NO_ABSTRACT:
-                    yield Problem(BAD_LINE, number, one.error)
+                    yield ImportProblem(BAD_LINE, number, one.error)
                 else:
                     yield number, one.fields
         except InputError as error:
-            yield Problem(DAMAGED, number + 1, str(error))
+            yield ImportProblem(DAMAGED, number + 1, str(error))
 
 
 def alone(to_record: ToRecord) -> ToRecord:
     """Have a record with an odd field cost itself alone: its problem is returned."""
 
     @wraps(to_record)
-    def make(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+    def make(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
         try:
             return to_record(place, fields)
         except InputError as error:
-            return Problem(BAD_LINE, place, str(error))
+            return ImportProblem(BAD_LINE, place, str(error))
 
     return make
 
@@ -134,7 +134,7 @@ def make_record(
     date: Any = None,
     year: Any = None,
     **more: Any,
-) -> PaperRecord | Problem:
+) -> PaperRecord | ImportProblem:
     """Return a record of what a form has found, or what is wrong with it.
 
     Args:
@@ -148,10 +148,10 @@ def make_record(
     """
     known = ids_of(ids)
     if not known:
-        return Problem(NO_ID, place, "the paper has no id")
+        return ImportProblem(NO_ID, place, "the paper has no id")
     name = text_of(title)
     if not name:
-        return Problem(NO_TITLE, place, f"the paper {known[0]!r:.80} has no title")
+        return ImportProblem(NO_TITLE, place, f"the paper {known[0]!r:.80} has no title")
     lists: dict[str, Any] = {one: texts_of(more.pop(one, ())) for one in ("authors", "categories")}
     doi, arxiv = (_id_of(more.pop(one, "")) for one in ("doi", "arxiv"))
     written = str(year or "").strip()

@@ -7,14 +7,20 @@ Source:
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deepera_graph.papers.importing.reading import Problem, alone, list_in, make_record, object_in
+from deepera_graph.papers.importing.reading import (
+    ImportProblem,
+    alone,
+    list_in,
+    make_record,
+    object_in,
+)
 from deepera_graph.papers.paper import PaperRecord
 
 _OTHER_IDS = {"DOI": "doi", "ArXiv": "arxiv", "ACL": "acl", "CorpusId": "corpus"}
 
 
 @alone
-def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     """Return the paper of one object; its id is that of arXiv, or of the ACL, or its own."""
     known = _read_ids(fields)
     corpus = f"CorpusId:{known['corpus']}" if known.get("corpus") else ""

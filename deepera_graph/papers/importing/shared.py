@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from deepera_graph.papers.importing.reading import NO_ID, Problem, make_record
+from deepera_graph.papers.importing.reading import NO_ID, ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.passages import ID_FIELDS, field_key, has_value
 
@@ -32,7 +32,7 @@ _MOST_NAMED = 12  # fields of a record, in a message
 _key_of = lru_cache(maxsize=4096)(field_key)
 
 
-def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     """Return the paper of one object or row."""
     known: dict[str, Any] = {}
     for name, value in fields.items():
@@ -45,7 +45,7 @@ def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
         references=_list_of(cited),
         **{name: _find(known, names) or "" for name, names in _NAMES.items()},
     )
-    if isinstance(made, Problem) and made.kind == NO_ID:
+    if isinstance(made, ImportProblem) and made.kind == NO_ID:
         return made._replace(detail=_describe_no_id(fields))
     return made
 

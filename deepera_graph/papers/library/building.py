@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
 from deepera_graph.papers.importing import Form, check_form, read_papers
-from deepera_graph.papers.importing.reading import DAMAGED, DUPLICATE, Problem
+from deepera_graph.papers.importing.reading import DAMAGED, DUPLICATE, ImportProblem
 from deepera_graph.papers.library.store import (
     count_papers,
     count_vectors,
@@ -76,7 +76,7 @@ class _Tally:
         self.problems = Counter[str](plain.get("problems", {}))
         self.told: list[str] = list(plain.get("told", ()))
 
-    def note(self, problem: Problem) -> None:
+    def note(self, problem: ImportProblem) -> None:
         """Count a problem, and keep the first of its kind."""
         self.problems[problem.kind] += 1
         if self.problems[problem.kind] <= MOST_TOLD:
@@ -163,14 +163,14 @@ def _import_file(
     return tally
 
 
-def _put(writer: Writer, one: PaperRecord | Problem, place: int, tally: _Tally) -> None:
-    if isinstance(one, Problem):
+def _put(writer: Writer, one: PaperRecord | ImportProblem, place: int, tally: _Tally) -> None:
+    if isinstance(one, ImportProblem):
         tally.note(one)
         return
     outcome = writer.put(one)
     if outcome == "duplicate":
         detail = f"the id {one.paper.id!r:.80} is used twice; the first counts"
-        tally.note(Problem(DUPLICATE, place, detail))
+        tally.note(ImportProblem(DUPLICATE, place, detail))
     else:
         tally.outcomes[outcome] += 1
 
@@ -276,7 +276,7 @@ def _find_places(
             number = find_number(writer.db, one.paper.id)
             if number is not None and number not in have:
                 places.setdefault(number, n_records)
-        n_records += not (isinstance(one, Problem) and one.kind == DAMAGED)
+        n_records += not (isinstance(one, ImportProblem) and one.kind == DAMAGED)
     if n_records != n_rows:
         raise InputError(
             f"{name} has {n_rows} vectors, and {source} {n_records} records: they do not "

@@ -16,7 +16,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.packages import describe_error
-from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord, days_of
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
@@ -31,7 +31,7 @@ FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"
 REPEATED, OUT_OF_SCOPE, ODD = "repeated", "out_of_scope", "unreadable"
 T = TypeVar("T")
 CitationWay = Literal["references", "citations"]
-Page = Sequence[PaperRecord | Problem]
+Page = Sequence[PaperRecord | ImportProblem]
 Pages = AsyncIterator[Page]
 
 
@@ -211,7 +211,7 @@ class _Found:
         """Take what is new on a page; False if nothing is, as on a page that is repeated."""
         n_new = 0
         for one in page:
-            if isinstance(one, Problem):
+            if isinstance(one, ImportProblem):
                 self.left_out[one.kind] += 1
                 n_new += 1
             elif one.paper.id in self._seen:
@@ -236,29 +236,29 @@ def _without_markup(record: PaperRecord) -> PaperRecord:
 
 
 def read_each(
-    found: Iterable[T], read: Callable[[int, T], PaperRecord | Problem]
-) -> list[PaperRecord | Problem]:
+    found: Iterable[T], read: Callable[[int, T], PaperRecord | ImportProblem]
+) -> list[PaperRecord | ImportProblem]:
     """Read the records of a page; one of another form than is documented is counted.
 
     Raises:
         Exception: One of `UNREADABLE`, if all are of another form.
     """
-    records: list[PaperRecord | Problem] = []
+    records: list[PaperRecord | ImportProblem] = []
     errors: list[Exception] = []
     for place, one in enumerate(found, start=1):
         try:
             records.append(read(place, one))
         except UNREADABLE as error:
             errors.append(error)
-            records.append(Problem(ODD, place, describe_error(error)))
+            records.append(ImportProblem(ODD, place, describe_error(error)))
     if errors and len(errors) == len(records):
         raise errors[0]
     return records
 
 
-def with_ids(record: PaperRecord | Problem, **more: object) -> PaperRecord | Problem:
+def with_ids(record: PaperRecord | ImportProblem, **more: object) -> PaperRecord | ImportProblem:
     """Return a record that is known by further ids: ``with_ids(record, PMID="123")``."""
-    if isinstance(record, Problem):
+    if isinstance(record, ImportProblem):
         return record
     ids = [normalize_id(f"{name}:{value}") for name, value in more.items() if value]
     return replace(record, aliases=tuple(dict.fromkeys((*record.aliases, *ids))))

@@ -18,8 +18,8 @@ from deepera_graph.result import RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.serve.backing.library import check_backend
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.replies import RefusedError
-from deepera_graph.serve.traffic.boundary import Note, in_time
+from deepera_graph.serve.replies import RequestRefusedError
+from deepera_graph.serve.traffic.boundary import RequestNote, in_time
 from deepera_graph.serve.traffic.gate import Gate
 from deepera_graph.serve.traffic.metrics import Metrics
 from deepera_graph.settings import suggest_value
@@ -29,7 +29,7 @@ _MOST_RERANKERS = 64  # choices of settings that are kept
 _TRIAL = ("Is it ready?", ("It is ready.", "It was ready in all of 30 trials (p < 0.01)."))
 
 
-class Judging:
+class ServerJudges:
     """The judges of a server, shared by all requests.
 
     The configured judge is the first, under the name of its backend; ``local`` and ``rules`` are
@@ -73,7 +73,7 @@ class Judging:
             return name if name is not None and name in self.names else self.default
         known = ", ".join(map(repr, self.names))
         hint = suggest_value(name, self.names)
-        raise RefusedError(
+        raise RequestRefusedError(
             422, "settings", f"there is no judge {name!r:.80}; there are {known}{hint}"
         )
 
@@ -126,7 +126,7 @@ class Judging:
         return made
 
     async def rerank(
-        self, note: Note, reranker: EvidenceReranker, passages: Iterable[PassageLike]
+        self, note: RequestNote, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> RerankResult:
         """Rerank by the judge of a request, when it is its turn.
 
@@ -141,7 +141,7 @@ class Judging:
         return result
 
     async def stream(
-        self, note: Note, reranker: EvidenceReranker, passages: Iterable[PassageLike]
+        self, note: RequestNote, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> AsyncIterator[Event]:
         """Yield the events of `EvidenceReranker.astream` when it is this request's turn."""
         async with self._turn(note):
@@ -167,7 +167,7 @@ class Judging:
         self._stack.close()
 
     @asynccontextmanager
-    async def _turn(self, note: Note) -> AsyncIterator[None]:
+    async def _turn(self, note: RequestNote) -> AsyncIterator[None]:
         async with in_time(note), self.gate:
             yield
 

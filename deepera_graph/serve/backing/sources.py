@@ -13,7 +13,7 @@ from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.backing.library import Holdings
 from deepera_graph.serve.backing.stores import StoredCollections
-from deepera_graph.serve.replies import RefusedError
+from deepera_graph.serve.replies import RequestRefusedError
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -25,7 +25,7 @@ PAPERS, ALL = "papers", "all"
 Where = Mapping[str, Any] | None
 
 
-class Found(NamedTuple):
+class FoundPassages(NamedTuple):
     """Passages, and what is known of where they are from."""
 
     passages: Sequence[PassageLike]
@@ -64,7 +64,9 @@ class Sources:
         """The sources beside collections."""
         return (*self._held.bases, *self._services)
 
-    async def search_collection(self, name: str, question: str, k: int, where: Where) -> Found:
+    async def search_collection(
+        self, name: str, question: str, k: int, where: Where
+    ) -> FoundPassages:
         """Return the best passages of a collection.
 
         Raises:
@@ -73,9 +75,9 @@ class Sources:
         async with self._turns:
             found = await asyncio.to_thread(self._held.search, name, question, k, where)
         keep = {} if self._collections is None else self._collections.kept_with(name)
-        return Found(found, keep=keep)
+        return FoundPassages(found, keep=keep)
 
-    async def search_source(self, name: str, question: str, k: int, where: Where) -> Found:
+    async def search_source(self, name: str, question: str, k: int, where: Where) -> FoundPassages:
         """Return the best passages of the base of papers, or of services with commas between them.
 
         Raises:
@@ -85,7 +87,7 @@ class Sources:
         """
         scope = _read_scope(where)
         if name in self._held.bases:
-            return Found(await asyncio.to_thread(self._search_papers, question, k, scope))
+            return FoundPassages(await asyncio.to_thread(self._search_papers, question, k, scope))
         chosen = self._choose(name)
         from deepera_graph.papers.sources import Literature  # noqa: PLC0415 - only where it is on
 
@@ -93,7 +95,7 @@ class Sources:
         if found.has_failed:
             said = "; ".join(map(str, found.answers))
             raise BackendError(f"the literature could not be searched: {said}")
-        return Found(found.to_documents(), found)
+        return FoundPassages(found.to_documents(), found)
 
     async def list_collections(self) -> list[dict[str, Any]]:
         """Return the collections as plain data."""
@@ -119,7 +121,7 @@ class Sources:
             if one not in self._services:
                 known = ", ".join(map(repr, self.names)) or "none"
                 message = f"there is no source {one!r:.80}; there are {known}"
-                raise RefusedError(404, "missing", message)
+                raise RequestRefusedError(404, "missing", message)
         return [self._services[one] for one in wanted]
 
     def _search_papers(self, question: str, k: int, scope: "Scope") -> list[Document]:

@@ -20,8 +20,8 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.asking import read_form, read_plain
-from deepera_graph.serve.config import Limits
-from deepera_graph.serve.replies import RefusedError, reply
+from deepera_graph.serve.config import RequestLimits
+from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic.boundary import in_time, note_of
 from deepera_graph.serve.traffic.gate import Gate
 from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
@@ -55,7 +55,7 @@ class ExportRequest(BaseModel):
 class PageCalls:
     """Answers the page."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._gate = Gate(limits.at_once, limits.queue)
 
@@ -73,16 +73,16 @@ class PageCalls:
         return Response(text.encode("utf-8", "replace"), media_type=type)
 
 
-def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
+def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
     """Return the passages of a file, and what was left out of it and why."""
     base = name.replace("\\", "/").rpartition("/")[2]
     plain = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].lstrip(". ")
     if not plain.lower().endswith(KINDS):
-        raise RefusedError(
+        raise RequestRefusedError(
             422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
         )
     if content.lstrip().startswith(_DOCUMENTS):
-        raise RefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
+        raise RequestRefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, plain)
@@ -91,13 +91,13 @@ def _read_file(name: str, content: bytes, limits: Limits) -> dict[str, Any]:
             documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
             found = list(islice(documents, limits.documents + 1))
         except InputError as error:
-            raise RefusedError(422, "input", _without(folder, str(error))) from error
+            raise RequestRefusedError(422, "input", _without(folder, str(error))) from error
     if len(found) > limits.documents:
         message = f"{plain} has more than the {limits.documents} passages that a request may have"
-        raise RefusedError(422, "too_many", message)
+        raise RequestRefusedError(422, "too_many", message)
     if not found:
         why = _without(folder, skipped[0]) if skipped else f"{plain} has no passage"
-        raise RefusedError(422, "input", why)
+        raise RequestRefusedError(422, "input", why)
     passages = [_to_plain(one, folder, plain) for one in found]
     return {"passages": passages, "skipped": [_without(folder, one) for one in skipped]}
 
@@ -120,7 +120,7 @@ def _export(asked: ExportRequest) -> tuple[str, str]:
         result = RerankResult.from_dict(asked.result)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"result is none of /v1/evidence: {type(error).__name__}: {error}"
-        raise RefusedError(422, "input", f"{message:.200}") from error
+        raise RequestRefusedError(422, "input", f"{message:.200}") from error
     if asked.threshold is not None:
         result = draw_line(result, asked.threshold)
     format: Any = asked.format

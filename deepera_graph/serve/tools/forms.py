@@ -116,7 +116,7 @@ class NoArguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Source(BaseModel):
+class SourceForm(BaseModel):
     """Where a passage is from, as far as that is known."""
 
     text: str = Field(description="In one line, to be cited.")
@@ -147,7 +147,7 @@ class PieceOfEvidence(BaseModel):
     summary: str
     quote: str = Field(description="The sentence that says it best, in the passage's words.")
     reason: str
-    source: Source
+    source: SourceForm
     text: str | None = Field(None, description="The passage, if asked for.")
     is_cut: bool = Field(False, description=f"Whether its text is longer than {MOST_TEXT}.")
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.config import ServeConfig, is_key
-from deepera_graph.serve.replies import RefusedError, as_refused, reply_error
+from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply_error
 from deepera_graph.serve.traffic.ending import begin_request
 from deepera_graph.serve.traffic.metrics import Metrics
 from deepera_graph.web.guard import find_stranger, gather_body, replay_body
@@ -32,7 +32,7 @@ _logger = logging.getLogger("deepera_graph.serve")
 
 
 @dataclass(slots=True)
-class Note:
+class RequestNote:
     """What is known of a request, for the log; nothing of what it says."""
 
     id: str
@@ -67,7 +67,7 @@ class Boundary:
         started, headers = perf_counter(), Headers(scope=scope)
         seconds = self._config.limits.seconds
         ends = asyncio.get_running_loop().time() + seconds
-        note = Note(_find_id(headers), seconds, ends)
+        note = RequestNote(_find_id(headers), seconds, ends)
         scope.setdefault("state", {})["note"] = note
         begin_request()
         tell = _telling(send, note)
@@ -95,7 +95,7 @@ class Boundary:
 
     def _check_page(self, scope: Scope, headers: Headers) -> None:
         if stranger := find_stranger(scope, headers):
-            raise RefusedError(403, "forbidden", stranger)
+            raise RequestRefusedError(403, "forbidden", stranger)
 
     def _check_key(self, scope: Scope, headers: Headers) -> None:
         path = scope["path"]
@@ -105,13 +105,15 @@ class Boundary:
         given = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
         if not is_key(given, self._config.keys):
             what = "the key is not known" if given else "a key is needed"
-            raise RefusedError(401, "unauthorized", f"{what}: Authorization: Bearer KEY")
+            raise RequestRefusedError(401, "unauthorized", f"{what}: Authorization: Bearer KEY")
 
-    async def _read_body(self, headers: Headers, receive: Receive, note: Note) -> bytes:
+    async def _read_body(self, headers: Headers, receive: Receive, note: RequestNote) -> bytes:
         """Read all of a body, and refuse one that is too large or takes too long."""
         limits = self._config.limits
         declared = headers.get("content-length", "")
-        too_large = RefusedError(413, "too_large", f"a body may have {limits.body_bytes} bytes")
+        too_large = RequestRefusedError(
+            413, "too_large", f"a body may have {limits.body_bytes} bytes"
+        )
         is_large = declared.isdecimal() and int(declared) > limits.body_bytes
         if is_large and "100-continue" in headers.get("expect", "").lower():
             raise too_large
@@ -119,16 +121,21 @@ class Boundary:
             async with asyncio.timeout_at(note.ends):
                 body = await gather_body(receive, limits.body_bytes)
         except ConnectionAbortedError as error:
-            raise RefusedError(GONE, "gone", str(error)) from error
+            raise RequestRefusedError(GONE, "gone", str(error)) from error
         except TimeoutError:
             message = f"the body took longer than {note.seconds:g} seconds"
-            raise RefusedError(408, "timeout", message) from None
+            raise RequestRefusedError(408, "timeout", message) from None
         if body is None:
             raise too_large
         return body
 
     async def _refuse(
-        self, error: RefusedError, scope: Scope, receive: Receive, send: Send, note: Note
+        self,
+        error: RequestRefusedError,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        note: RequestNote,
     ) -> None:
         note.failure = error.kind
         if note.status:  # a reply has begun, and cannot be taken back
@@ -140,7 +147,7 @@ class Boundary:
             for_clients = scope["path"] in FOR_CLIENTS
             await reply_error(error, for_clients=for_clients)(scope, receive, send)
 
-    def _end(self, scope: Scope, note: Note, seconds: float) -> None:
+    def _end(self, scope: Scope, note: RequestNote, seconds: float) -> None:
         path = self._name_path(scope)
         self._metrics.note_request(scope["method"], path, note.status, seconds)
         if note.failure:
@@ -162,7 +169,7 @@ def _find_id(headers: Headers) -> str:
     return given if _GIVEN_ID.fullmatch(given) else uuid4().hex
 
 
-def _telling(send: Send, note: Note) -> Send:
+def _telling(send: Send, note: RequestNote) -> Send:
     async def tell(message: Message) -> None:
         if message["type"] == "http.response.start":
             note.status = message["status"]
@@ -172,7 +179,7 @@ def _telling(send: Send, note: Note) -> Send:
     return tell
 
 
-def _log_crash(note: Note, error: Exception, *, with_message: bool) -> None:
+def _log_crash(note: RequestNote, error: Exception, *, with_message: bool) -> None:
     """Log where an error comes from; what it says may hold a passage."""
     where = " < ".join(
         f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}"
@@ -182,24 +189,24 @@ def _log_crash(note: Note, error: Exception, *, with_message: bool) -> None:
     _logger.error("%s id=%s%s at %s", type(error).__name__, note.id, said, where)
 
 
-def crashed(note: Note) -> RefusedError:
+def crashed(note: RequestNote) -> RequestRefusedError:
     """Return what a client is told of an error that nobody expected."""
     message = f"the server failed; its log says more under the request id {note.id}"
-    return RefusedError(500, "internal", message)
+    return RequestRefusedError(500, "internal", message)
 
 
 @asynccontextmanager
-async def in_time(note: Note) -> AsyncIterator[None]:
+async def in_time(note: RequestNote) -> AsyncIterator[None]:
     """Give up the block with HTTP 504 when the time of a request is over."""
     try:
         async with asyncio.timeout_at(note.ends):
             yield
     except TimeoutError:
         message = f"the request took longer than {note.seconds:g} seconds"
-        raise RefusedError(504, "timeout", message) from None
+        raise RequestRefusedError(504, "timeout", message) from None
 
 
-def note_of(scope: Any) -> Note:
+def note_of(scope: Any) -> RequestNote:
     """Return what is noted of a request."""
-    found: Note = scope["state"]["note"]
+    found: RequestNote = scope["state"]["note"]
     return found

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from deepera_graph.serve.replies import RefusedError
+from deepera_graph.serve.replies import RequestRefusedError
 from deepera_graph.serve.traffic.ending import has_working_threads, wait_for_threads
 
 _RETRY_AFTER = 1  # seconds
@@ -30,7 +30,7 @@ class Gate:
         """Wait for a turn; HTTP 503 if too many wait already."""
         if self._turns.locked() and self.waiting >= self._most_waiting:
             message = f"{self.waiting} requests wait already; try again later"
-            raise RefusedError(503, "busy", message, retry_after=_RETRY_AFTER)
+            raise RequestRefusedError(503, "busy", message, retry_after=_RETRY_AFTER)
         self._count(waiting=1)
         try:
             await self._turns.acquire()

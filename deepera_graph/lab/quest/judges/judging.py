@@ -87,7 +87,7 @@ def name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
     return found
 
 
-class Judging:
+class JudgedPairs:
     """The pairs of a question that were judged, and why it ended.
 
     Attributes:

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.arxiv import to_record
-from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.http import ServiceError, Web, read_xml
@@ -56,7 +56,7 @@ class ArXiv(Service):
                 return
 
 
-def _read_feed(text: str) -> list[PaperRecord | Problem]:
+def _read_feed(text: str) -> list[PaperRecord | ImportProblem]:
     feed = read_xml(text)
     if feed.tag != f"{_ATOM}feed":
         raise ServiceError(f"its XML is no feed, but <{feed.tag.rpartition('}')[2]}>")
@@ -66,7 +66,7 @@ def _read_feed(text: str) -> list[PaperRecord | Problem]:
     return [_to_record(place, one) for place, one in enumerate(entries, start=1)]
 
 
-def _to_record(place: int, entry: Element) -> PaperRecord | Problem:
+def _to_record(place: int, entry: Element) -> PaperRecord | ImportProblem:
     return to_record(
         place,
         {

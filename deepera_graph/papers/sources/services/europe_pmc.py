@@ -7,7 +7,7 @@ Source:
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from deepera_graph.papers.importing.reading import Problem, make_record
+from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.http import Web, read_json
@@ -49,14 +49,14 @@ class EuropePMC(Service):
             mark, n = following, n + len(found)
 
 
-def _read_page(text: str) -> tuple[list[PaperRecord | Problem], str]:
+def _read_page(text: str) -> tuple[list[PaperRecord | ImportProblem], str]:
     """Return the records of a page, and the mark of the next."""
     page = read_json(text)
     records = read_each(page["resultList"]["result"], _to_record)
     return records, str(page.get("nextCursorMark") or "")
 
 
-def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     pmid, doi = fields.get("pmid"), fields.get("doi")
     pmc = str(fields.get("pmcid") or "").removeprefix("PMC")
     own = f"{fields.get('source')}:{fields.get('id')}" if fields.get("id") else ""

@@ -17,7 +17,7 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.openalex import to_record
-from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.base import SourceAnswer
@@ -138,11 +138,11 @@ def _read_own(text: str) -> str:
     return normalize_id(str(read_json(text)["id"]))
 
 
-def _read_page(text: str) -> list[PaperRecord | Problem]:
+def _read_page(text: str) -> list[PaperRecord | ImportProblem]:
     return read_each(read_json(text)["results"], _to_record)
 
 
-def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     ids = fields.get("ids") or {}
     pmid = str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2]
     pmc = str(ids.get("pmcid") or "").rstrip("/").rpartition("/")[2].removeprefix("PMC")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from deepera_graph.papers.importing.reading import Problem, make_record
+from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json, read_xml
@@ -62,7 +62,7 @@ def _read_ids(text: str) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def _read_articles(text: str) -> list[PaperRecord | Problem]:
+def _read_articles(text: str) -> list[PaperRecord | ImportProblem]:
     root = read_xml(text)
     if root.tag != "PubmedArticleSet":
         raise ServiceError(f"its XML is no set of articles, but <{root.tag}>")
@@ -70,22 +70,24 @@ def _read_articles(text: str) -> list[PaperRecord | Problem]:
     return [_to_record(place, one) for place, one in enumerate(found, start=1)]
 
 
-def _in_order(ids: list[str], records: list[PaperRecord | Problem]) -> list[PaperRecord | Problem]:
+def _in_order(
+    ids: list[str], records: list[PaperRecord | ImportProblem]
+) -> list[PaperRecord | ImportProblem]:
     """Return records in the order of the search; EFetch may have another."""
     places = {f"PMID:{id}": place for place, id in enumerate(ids)}
 
-    def place_of(one: PaperRecord | Problem) -> int:
-        return len(ids) if isinstance(one, Problem) else places.get(one.paper.id, len(ids))
+    def place_of(one: PaperRecord | ImportProblem) -> int:
+        return len(ids) if isinstance(one, ImportProblem) else places.get(one.paper.id, len(ids))
 
     return sorted(records, key=place_of)
 
 
-def _to_record(place: int, found: Element) -> PaperRecord | Problem:
+def _to_record(place: int, found: Element) -> PaperRecord | ImportProblem:
     main = found.find("MedlineCitation")
     if main is None:
         main = found.find("BookDocument")
     if main is None:
-        return Problem("no_id", place, "the article has no citation")
+        return ImportProblem("no_id", place, "the article has no citation")
     article = main.find("Article")
     article = main if article is None else article
     ids = {one.get("IdType"): _text(one) for one in found.iterfind(".//ArticleIdList/ArticleId")}

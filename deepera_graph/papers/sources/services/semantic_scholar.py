@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from deepera_graph.papers.importing.reading import Problem
+from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.importing.semantic_scholar import to_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.scope import Scope
@@ -87,7 +87,7 @@ class SemanticScholar(CitationService):
             start = following
 
 
-def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | Problem], int]:
+def _read_page(text: str, inner: str) -> tuple[list[PaperRecord | ImportProblem], int]:
     """Return the records of a page, each in a field of its own, and where the next begins."""
     page = read_json(text)
     records = read_each(
@@ -105,7 +105,7 @@ def _name(id: str) -> str:
     raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
 
 
-def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | Problem:
+def _to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     ids = fields.get("externalIds") or {}
     pmc = str(ids.get("PubMedCentral") or "").removeprefix("PMC")
     return with_ids(to_record(place, fields), PMID=ids.get("PubMed"), PMC=pmc)
