@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deepera_graph.errors import InputError
 from deepera_graph.papers import Paper, PaperBase
-from deepera_graph.papers.importing import Problem, read_papers
+from deepera_graph.papers.importing import ImportProblem, read_papers
 from deepera_graph.papers.paper import PaperRecord
 
 S2 = {
@@ -224,7 +224,7 @@ def test_a_folder_is_told_from_a_file(tmp_path):
 def test_nonsense_breaks_no_reader(tmp_path, name):
     for content in ("", "\0\1\2", "<a><b>", "@article{", '{"title": {}}', "[[]]", "@x{a,b=}"):
         found = list(read_papers(write(tmp_path, name, content)))
-        assert all(isinstance(one, Problem) for one in found), content
+        assert all(isinstance(one, ImportProblem) for one in found), content
 
 
 _ODD = st.recursive(
@@ -273,8 +273,8 @@ def test_an_odd_record_costs_itself_alone(form, whole, data):
         *found, last = read_papers(path, form)
     assert isinstance(last, PaperRecord)
     assert len(found) == len(odd)
-    assert {type(one) for one in found} <= {PaperRecord, Problem}
-    assert all(one.place == at for at, one in enumerate(found, 1) if isinstance(one, Problem))
+    assert {type(one) for one in found} <= {PaperRecord, ImportProblem}
+    assert all(one.place == at for at, one in enumerate(found, 1) if isinstance(one, ImportProblem))
 
 
 @given(st.lists(st.sampled_from(["@", "article", "{", "}", "k,", "a", "=", '"', "#", "\n", "%"])))
@@ -283,7 +283,7 @@ def test_odd_bibtex_ends_no_file(parts):
         path = Path(folder, "p.bib")
         path.write_text("".join(parts) + "\n@misc{last, title = {Last}}\n")
         *_, last = read_papers(path)
-    assert isinstance(last, PaperRecord | Problem)
+    assert isinstance(last, PaperRecord | ImportProblem)
 
 
 @given(
@@ -293,7 +293,7 @@ def test_odd_xml_ends_no_file(parts):
     with TemporaryDirectory() as folder:
         path = Path(folder, "p.xml")
         path.write_text(f"<collection>{''.join(parts)}</collection>")
-        assert all(isinstance(one, PaperRecord | Problem) for one in read_papers(path))
+        assert all(isinstance(one, PaperRecord | ImportProblem) for one in read_papers(path))
 
 
 @pytest.mark.parametrize(
