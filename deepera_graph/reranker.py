@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
+from deepera_graph.agents.run import Event
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
 from deepera_graph.passages import PassageLike, check_question, read_passages
-from deepera_graph.pipeline.call import Event
 from deepera_graph.pipeline.graph import build_graph, with_threshold
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.result import RerankResult
@@ -172,7 +172,7 @@ class EvidenceReranker:
     ) -> Iterator[Event]:
         """Yield an event whenever a stage gets something done; the last one holds the result.
 
-        See `deepera_graph.pipeline.call` for the events.
+        See `deepera_graph.pipeline.events` for the events.
         """
         run = Run(self.backend, self.effective_settings, question, passages)
         for mode, chunk in self._runner.chunks(run, config, resume=resume):

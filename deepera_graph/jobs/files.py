@@ -10,12 +10,13 @@ from typing import IO, Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
 
+from deepera_graph.agents.journal import find_differences
+from deepera_graph.agents.run import versions
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.export.tables import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.runner import versions
 from deepera_graph.text.controls import escape_controls
 from deepera_graph.text.files.jsonl import RawLine, parse_object
 
@@ -34,10 +35,6 @@ def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
 
 
 _SECRET_PARTS_OF_URL = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")
-_OF_NO_EFFECT = ("settings.budget", "settings.max_concurrency", "versions")
-_PACKAGE = "versions.deepera-graph"
-_MOST_CHARS = 60
-_MISSING = "not set"
 
 
 def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
@@ -57,44 +54,12 @@ def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
     return plain
 
 
-def find_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Name what makes the lines of two runs differ: ``settings.threshold was 0.8 and is 0.7``.
-
-    What a run may cost, how much it does at once, and the versions of other packages make no
-    difference.
-    """
-    old, new = dict(_leaves(before)), dict(_leaves(now))
-    return [
-        f"{name} was {_show(old, name)} and is {_show(new, name)}"
-        for name in sorted(old.keys() | new.keys())
-        if _matters(name) and old.get(name) != new.get(name)
-    ]
-
-
 def _remove_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _remove_secrets(part) for key, part in value.items()}
     if isinstance(value, str) and "://" in value:
         return _SECRET_PARTS_OF_URL.sub("", value)
     return value
-
-
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping) and value:
-        for key, part in value.items():
-            yield from _leaves(part, f"{name}.{key}" if name else str(key))
-    else:
-        yield name, value
-
-
-def _matters(name: str) -> bool:
-    inside = any(name == one or name.startswith(f"{one}.") for one in _OF_NO_EFFECT)
-    return name == _PACKAGE or not inside
-
-
-def _show(leaves: Mapping[str, Any], name: str) -> str:
-    text = repr(leaves[name]) if name in leaves else _MISSING
-    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."
 
 
 class PlainOutput:

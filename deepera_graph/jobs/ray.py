@@ -29,10 +29,11 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Protocol, Self
 
+from deepera_graph.agents.journal import find_differences
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, RoleError, SettingsError, WorkerError
-from deepera_graph.jobs.files import describe_run, find_differences
+from deepera_graph.jobs.files import describe_run
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.jobs.rerank import JudgedLine, LocalEngine, build_line_judge
 from deepera_graph.packages import import_extra

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
+from deepera_graph.agents.role import name_problems
 from deepera_graph.errors import AnswerError, RoleError, SettingsError
 from deepera_graph.schema import (
     Answer,
@@ -237,16 +238,6 @@ def _read_verdict(given: object) -> Verdict:
         return Judgement.model_validate(given, from_attributes=True)
     except ValidationError as error:
         return Unjudged(cause=name_problems(error), usage=Usage(calls=1))
-
-
-def name_problems(error: ValidationError) -> str:
-    """Say what a schema refuses in an answer, and where."""
-    problems = (
-        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
-        f", got {problem['input']!r:.80}"
-        for problem in error.errors()
-    )
-    return "unusable answer: " + "; ".join(problems)
 
 
 def judge_all(

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
+from deepera_graph.agents.cached import CachedBatches
+from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
 from deepera_graph.budget import Limiter
-from deepera_graph.cache.role import CachedBatches
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score, summarize
-from deepera_graph.pipeline.call import CheckedRole, RoleNode, announced, wrap_role
 from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
+from deepera_graph.pipeline.events import announced, tell
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
@@ -88,6 +89,7 @@ def build_graph(
             record=intent.record,
             on_failure=intent.on_failure,
             run_name=lambda state: "recognise intent",
+            tell=tell,
         ),
     )
     planner = Planner(
@@ -106,6 +108,7 @@ def build_graph(
             record=score.record,
             on_failure=score.on_failure,
             run_name=score.name_run,
+            tell=tell,
         ),
     )
     select_node = partial(
@@ -125,6 +128,7 @@ def build_graph(
             record=summarize.record,
             on_failure=summarize.on_failure,
             run_name=lambda task: f"summarize {task['index'] + 1}",
+            tell=tell,
         ),
     )
     graph.add_node("collect", partial(collect, settings=settings))
@@ -157,6 +161,7 @@ def build_graph(
                 record=answer.record,
                 on_failure=answer.on_failure,
                 run_name=lambda state: "answer",
+                tell=tell,
             ),
         )
         graph.add_node("abstain", announced("answer", answer.abstain))

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictFloat
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from deepera_graph.agents.run import Event
 from deepera_graph.errors import DeepEraError
 from deepera_graph.export.tables import describe_result
 from deepera_graph.passages import PassageLike, read_passages
-from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from langchain_core.runnables import Runnable, RunnableLambda
 
+from deepera_graph.agents import cached as cached_module
+from deepera_graph.agents.cached import CachedBatches, CachedRole
+from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter
-from deepera_graph.cache import role as role_module
-from deepera_graph.cache.role import CachedBatches, CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
-from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.schema import (
     Answer,
     Candidate,
@@ -195,7 +195,7 @@ def test_another_answer_schema_is_a_miss(cache):
 def test_another_package_version_is_a_miss(cache, monkeypatch):
     role = Counting()
     cached(role, cache).invoke(TASK)
-    monkeypatch.setattr(role_module, "__version__", "99.0")
+    monkeypatch.setattr(cached_module, "__version__", "99.0")
     cached(role, cache).invoke(TASK)
     assert role.n_calls == 2
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.cache.role import cache_key
+from deepera_graph.agents.cached import cache_key
 from deepera_graph.errors import SettingsError
 
 TASK = {"question": "Does λ rise?", "intent": {"topic": "physics"}, "text": "It rose by 0.1."}
@@ -74,7 +74,7 @@ def test_the_key_of_an_example_never_changes():
 @pytest.mark.full
 def test_the_key_is_the_same_in_another_process_with_another_hash_seed():
     program = (
-        "from deepera_graph.cache.role import cache_key\n"
+        "from deepera_graph.agents.cached import cache_key\n"
         f"print(cache_key('judge', {TASK!r}, {FINGERPRINT!r}))"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONUTF8": "1"}

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from deepera_graph import EvidenceReranker
+from deepera_graph.agents.journal import find_differences
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.files import describe_run, find_differences
+from deepera_graph.jobs.files import describe_run
 from support.scripted import Script
 
 

@@ -15,7 +15,8 @@ from deepera_graph import (
     local_backend,
     screened_backend,
 )
-from deepera_graph.jobs.files import describe_run, find_differences
+from deepera_graph.agents.journal import find_differences
+from deepera_graph.jobs.files import describe_run
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.trained.backend import Weights
 from support.list_judges import ListJudge, list_backend, run

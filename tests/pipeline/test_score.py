@@ -6,8 +6,8 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import AnswerError, CallError, EvidenceReranker, Judgement, RoleError, Usage
+from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter
-from deepera_graph.pipeline.call import CheckedRole
 from support.roles import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.phase_a.search import DocumentResult
 from deepera_graph.bioasq.questions import Question, parse_question
 from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.errors import SettingsError
-from deepera_graph.jobs.journal import Journal
 
 DONE = ("ok", "nothing_retrieved")  # outcomes that another run would not better
 

@@ -13,13 +13,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.llm_role import LlmRole, how
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
-from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet, Window
 

@@ -19,6 +19,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
+from deepera_graph.agents.role import RoleNode, wrap_role
+from deepera_graph.agents.run import share_limits, versions
 from deepera_graph.bioasq.phase_a import steps
 from deepera_graph.bioasq.phase_a.listwise import (
     Order,
@@ -43,10 +45,8 @@ from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
-from deepera_graph.pipeline.call import RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.search import Fusion
-from deepera_graph.runner import share_limits, versions
 from deepera_graph.schema import Backend
 from deepera_graph.settings import read_fields
 from deepera_graph.usage import Usage

@@ -18,6 +18,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.role import RoleNode, wrap_role
+from deepera_graph.agents.run import made_by, make_manifest, share_limits
 from deepera_graph.bioasq.phase_b import steps
 from deepera_graph.bioasq.phase_b.answered import TypedAnswer
 from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
@@ -39,8 +41,6 @@ from deepera_graph.bioasq.questions import (
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, InputError
-from deepera_graph.pipeline.call import RoleNode, wrap_role
-from deepera_graph.runner import made_by, make_manifest, share_limits
 from deepera_graph.schema import Backend
 from deepera_graph.settings import read_fields
 from deepera_graph.usage import Usage

@@ -7,9 +7,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.phase_b.answered import TypedAnswer
 from deepera_graph.bioasq.questions import Question, parse_question
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.usage import Usage
 
 _OF_NO_EFFECT = ("budget", "max_concurrency", "fallback")  # on an answer that is there

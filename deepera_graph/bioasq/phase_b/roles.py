@@ -22,6 +22,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.llm_role import LlmRole, how
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, YesNoReply
 from deepera_graph.bioasq.phase_b.shots import example_texts, hash_examples
 from deepera_graph.bioasq.questions import Question, QuestionType
@@ -31,7 +32,6 @@ from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
-from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.prompts import text_of
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deepera_graph import __version__
+from deepera_graph.agents.journal import find_differences
 from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
 from deepera_graph.bioasq.tuning.encoder_trainer import (
     ONNX,
@@ -31,7 +32,6 @@ from deepera_graph.bioasq.tuning.encoder_trainer import (
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
 from deepera_graph.bioasq.tuning.plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.files import find_differences
 from deepera_graph.judges.cross_encoder.onnx_export import quantize, silence
 from deepera_graph.judges.cross_encoder.pairs import Pair
 from deepera_graph.judges.cross_encoder.weights import package_versions

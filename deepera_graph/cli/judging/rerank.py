@@ -323,8 +323,8 @@ class _Job:
     @contextmanager
     def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
         """Open the rankings; *ran* is what `describe_run` says of this run."""
+        from deepera_graph.agents.journal import naming_full_file
         from deepera_graph.jobs.files import ResumableOutput
-        from deepera_graph.jobs.journal import naming_full_file
 
         out, files = Path(self.files.out), self.files
         with naming_full_file("stdout" if self.to_stdout else out):

@@ -68,8 +68,8 @@ def open_unasked(judge: options.JudgeOptions) -> Backend:
     """Build the backend to estimate with: a chat model is a stand-in, which needs no key."""
     if judge_kind(judge) != "llm":
         return open_judge(judge)
+    from deepera_graph.agents.llm_role import CountingModel
     from deepera_graph.judges.llm.backend import llm_backend
-    from deepera_graph.judges.llm.roles import CountingModel
 
     backend = llm_backend(CountingModel(), domain=judge.domain, **call_options(judge))
     return _behind_cascade(backend, judge, NAMED["local"])

@@ -11,6 +11,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.load import dumpd, load
 from pydantic import SecretStr
 
+from deepera_graph.agents.llm_role import LlmRole
 from deepera_graph.chat.client import (
     ChatModel,
     find_key_variable,
@@ -30,7 +31,7 @@ from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.judging import FusedJudge, GroupedJudge, LlmJudge
 from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply, GroupReply, VerdictReply
-from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmRole, LlmSummarizer
+from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmSummarizer
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least, read_fields, suggest_value

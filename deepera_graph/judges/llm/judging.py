@@ -5,6 +5,7 @@ from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
+from deepera_graph.agents.llm_role import counting_model, fill_messages, how
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import (
@@ -24,7 +25,7 @@ from deepera_graph.judges.llm.prompt import (
     VerdictReply,
     read_verdicts,
 )
-from deepera_graph.judges.llm.roles import counting_model, fill_messages, how, summary_of
+from deepera_graph.judges.llm.roles import summary_of
 from deepera_graph.prompts import Domain
 from deepera_graph.schema import (
     Batch,

@@ -6,11 +6,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
+from deepera_graph.agents.llm_role import LlmRole, how
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
-from deepera_graph.judges.llm.roles import LlmRole, how
 from deepera_graph.schema import Backend, RewriteTask, Rewritten
 
 _SHOWN = 600  # characters of a passage

@@ -10,7 +10,7 @@ from langchain_core.embeddings import Embeddings
 from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  # has no stubs
 from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # ditto
 
-from deepera_graph.cache.role import cache_key
+from deepera_graph.agents.cached import cache_key
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import DatasetError
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, Self, TypeVar, get_args
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ConfigDict, Field
 
+from deepera_graph.agents.cached import cache_key
 from deepera_graph.budget import Limiter, Meter
-from deepera_graph.cache.role import cache_key
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.parsing import ReplyModel, json_schema
 from deepera_graph.errors import AnswerError, CallError, SettingsError

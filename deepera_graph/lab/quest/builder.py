@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
 from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.build.embeddings import CachedEmbeddings
 from deepera_graph.lab.build.outputs import check_folder, hash_prompts, write_manifest

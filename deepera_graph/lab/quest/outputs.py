@@ -23,8 +23,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from deepera_graph import __version__
+from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.lab.build.outputs import hash_file, hash_prompts, remove_earlier
 from deepera_graph.lab.quest.asking import PACKAGE
 from deepera_graph.lab.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection

@@ -12,8 +12,10 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
+from deepera_graph.agents.cached import CachedRole
+from deepera_graph.agents.llm_role import LlmRole
+from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter, Meter, with_meter
-from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
@@ -37,9 +39,7 @@ from deepera_graph.judges.llm.listwise import (
     list_headings,
     read_order,
 )
-from deepera_graph.judges.llm.roles import LlmRole
 from deepera_graph.lab.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
-from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage

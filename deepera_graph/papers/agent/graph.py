@@ -18,6 +18,8 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
+from deepera_graph.agents.run import AgentRun, Event, share_limits, versions
 from deepera_graph.budget import Budget, Limiter
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
@@ -45,8 +47,6 @@ from deepera_graph.papers.paper import venue_key
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
-from deepera_graph.pipeline.call import CheckedRole, Event, RoleNode, wrap_role
-from deepera_graph.runner import AgentRun, share_limits, versions
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.usage import Usage
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack, asynccontextmanager
 from threading import Lock
 from typing import Any
 
+from deepera_graph.agents.run import Event
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import DeepEraError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.judges.base import as_judge
 from deepera_graph.passages import PassageLike
-from deepera_graph.pipeline.call import Event
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.schema import Backend

@@ -13,8 +13,8 @@ from unicodedata import normalize
 
 from filelock import FileLock, Timeout
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.lab.quest.audit.drawing import FILLED_COLUMNS, GRADES, LABELS, Audit
 from deepera_graph.settings import suggest_value
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.phase_a.journal import SearchJournal
 from deepera_graph.bioasq.phase_a.search import DocumentResult, DocumentSearch
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import RankedDocument, Ranking, Run, rank_scores
 from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.word_index import join_title

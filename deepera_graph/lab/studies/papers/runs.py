@@ -16,8 +16,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
-from deepera_graph.jobs.journal import Journal
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import SearchMode

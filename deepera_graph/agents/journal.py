@@ -14,6 +14,10 @@ from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
 
 FORMAT = 1
 Entry = dict[str, Any]
+_OF_NO_EFFECT = ("settings.budget", "settings.max_concurrency", "versions")
+_PACKAGE = "versions.deepera-graph"
+_MOST_CHARS = 60
+_MISSING = "not set"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
@@ -104,8 +108,6 @@ class Journal:
             return
         if fields.get("format") != FORMAT:
             raise InputError(f"it is not of format {FORMAT}, give --overwrite to make it anew")
-        from deepera_graph.jobs.files import find_differences  # noqa: PLC0415 - takes half a second
-
         if found := find_differences(fields["ran"], self._ran):
             raise SettingsError(f"{str(self.path)!r} cannot be continued: {'; '.join(found)}")
 
@@ -117,3 +119,35 @@ class Journal:
         with naming_full_file(self.path):
             self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
             self._file.flush()
+
+
+def find_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Name what makes the lines of two runs differ: ``settings.threshold was 0.8 and is 0.7``.
+
+    What a run may cost, how much it does at once, and the versions of other packages make no
+    difference.
+    """
+    old, new = dict(_leaves(before)), dict(_leaves(now))
+    return [
+        f"{name} was {_show(old, name)} and is {_show(new, name)}"
+        for name in sorted(old.keys() | new.keys())
+        if _matters(name) and old.get(name) != new.get(name)
+    ]
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
+
+
+def _matters(name: str) -> bool:
+    inside = any(name == one or name.startswith(f"{one}.") for one in _OF_NO_EFFECT)
+    return name == _PACKAGE or not inside
+
+
+def _show(leaves: Mapping[str, Any], name: str) -> str:
+    text = repr(leaves[name]) if name in leaves else _MISSING
+    return text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}..."

@@ -2,82 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
+from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
-from deepera_graph.cache.role import CachedRole
 from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
-from deepera_graph.judges.base import name_problems
-from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
-from deepera_graph.schema import POSSIBLE, RoleAnswer, RoleSet
+from deepera_graph.schema import RoleAnswer, RoleSet
 from deepera_graph.usage import Usage, UsageRecord
 
-Event = dict[str, Any]
-
-
-def _intent(update: Update) -> Event:
-    record = update["intent"]
-    return {"event": "intent", "intent": record["fields"], "status": record["status"]}
-
-
-def _scored(record: JudgementRecord) -> Event:
-    return {
-        "event": "scored",
-        "id": record["id"],
-        "score": record["score"],
-        "status": record["status"],
-        "reason": record["reason"],
-        "direction": record.get("direction"),
-    }
-
-
-def _selected(update: Update) -> Event:
-    kept = [record["id"] for record in update["ranking"] if record["kept"]]
-    possible = [record["id"] for record in update["ranking"] if record.get("band") == POSSIBLE]
-    return {
-        "event": "selected",
-        "threshold": update["threshold"],
-        "kept": kept,
-        "possible": possible,
-        "outcome": update["outcome"],
-        "warnings": update["warnings"],
-    }
-
-
-def _summarized(record: SummaryRecord) -> Event:
-    return {
-        "event": "summarized",
-        "id": record["id"],
-        "summary": record["summary"],
-        "status": record["status"],
-    }
-
-
-def _answered(update: Update) -> Event:
-    record = update["answer"]
-    return {"event": "answered", **{key: record[key] for key in ("text", "citations", "status")}}
-
-
-_EVENT_OF: dict[str, Callable[[Update], Event]] = {
-    "intent": _intent,
-    "select": _selected,
-    "answer": _answered,
-}
-
-
-def events_of(node: str, update: Update) -> list[Event]:
-    """Return what a node has to say: on the stage, on each judgement, on each summary."""
-    events = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
-    judgements = update.get("judgements", ())
-    events += [_scored(one) for one in judgements if one["status"] != "candidate"]
-    return [*events, *map(_summarized, update.get("summaries", ()))]
-
+Update = dict[str, Any]
 
 TaskT = TypeVar("TaskT")
 AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
@@ -154,7 +92,10 @@ def wrap_role(
 
 
 class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
-    """A node around one role call: `ask` before it, `record` after it, `on_failure` instead."""
+    """A node around one role call: `ask` before it, `record` after it, `on_failure` instead.
+
+    `tell`, if there is one, is given its name and its update, to write to a stream of events.
+    """
 
     def __init__(
         self,
@@ -165,10 +106,11 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         record: Callable[[StateT, AnswerT], Update],
         on_failure: Callable[[StateT, RoleError], Update],
         run_name: Callable[[StateT], str],
+        tell: Callable[[str, Update], None] | None = None,
     ) -> None:
         self.name = name
         self._ask, self._role, self._record = ask, role, record
-        self._on_failure, self._run_name = on_failure, run_name
+        self._on_failure, self._run_name, self._tell = on_failure, run_name, tell
 
     def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         """Run the node."""
@@ -192,35 +134,10 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
         return {**(config or {}), "run_name": self._run_name(state)}
 
     def _with_usage(self, update: Update, usage: Usage | None) -> Update:
-        tell(str(self.name), update)
+        if self._tell is not None:
+            self._tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
-
-
-def tell(name: str, update: Update) -> None:
-    """Write what a node has to say to the stream of events."""
-    write = get_stream_writer()
-    for event in events_of(name, update):
-        write(event)
-
-
-class PlainNode(Protocol):
-    """A node that calls no role."""
-
-    def __call__(self, state: State) -> Update:
-        """Run the node."""
-        ...
-
-
-def announced(name: str, node: PlainNode) -> PlainNode:
-    """Wrap a node that calls no role, so that it says what it did."""
-
-    def run(state: State) -> Update:
-        update = node(state)
-        tell(name, update)
-        return update
-
-    return run
 
 
 @contextmanager
@@ -248,3 +165,13 @@ def _translated(error: Exception) -> RoleError:
     if isinstance(error, ValidationError):
         return AnswerError(name_problems(error), usage=Usage(calls=1))
     return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))
+
+
+def name_problems(error: ValidationError) -> str:
+    """Say what a schema refuses in an answer, and where."""
+    problems = (
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        f", got {problem['input']!r:.80}"
+        for problem in error.errors()
+    )
+    return "unusable answer: " + "; ".join(problems)

@@ -1,0 +1,1 @@
+"""What all agents are made of: roles, the nodes that call them, runs, results, and journals."""
