@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
 from deepera_graph.cache.role import CachedRole
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import name_problems
 from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
 from deepera_graph.schema import POSSIBLE, RoleAnswer, RoleSet
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage, UsageRecord
 
 Event = dict[str, Any]

@@ -15,7 +15,6 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.budget import Limiter
 from deepera_graph.cache.role import CachedBatches
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
@@ -27,6 +26,7 @@ from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
 from deepera_graph.settings import Settings, SettingsKwargs
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.budget import Budget, Limiter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.multihop.agent import steps
 from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import (
@@ -41,9 +40,10 @@ from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.passages import check_question
 from deepera_graph.pipeline.call import Event, RoleNode, wrap_role
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.runner import AgentRun, made_by, make_manifest, share_limits
 from deepera_graph.schema import Backend
+from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

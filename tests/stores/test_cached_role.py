@@ -11,7 +11,6 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from deepera_graph.budget import Limiter
 from deepera_graph.cache import role as role_module
 from deepera_graph.cache.role import CachedBatches, CachedRole
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
 from deepera_graph.pipeline.call import CheckedRole
 from deepera_graph.schema import (
@@ -23,6 +22,7 @@ from deepera_graph.schema import (
     Unjudged,
     Verdicts,
 )
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 TASK = {
