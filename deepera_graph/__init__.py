@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepera_graph.budget import Budget as Budget
-    from deepera_graph.cache.store import JudgementCache as JudgementCache
-    from deepera_graph.cache.store import open_cache as open_cache
     from deepera_graph.chat.retry import RateLimits as RateLimits
     from deepera_graph.chat.retry import RetryPolicy as RetryPolicy
     from deepera_graph.errors import AnswerError as AnswerError
@@ -105,6 +103,8 @@ if TYPE_CHECKING:
     from deepera_graph.settings import Settings as Settings
     from deepera_graph.settings import SettingsKwargs as SettingsKwargs
     from deepera_graph.settings import preset as preset
+    from deepera_graph.stores.judgements import JudgementCache as JudgementCache
+    from deepera_graph.stores.judgements import open_cache as open_cache
     from deepera_graph.thresholds import Calibrated as Calibrated
     from deepera_graph.thresholds import Curve as Curve
     from deepera_graph.thresholds import Gap as Gap
@@ -126,7 +126,6 @@ __version__ = "0.9.0"
 
 _NAMES = {
     "budget": "Budget",
-    "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "literature.citation": "Citation",
     "export.tables": "describe_evidence export_result",
@@ -174,6 +173,7 @@ _NAMES = {
         "name_direction"
     ),
     "settings": "Preset Settings SettingsKwargs preset",
+    "stores.judgements": "JudgementCache open_cache",
     "thresholds": "Calibrated Curve Gap PerIntent Quantile",
     "usage": "Usage",
 }

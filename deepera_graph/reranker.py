@@ -8,7 +8,6 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.agents.run import Event
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
@@ -20,6 +19,7 @@ from deepera_graph.runner import Run, Runner
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.thresholds import calibration_differences
 from deepera_graph.usage import Usage
 

@@ -61,7 +61,7 @@ from deepera_graph.pipeline.answer import answer_quotes
 from deepera_graph.retrieval.cutting import cut_text
 from deepera_graph.retrieval.documents import read_document
 from deepera_graph.retrieval.documents.article import join_words
-from deepera_graph.retrieval.word_index import count_terms
+from deepera_graph.stores.words import count_terms
 from deepera_graph.text import names, quotes, terms
 from deepera_graph.text import questions as asked
 from deepera_graph.text import words as plain

@@ -12,7 +12,6 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from deepera_graph import __version__
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.schema import (
     Batch,
@@ -25,6 +24,7 @@ from deepera_graph.schema import (
     fail_all,
     passage_tasks,
 )
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 _SCALARS = (str, bool, int, type(None))

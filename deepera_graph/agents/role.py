@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.schema import RoleAnswer, RoleSet
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage, UsageRecord
 
 Update = dict[str, Any]

@@ -13,7 +13,7 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import CacheStats, JudgementCache
+    from deepera_graph.stores.judgements import CacheStats, JudgementCache
 
 BYTES_PER_MB = 1_000_000
 
@@ -54,7 +54,7 @@ class PruneOptions:
 
 def stats(*, chosen: FolderOptions) -> None:
     """Say how many replies the cache holds, and how large it is."""
-    from deepera_graph.cache.store import CacheStats
+    from deepera_graph.stores.judgements import CacheStats
 
     folder, opened = _folder(chosen.cache), _open(chosen.cache)
     found = CacheStats(entries={}, n_bytes=0, oldest=None, newest=None)
@@ -107,7 +107,7 @@ def _remove(chosen: ClearOptions, remove: Callable[[JudgementCache], int]) -> No
 
 def _open(where: str | None) -> JudgementCache | None:
     """Open a cache; None if the default folder has none yet."""
-    from deepera_graph.cache.store import FILE_NAME, open_cache
+    from deepera_graph.stores.judgements import FILE_NAME, open_cache
 
     folder = _folder(where)
     if (folder / FILE_NAME).exists():
@@ -118,7 +118,7 @@ def _open(where: str | None) -> JudgementCache | None:
 
 
 def _folder(where: str | None) -> Path:
-    from deepera_graph.cache.store import OFF, default_cache_folder
+    from deepera_graph.stores.judgements import OFF, default_cache_folder
 
     if where in ("", OFF):
         raise SettingsError(f"--cache must be a folder, got {where!r}")

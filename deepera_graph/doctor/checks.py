@@ -282,7 +282,7 @@ _OTHER_CACHE = "name another folder (--cache DIR), turn it off (--cache off), or
 
 def check_cache(where: str | Path | None) -> Iterator[Finding]:
     """Yield whether the cache can be written; nothing is left behind where there was none."""
-    from deepera_graph.cache.store import FILE_NAME, OFF, default_cache_folder
+    from deepera_graph.stores.judgements import FILE_NAME, OFF, default_cache_folder
 
     if where == OFF:
         yield Finding(_CACHE, "skipped", "off")
@@ -304,8 +304,8 @@ def check_cache(where: str | Path | None) -> Iterator[Finding]:
 
 
 def _check_existing_cache(file: Path) -> Finding:
-    from deepera_graph.cache.connection import FORMAT
-    from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.stores.judgements import JudgementCache
+    from deepera_graph.stores.sqlite import FORMAT
 
     with closing(JudgementCache(file).open()) as cache:
         cache.forget(_PROBE)

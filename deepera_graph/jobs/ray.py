@@ -31,7 +31,6 @@ from typing import Any, Protocol, Self
 
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.budget import Budget, Meter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import BackendError, RoleError, SettingsError, WorkerError
 from deepera_graph.jobs.files import describe_run
 from deepera_graph.jobs.lines import QuestionLine
@@ -39,6 +38,7 @@ from deepera_graph.jobs.rerank import JudgedLine, LocalEngine, build_line_judge
 from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker, most_questions_at_once
 from deepera_graph.settings import Settings
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 AHEAD = 2  # questions a worker has beside those it judges, so that it need not wait for the next

@@ -10,7 +10,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.multihop.passages.nearest import (
+from deepera_graph.settings import check_at_least
+from deepera_graph.stores.nearest import (
     NOBODY,
     Array,
     Floats,
@@ -19,9 +20,8 @@ from deepera_graph.multihop.passages.nearest import (
     rank_ids,
     stack,
 )
-from deepera_graph.retrieval.vectors import unit_rows
-from deepera_graph.retrieval.word_index import DECIMALS, join_title, name_passage
-from deepera_graph.settings import check_at_least
+from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.words import DECIMALS, join_title, name_passage
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.passage_store import PassageStore

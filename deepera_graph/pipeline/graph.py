@@ -16,7 +16,6 @@ from langgraph.graph import END, START, StateGraph
 from deepera_graph.agents.cached import CachedBatches
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
 from deepera_graph.budget import Limiter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
@@ -28,6 +27,7 @@ from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
 from deepera_graph.settings import Settings, SettingsKwargs
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-    from deepera_graph.cache.store import JudgementCache
+    from deepera_graph.stores.judgements import JudgementCache
 
 Rewriter = Callable[[RewriteTask], str | Rewritten] | Runnable[RewriteTask, Any]
 _OWN = {"queries": list[str], "next_query": str, "n_new": int}

@@ -8,12 +8,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-# Names that papers use for models of sentence-transformers, and where these are.
-SHORT_NAMES = {
-    "bge-large-en": "BAAI/bge-large-en",
-    "bge-base-en": "BAAI/bge-base-en",
-    "bge-small-en": "BAAI/bge-small-en",
-}
 _MOST_NAMES = 12
 
 

@@ -13,7 +13,7 @@ from qdrant_client import models
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.fusion import fuse
-from deepera_graph.retrieval.word_index import (
+from deepera_graph.stores.words import (
     DECIMALS,
     as_found,
     check_storable,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.papers.sources import Literature
     from deepera_graph.schema import Backend
     from deepera_graph.serve.backing.stores import Collections
+    from deepera_graph.stores.judgements import JudgementCache
 
 KEYS = "DEEPERA_SERVE_KEYS"  # the variable that holds the keys, with commas between them
 _SHORTEST_KEY = 8

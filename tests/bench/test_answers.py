@@ -5,7 +5,6 @@ import re
 import pytest
 
 from bench.lakes import make_instance
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.metrics.answers import (
@@ -21,6 +20,7 @@ from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.rankers.llm import Chat
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Summary
+from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
 from support.roles import judged, scripted_backend
 

@@ -14,13 +14,13 @@ from bench.lakes import make_dataset
 from bench.test_rankers import TEXTS, order, shown
 from deepera_graph.calibration.instance import RankingError, UnavailableError
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.judges.cross_encoder.weights import weights
 from deepera_graph.lab.bench import run as command
 from deepera_graph.lab.bench.run import BenchConfig, run
 from deepera_graph.lab.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.lab.rankers.named import make_ranker
 from deepera_graph.lab.rankers.retrieval import BM25
 from deepera_graph.packages import call_foreign, install_command
+from deepera_graph.stores.weights import weights
 
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}
 SENTENCE_MODELS = """

@@ -21,8 +21,8 @@ from deepera_graph.judges.cross_encoder import encoder_backend
 from deepera_graph.lab.training.lessons.pools import read_pools
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.retrieval.word_index import WordIndex
 from deepera_graph.schema import Batch
+from deepera_graph.stores.words import WordIndex
 from support.bioasq import SHARED, docs
 from support.minerals import CORPUS, write_corpus, write_golden
 

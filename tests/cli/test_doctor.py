@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from deepera_graph.cache.store import FILE_NAME
 from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.stores.judgements import FILE_NAME
 from support.openai_server import ChatServer, Reply
 
 pytestmark = pytest.mark.full

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from deepera_graph.cache.store import FILE_NAME
+from deepera_graph.stores.judgements import FILE_NAME
 from support.kills import (
     N_CALLS,
     N_QUESTIONS,

@@ -19,9 +19,9 @@ from deepera_graph import (
     local_backend,
     screened_backend,
 )
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.judges.base import Judge
 from deepera_graph.judges.cascade import MOST_UNREAD
+from deepera_graph.stores.judgements import JudgementCache
 from support.list_judges import ListJudge, by_length, run, scores
 from support.roles import judged, scripted_backend
 from support.scripted import ScriptedChat

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.multihop.passages.expansion import aexpand_hops, expand_hops
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 
 PASSAGES = {
     "The Salt Road": "The Salt Road is a film of 1971, directed by Edda Quill and shot in Vorn.",

@@ -13,10 +13,10 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.multihop.passages import nearest as nearest_module
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.retrieval.collections.store import open_store
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores import nearest as nearest_module
+from deepera_graph.stores.words import WordIndex
 
 BUILDERS = ["meaning", "words"]
 

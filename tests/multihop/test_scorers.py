@@ -22,8 +22,8 @@ from deepera_graph.multihop.passages.scorers import (
     PairScorer,
     as_scorer,
 )
-from deepera_graph.retrieval.word_index import WordIndex
 from deepera_graph.schema import Intent
+from deepera_graph.stores.words import WordIndex
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 from multihop.conftest import WordEmbeddings
 from support.scripted import TEA_SCORES, Script

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from deepera_graph import EvidenceReranker, Judgement, RerankResult, local_backend
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.cli.judging.evidence import show_result
 from deepera_graph.demo import DemoQuestion, Trial
 from deepera_graph.export.tables import describe_evidence
@@ -19,6 +18,7 @@ from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.roles import answer
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.schema import describe_directions, direction_note, read_direction
+from deepera_graph.stores.judgements import JudgementCache
 from support.list_judges import strict
 from support.roles import judged, scripted_backend
 

@@ -13,7 +13,7 @@ from langgraph.graph.message import add_messages
 
 from deepera_graph import AnswerError, InputError, SettingsError, StoreError, evidence_subgraph
 from deepera_graph.pipeline.subgraph import rewrite_by_rules
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script
 from support.tea import QUESTION, TEA

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, llm_backend
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer, Request
 from support.scripted import Script, answer_in_json
 

@@ -9,7 +9,7 @@ from qdrant_client import models
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collections.store import open_store
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 
 
 def ids(found):

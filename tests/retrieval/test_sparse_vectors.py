@@ -6,9 +6,9 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval import word_index
 from deepera_graph.retrieval.collections.collection import HashedTermEmbeddings
 from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.stores import words
 from deepera_graph.text.words import stems
 
 
@@ -25,7 +25,7 @@ def test_numbers_are_unique_sorted_and_32_bit():
 
 
 def test_terms_that_collide_are_counted_as_one(monkeypatch):
-    monkeypatch.setattr(word_index, "crc32", lambda word: 5)
+    monkeypatch.setattr(words, "crc32", lambda word: 5)
     vector = HashedTermEmbeddings().embed_query("otters eat urchins")
     assert (vector.indices, vector.values) == ([5], [3.0])
 

@@ -8,7 +8,7 @@ import re
 
 from langchain_core.documents import Document
 
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 
 PASSAGES = {
     "versus": (

@@ -5,7 +5,7 @@ import re
 
 from langchain_core.documents import Document
 
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 from deepera_graph.text.words import content_words, split_sentences
 
 QUESTION = "Does wax moth venom lower blood pressure in rats?"

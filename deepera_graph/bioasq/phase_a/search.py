@@ -43,12 +43,12 @@ from deepera_graph.bioasq.questions import (
 )
 from deepera_graph.bioasq.runs import RankedDocument
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.search import Fusion
 from deepera_graph.schema import Backend
 from deepera_graph.settings import read_fields
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from deepera_graph.result import RerankResult, describe_failures
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import DENSE_WEIGHT
 from deepera_graph.retrieval.searchable import as_search, named_errors
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import Window
+from deepera_graph.stores.words import name_passage
 
 
 def receive(state: SearchState) -> Update:

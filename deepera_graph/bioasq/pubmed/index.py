@@ -23,8 +23,8 @@ from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.search import Vectors
 from deepera_graph.retrieval.skipped import Skipped
 from deepera_graph.retrieval.sources import Record, read_file
-from deepera_graph.retrieval.word_index import join_title
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.words import join_title
 from deepera_graph.text.files.records import open_records
 from deepera_graph.usage import Usage
 

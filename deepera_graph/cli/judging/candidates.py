@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.passages.graph import NeighbourGraph
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
     from deepera_graph.retrieval.collections.passage_store import PassageStore
-    from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.stores.words import WordIndex
 
 _CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
 _YEARS = {"year_from": "gte", "year_to": "lte"}
@@ -162,7 +162,7 @@ def search_passages(
             return find_candidates(opened, question, search.retrieve, conditions)
     read.check()
     if place.embeddings is None and not conditions:
-        from deepera_graph.retrieval.word_index import WordIndex
+        from deepera_graph.stores.words import WordIndex
 
         with WordIndex() as words:
             read.fill(words, quiet=quiet)

@@ -93,9 +93,9 @@ def find_scope(
 @contextmanager
 def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
-    from deepera_graph.cache.store import open_cache
     from deepera_graph.cli.opening.judgements import default_cache
     from deepera_graph.papers.sources import open_sources
+    from deepera_graph.stores.judgements import open_cache
 
     kept = default_cache() if cache is None else open_cache(cache)
     held: AbstractContextManager[Any] = nullcontext() if kept is None else closing(kept)

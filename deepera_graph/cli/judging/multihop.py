@@ -28,15 +28,15 @@ from deepera_graph.literature.citation import Citation
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.multihop.agent.outcome import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collections.passage_store import PassageStore
-    from deepera_graph.retrieval.word_index import WordIndex
     from deepera_graph.schema import Backend
+    from deepera_graph.stores.judgements import JudgementCache
+    from deepera_graph.stores.words import WordIndex
 
     Find = Callable[[str, int], Sequence[Document]]
     MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
@@ -195,7 +195,6 @@ def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
 
 def _keeper(backend: Backend, cache: JudgementCache | None) -> EvidenceReranker:
     """Return what keeps the passages of a step; they are read whole, so none is summarized."""
-    from deepera_graph.reranker import EvidenceReranker
 
     return EvidenceReranker(backend, cache=cache, content="passage")
 
@@ -231,7 +230,7 @@ def _open_source(
         return
     source.check()
     if place.embeddings is None and not conditions:
-        from deepera_graph.retrieval.word_index import WordIndex
+        from deepera_graph.stores.words import WordIndex
 
         with WordIndex() as words:
             source.fill(words, quiet=quiet)
@@ -275,7 +274,7 @@ def _tell_what_lacks(
         SettingsError: No passage at all has a field that a condition names.
     """
     if found.passages:
-        from deepera_graph.retrieval.word_index import join_title
+        from deepera_graph.stores.words import join_title
         from deepera_graph.text.words import content_words, stem, stems
 
         asked = {stem(word): word for word in content_words(found.question)}

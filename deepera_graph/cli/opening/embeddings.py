@@ -27,7 +27,7 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     if head == "openai":
         return _openai_embeddings(tail)
     if head == _SENTENCES:
-        from deepera_graph.retrieval.sentence_embeddings import SentenceEmbeddings
+        from deepera_graph.stores.embeddings import SentenceEmbeddings
 
         return SentenceEmbeddings(tail)
     from langchain_core.embeddings import Embeddings
@@ -54,7 +54,7 @@ def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | No
 
 def split_embeddings(embeddings: str) -> tuple[str, str]:
     """Return what `--embeddings` names as kind or module, and model or factory."""
-    from deepera_graph.retrieval import SHORT_NAMES
+    from deepera_graph.stores.embeddings import SHORT_NAMES
 
     name = LOCAL_EMBEDDINGS if embeddings == "local" else embeddings
     if name in SHORT_NAMES:

@@ -9,9 +9,9 @@ from deepera_graph.cli.shared import options
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.stores.judgements import JudgementCache
 
 _MAX_WORKERS = 16  # as many calls as are in flight by default
 

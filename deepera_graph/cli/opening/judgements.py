@@ -10,8 +10,8 @@ from deepera_graph.cli.shared.console import say
 from deepera_graph.errors import StoreError
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.schema import Backend
+    from deepera_graph.stores.judgements import JudgementCache
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCach
     judges and its spec tells it from all others; code that is known by its name alone may change
     between two runs, so it has one only if a folder is named.
     """
-    from deepera_graph.cache.store import open_cache
+    from deepera_graph.stores.judgements import open_cache
 
     kinds = set(_kinds(backend.spec))
     if where is not None:
@@ -38,7 +38,7 @@ def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCach
 
 def default_cache() -> JudgementCache | None:
     """Open the default cache; one that nobody asked for is no error if it cannot be opened."""
-    from deepera_graph.cache.store import open_cache
+    from deepera_graph.stores.judgements import open_cache
 
     try:
         return open_cache()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.retrieval.skipped import Skipped, SkippedKind
-    from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.stores.words import WordIndex
 
 _BATCH_OF_EMBEDDINGS = 32
 _MOST_KEPT = 1000  # records that could not be used

@@ -37,11 +37,11 @@ from deepera_graph.packages import check_extra
 from deepera_graph.papers.results import ListFormat
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.papers.agent.found import Found
     from deepera_graph.papers.agent.graph import PaperSearch
     from deepera_graph.papers.scope import Scope
     from deepera_graph.schema import Backend
+    from deepera_graph.stores.judgements import JudgementCache
 
 _how = partial(opt, panel="How is searched")
 _K = 20

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
 from deepera_graph.judges.cross_encoder.tokens import PairTokenizer, Tokens
-from deepera_graph.judges.cross_encoder.weights import hash_files
 from deepera_graph.packages import (
     call_foreign,
     describe_error,
@@ -19,6 +18,7 @@ from deepera_graph.packages import (
     send_nothing,
     threads_here,
 )
+from deepera_graph.stores.weights import hash_files
 
 _KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _WHOLE_NUMBERS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}

@@ -7,8 +7,8 @@ from typing import Any
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
-from deepera_graph.judges.cross_encoder.weights import package_versions, weights
 from deepera_graph.packages import call_foreign, import_extra
+from deepera_graph.stores.weights import package_versions, weights
 
 _EXTRA = "sentence-transformers"
 _STACK = ("sentence-transformers", "transformers", "torch")

@@ -12,9 +12,9 @@ from zlib import crc32
 
 import numpy as np
 
-from deepera_graph.cache.connection import FileKind, Handle, is_busy
 from deepera_graph.errors import StoreError
 from deepera_graph.judges.trained.reading.encoder import Encoded
+from deepera_graph.stores.sqlite import FileKind, Handle, is_busy
 
 _logger = logging.getLogger(__name__)
 FILE_NAME = "vectors.sqlite3"

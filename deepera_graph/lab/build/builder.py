@@ -19,7 +19,6 @@ from langchain_core.language_models import BaseChatModel
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.budget import Budget, Limiter, Meter
-from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import BudgetError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
@@ -66,6 +65,7 @@ from deepera_graph.retrieval.collections.collection import name_embeddings
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import Backend
+from deepera_graph.stores.judgements import JudgementCache, open_cache
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY

@@ -11,8 +11,8 @@ from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  
 from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # ditto
 
 from deepera_graph.agents.cached import cache_key
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.stores.judgements import JudgementCache
 
 DIMENSIONS = 128
 _BATCH = 256

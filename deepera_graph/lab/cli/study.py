@@ -357,11 +357,11 @@ def _read_threshold(text: str) -> Any:
 def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
     from deepera_graph.budget import Budget
-    from deepera_graph.cache.store import open_cache
     from deepera_graph.cli.opening.chat import check_server, rates_of, retry_of
     from deepera_graph.cli.opening.judgements import default_cache
     from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.lab.rankers.named import Models, asks_a_model
+    from deepera_graph.stores.judgements import open_cache
 
     spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
     spending = {name: value for name, value in spending.items() if value is not None}

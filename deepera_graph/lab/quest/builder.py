@@ -11,7 +11,6 @@ from langchain_core.language_models import BaseChatModel
 
 from deepera_graph.agents.journal import Journal
 from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
-from deepera_graph.cache.store import JudgementCache, open_cache
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -37,6 +36,7 @@ from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.papers.library.vectors import find_embeddings, name_embeddings
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.judgements import JudgementCache, open_cache
 from deepera_graph.usage import Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY

@@ -18,7 +18,6 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from deepera_graph.calibration.instance import RankingError, UnavailableError
 from deepera_graph.errors import DeepEraError, SettingsError
-from deepera_graph.judges.cross_encoder.weights import package_versions, weights
 from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     Job,
@@ -31,6 +30,7 @@ from deepera_graph.lab.rankers.base import (
 )
 from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
+from deepera_graph.stores.weights import package_versions, weights
 from deepera_graph.usage import Usage
 
 SENTENCE_MODELS = "sentence_transformers"

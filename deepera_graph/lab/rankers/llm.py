@@ -16,7 +16,6 @@ from deepera_graph.agents.cached import CachedRole
 from deepera_graph.agents.llm_role import LlmRole
 from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter, Meter, with_meter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
@@ -42,6 +41,7 @@ from deepera_graph.judges.llm.listwise import (
 from deepera_graph.lab.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 FilledT = TypeVar("FilledT", bound=ReplyModel)

@@ -41,7 +41,6 @@ from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import Budget, Limiter, Meter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
@@ -68,6 +67,7 @@ from deepera_graph.lab.rankers.llm import (
 from deepera_graph.lab.rankers.nar import Nar
 from deepera_graph.lab.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.stores.judgements import JudgementCache
 
 _SERVER = re.compile(r"@(?=https?://)")
 _PLAIN: Mapping[str, Callable[[], Ranker]] = {

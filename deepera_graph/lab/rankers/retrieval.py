@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.chat.client import find_key_variable
 from deepera_graph.chat.errors import NO_KEY
-from deepera_graph.judges.cross_encoder.weights import weights
 from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     Job,
@@ -33,7 +32,8 @@ from deepera_graph.lab.rankers.external import (
     sentence_versions,
 )
 from deepera_graph.packages import call_foreign, check_extra
-from deepera_graph.retrieval.vectors import unit_rows
+from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.weights import weights
 
 STEMMER = "english"
 STOP_WORDS = "en"

@@ -22,7 +22,6 @@ from langgraph.graph import END, START, StateGraph
 from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
 from deepera_graph.budget import Budget, Limiter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.multihop.agent import steps
 from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import (
@@ -42,8 +41,9 @@ from deepera_graph.multihop.agent.step_search import Retrieve, measuring
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.passages import check_question
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import Backend
+from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from deepera_graph.multihop.agent.state import (
     StopReason,
 )
 from deepera_graph.multihop.path import Support
-from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage
 
 

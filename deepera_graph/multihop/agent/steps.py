@@ -35,8 +35,8 @@ from deepera_graph.multihop.agent.state import (
 )
 from deepera_graph.multihop.agent.uncertainty import normal_form
 from deepera_graph.multihop.path import KNOWN, CitedText, texts_of
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.schema import with_repair_note
+from deepera_graph.stores.words import name_passage
 from deepera_graph.text.quotes import find_quote
 
 INSUFFICIENT = "insufficient evidence"

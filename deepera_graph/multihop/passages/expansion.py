@@ -21,8 +21,8 @@ from langchain_core.documents import Document
 from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
 from deepera_graph.passages import check_length
-from deepera_graph.retrieval.word_index import join_title, name_passage
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.words import join_title, name_passage
 from deepera_graph.text.names import (
     as_words,
     contains_words,

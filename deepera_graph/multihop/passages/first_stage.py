@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.stores.words import name_passage
 
 
 class FirstStageSearch:

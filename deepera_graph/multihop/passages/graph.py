@@ -13,18 +13,6 @@ from pydantic_core import CoreSchema, core_schema
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.multihop.passages.graph_files import GraphFiles, load_files
-from deepera_graph.multihop.passages.nearest import (
-    NOBODY,
-    Array,
-    Floats,
-    Meanings,
-    Nearest,
-    Space,
-    Words,
-    extend,
-    rank_ids,
-    without,
-)
 from deepera_graph.multihop.reading import (
     Progress,
     ReadPassage,
@@ -39,12 +27,24 @@ from deepera_graph.multihop.reading import (
     read_passages,
     read_vectors,
 )
-from deepera_graph.retrieval.vectors import unit_rows
-from deepera_graph.retrieval.word_index import (
+from deepera_graph.settings import check_at_least
+from deepera_graph.stores.nearest import (
+    NOBODY,
+    Array,
+    Floats,
+    Meanings,
+    Nearest,
+    Space,
+    Words,
+    extend,
+    rank_ids,
+    without,
+)
+from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.words import (
     join_title,
     name_passage,
 )
-from deepera_graph.settings import check_at_least
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.passage_store import PassageStore

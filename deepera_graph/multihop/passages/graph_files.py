@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from deepera_graph.errors import StoreError
-from deepera_graph.multihop.passages.nearest import Array
+from deepera_graph.stores.nearest import Array
 
 _FORMAT = 1
 _MANIFEST = "graph.json"

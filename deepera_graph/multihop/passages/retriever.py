@@ -29,8 +29,8 @@ from deepera_graph.multihop.passages.first_stage import FirstStageSearch, Neighb
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.scorers import ScoreOrError, Scorer, as_scorer
 from deepera_graph.passages import check_length
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.settings import check_at_least, suggest_name
+from deepera_graph.stores.words import name_passage
 
 K = 10
 N_FIRST = 100

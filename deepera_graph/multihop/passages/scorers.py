@@ -22,9 +22,9 @@ from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.packages import describe_error
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.retrieval.vectors import cosines, unit_rows
-from deepera_graph.retrieval.word_index import join_title, name_passage
 from deepera_graph.schema import Backend, Intent, IntentTask, Window
+from deepera_graph.stores.vectors import cosines, unit_rows
+from deepera_graph.stores.words import join_title, name_passage
 from deepera_graph.usage import Usage
 
 ScoreOrError = float | RoleError

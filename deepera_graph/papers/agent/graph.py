@@ -21,7 +21,6 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, share_limits, versions
 from deepera_graph.budget import Budget, Limiter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
 from deepera_graph.papers.agent.calls import acarry_out, carry_out
@@ -48,6 +47,7 @@ from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.settings import suggest_value
 
 if TYPE_CHECKING:
-    from deepera_graph.cache.store import JudgementCache
     from deepera_graph.papers.sources.base import CitationSource as CitationSource
     from deepera_graph.papers.sources.base import PaperSource as PaperSource
     from deepera_graph.papers.sources.base import SourceAnswer as SourceAnswer
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources.fused import LiteratureAnswer as LiteratureAnswer
     from deepera_graph.papers.sources.live import live_base as live_base
     from deepera_graph.papers.sources.query import SourceQuery as SourceQuery
+    from deepera_graph.stores.judgements import JudgementCache
 
 _SERVICES = {  # names, in the order they are asked, and where they are
     "pubmed": ("pubmed", "PubMed"),

@@ -20,7 +20,6 @@ from xml.etree import ElementTree
 
 import httpx
 
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.errors import read_retry_after
 from deepera_graph.papers.sources.base import SourceStatus, describe_wait
 from deepera_graph.papers.sources.politeness import (
@@ -32,6 +31,7 @@ from deepera_graph.papers.sources.politeness import (
     is_local,
     user_agent,
 )
+from deepera_graph.stores.judgements import JudgementCache
 
 T = TypeVar("T")
 TTL = 7 * 24 * 3600  # seconds for which an answer is kept

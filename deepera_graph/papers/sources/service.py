@@ -11,7 +11,6 @@ from math import isfinite
 from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
@@ -24,6 +23,7 @@ from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
 from deepera_graph.papers.sources.politeness import hide, read_contact
 from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.text.markup import clean_markup
 
 SECONDS = 20.0  # for a search, all its pages and waits together

@@ -8,8 +8,8 @@ from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings,
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.retrieval.word_index import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 from deepera_graph.settings import suggest_value
+from deepera_graph.stores.words import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
 SPARSE_NAME = "hashed-stems-1"

@@ -42,8 +42,8 @@ from deepera_graph.retrieval.search import (
     read_point,
     scroll_points,
 )
-from deepera_graph.retrieval.word_index import name_passage
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.words import name_passage
 
 LARGE = 20_000
 LINKS = 16  # of a vector to others in HNSW, Qdrant's default m

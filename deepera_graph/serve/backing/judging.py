@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Any
 
 from deepera_graph.agents.run import Event
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import DeepEraError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.judges.base import as_judge
@@ -23,6 +22,7 @@ from deepera_graph.serve.traffic.boundary import RequestNote, in_time
 from deepera_graph.serve.traffic.gate import Gate
 from deepera_graph.serve.traffic.metrics import Metrics
 from deepera_graph.settings import suggest_value
+from deepera_graph.stores.judgements import JudgementCache
 
 _logger = logging.getLogger("deepera_graph.serve")
 _MOST_RERANKERS = 64  # choices of settings that are kept

@@ -6,7 +6,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from bench.build.lake_abstracts import lake_abstracts
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
@@ -22,6 +21,7 @@ from deepera_graph.lab.build.writing.distractors import (
     draw_types,
     phrases_to_avoid,
 )
+from deepera_graph.stores.judgements import JudgementCache
 
 
 class CountingEmbeddings(Embeddings):

@@ -6,13 +6,13 @@ import pytest
 
 from bench.lakes import write_jsonl
 from bench.study_lakes import answered, column, lab, lakes
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.lab.bench.run import BenchConfig, run
 from deepera_graph.lab.metrics.answers import ChatGenerator, LfsJudge
 from deepera_graph.lab.rankers.base import FirstStage
 from deepera_graph.lab.rankers.llm import Chat, llm_pointwise
 from deepera_graph.lab.rankers.named import make_ranker
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
+from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
 
 

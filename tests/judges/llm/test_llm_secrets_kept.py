@@ -18,9 +18,9 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.chat.errors import shorten
 from deepera_graph.errors import DeepEraError
+from deepera_graph.stores.judgements import JudgementCache
 from support.judging import Alone
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import answer_in_json

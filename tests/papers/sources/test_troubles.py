@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deepera_graph.cache.store import open_cache
 from deepera_graph.papers.sources import NAMES, open_source, open_sources
 from deepera_graph.papers.sources.politeness import Host
+from deepera_graph.stores.judgements import open_cache
 from support import literature
 from support.literature import QUESTION, TRIAL
 

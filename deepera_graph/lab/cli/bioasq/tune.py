@@ -288,7 +288,7 @@ def _open_source(data: TuneDataOptions, store: options.StoreOptions) -> Iterator
         return
     from deepera_graph.retrieval.skipped import Skipped
     from deepera_graph.retrieval.sources import read_passages
-    from deepera_graph.retrieval.word_index import WordIndex
+    from deepera_graph.stores.words import WordIndex
 
     skipped: list[Skipped] = []
     with WordIndex() as index:

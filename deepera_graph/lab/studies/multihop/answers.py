@@ -17,7 +17,6 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Interval, Values, bootstraps
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
@@ -31,7 +30,8 @@ from deepera_graph.multihop.agent.state import READ_AT_ONCE
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.word_index import name_passage
+from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.stores.words import name_passage
 from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
 

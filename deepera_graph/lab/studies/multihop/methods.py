@@ -23,7 +23,7 @@ from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
-from deepera_graph.retrieval.word_index import join_title
+from deepera_graph.stores.words import join_title
 
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
 N_SAMPLES = 10  # answers drawn from a batch

@@ -8,7 +8,6 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.calibration.instance import Dataset, DatasetError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.lab.bench.table import MetricEstimate
@@ -24,7 +23,8 @@ from deepera_graph.lab.studies.base import (
     draw_curve,
 )
 from deepera_graph.lab.studies.results import Column, Grid, Row, StudyResult
-from deepera_graph.retrieval.vectors import unit_rows
+from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.stores.vectors import unit_rows
 
 CUTS = (1, 3, 5, 10, 30)
 Scores = NDArray[np.float64]

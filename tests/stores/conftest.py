@@ -1,6 +1,6 @@
 import pytest
 
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.stores.judgements import JudgementCache
 
 VALUE = {"score": 0.25, "reason": "rose by 4 %", "quote": "λ rose", "repaired": False}
 

@@ -7,8 +7,13 @@ from typing import Any
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.packages import call_foreign, import_extra
-from deepera_graph.retrieval import SHORT_NAMES
 
+# Names that papers use for models of sentence-transformers, and where these are.
+SHORT_NAMES = {
+    "bge-large-en": "BAAI/bge-large-en",
+    "bge-base-en": "BAAI/bge-base-en",
+    "bge-small-en": "BAAI/bge-small-en",
+}
 _BGE_PROMPT = "Represent this sentence for searching relevant passages: "
 _BGE = "BAAI/bge-"
 _EXTRA = "sentence-transformers"

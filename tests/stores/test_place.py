@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.cache.store import default_cache_folder, open_cache
 from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.stores.judgements import default_cache_folder, open_cache
 
 
 @pytest.fixture

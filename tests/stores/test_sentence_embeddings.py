@@ -5,9 +5,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from deepera_graph.retrieval import sentence_embeddings
 from deepera_graph.retrieval.collections.collection import name_embeddings
-from deepera_graph.retrieval.sentence_embeddings import SentenceEmbeddings
+from deepera_graph.stores import embeddings as module
+from deepera_graph.stores.embeddings import SentenceEmbeddings
 
 pytestmark = [
     pytest.mark.slow,
@@ -59,7 +59,7 @@ def test_a_worker_gets_the_name_and_reads_the_weights_itself(model):
 
 
 def test_english_bge_gets_its_instruction_before_a_question_alone(model, monkeypatch):
-    monkeypatch.setattr(sentence_embeddings, "SHORT_NAMES", {"bge": "BAAI/bge-tiny-en"})
+    monkeypatch.setattr(module, "SHORT_NAMES", {"bge": "BAAI/bge-tiny-en"})
     package = pytest.importorskip("sentence_transformers")
     whole = package.SentenceTransformer
     asked = []

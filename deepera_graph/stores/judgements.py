@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from deepera_graph.cache.connection import Handle, cannot_use, is_busy
 from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.stores.sqlite import Handle, cannot_use, is_busy
 
 _logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from threading import Barrier
 
 import pytest
 
-from deepera_graph.cache import store as store_module
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.stores import judgements as store_module
+from deepera_graph.stores.judgements import JudgementCache
 
 DAY = 24 * 60 * 60
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.stores.judgements import JudgementCache
 
 HERE = Path(__file__).parent
 WRITER = HERE / "write_entries.py"
@@ -95,7 +95,7 @@ def test_a_process_may_fork_while_it_uses_a_cache(path):
 def test_a_forked_child_inherits_no_open_file(path):
     program = (
         "import os, sys\nfrom pathlib import Path\n"
-        "from deepera_graph.cache.store import JudgementCache\n"
+        "from deepera_graph.stores.judgements import JudgementCache\n"
         "cache = JudgementCache(Path(sys.argv[1])).open()\n"
         "def n_open(): return sum(sys.argv[1] in os.readlink(f) for f in map("
         "'/proc/self/fd/{}'.format, os.listdir('/proc/self/fd')) if os.path.islink(f))\n"
@@ -112,7 +112,7 @@ def test_a_forked_child_inherits_no_open_file(path):
 def test_an_unclosed_cache_ends_quietly(path):
     program = (
         "import sys\nfrom pathlib import Path\n"
-        "from deepera_graph.cache.store import JudgementCache\n"
+        "from deepera_graph.stores.judgements import JudgementCache\n"
         "cache = JudgementCache(Path(sys.argv[1])); cache.put('k', 'judge', {'score': 1.0})\n"
     )
     done = subprocess.run(

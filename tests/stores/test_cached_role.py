@@ -12,7 +12,6 @@ from deepera_graph.agents import cached as cached_module
 from deepera_graph.agents.cached import CachedBatches, CachedRole
 from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter
-from deepera_graph.cache.store import JudgementCache
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
 from deepera_graph.schema import (
     Answer,
@@ -23,6 +22,7 @@ from deepera_graph.schema import (
     Unjudged,
     Verdicts,
 )
+from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 TASK = {

@@ -7,7 +7,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.collections.store import open_store
-from deepera_graph.retrieval.word_index import WordIndex
+from deepera_graph.stores.words import WordIndex
 
 WORDS = ["kelp", "otter", "urchin", "reef", "tide", "shoal", "coral", "wrasse", "squid", "algae"]
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.retrieval.word_index import (
+from deepera_graph.stores.words import (
     AVERAGE_LENGTH,
     DECIMALS,
     K1,
@@ -192,7 +192,7 @@ class Words:
     """Passages by their stems: near is what a search for a passage's own words finds.
 
     A passage asks with the 25 of its stems that say most, by count times inverse document
-    frequency; a score is BM25, as in `deepera_graph.retrieval.word_index`. What shares no stem is
+    frequency; a score is BM25, as in `deepera_graph.stores.words`. What shares no stem is
     no neighbour.
     """
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from threading import Event, Thread
 
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.stores.judgements import JudgementCache
 
 
 def keep_busy():

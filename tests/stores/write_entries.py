@@ -4,7 +4,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from deepera_graph.cache.store import JudgementCache
+from deepera_graph.stores.judgements import JudgementCache
 
 
 def write(path, prefix, n):

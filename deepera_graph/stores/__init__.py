@@ -1,0 +1,1 @@
+"""Files and arrays that several systems keep what they found in: SQLite, vectors, words."""
