@@ -1,5 +1,6 @@
 # deepera-graph as a server: `docker build -t deepera . && docker run -p 127.0.0.1:8000:8000 deepera`.
-# Anything after the image's name is a command of `deepera`: `docker run deepera demo`.
+# Anything after the image's name is a command of `deepera`: `docker run deepera demo`; the other program is
+# `docker run --entrypoint deepera-lab deepera`.
 FROM python:3.12-slim AS build
 WORKDIR /source
 RUN pip install --no-cache-dir build

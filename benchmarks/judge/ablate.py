@@ -205,7 +205,7 @@ def format_ablation(ablation: Ablation) -> str:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("data", type=Path, nargs="+", help="see `deepera judge evaluate --data`")
+    parser.add_argument("data", type=Path, nargs="+", help="see `deepera-lab judge evaluate -h`")
     parser.add_argument("--kinds", default=",".join(KINDS), help="of parts (default: all)")
     parser.add_argument("--folds", type=int, default=N_FOLDS)
     parser.add_argument("--seed", type=int, default=0)

@@ -188,7 +188,7 @@ def trace(
 def main() -> None:
     """Measure, and write figures and numbers."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("data", type=Path, nargs="+", help="see `deepera judge evaluate --data`")
+    parser.add_argument("data", type=Path, nargs="+", help="see `deepera-lab judge evaluate -h`")
     parser.add_argument("-o", "--out", type=Path, required=True, help="folder of the figures")
     parser.add_argument("--folds", type=int, default=N_FOLDS)
     parser.add_argument("--seed", type=int, default=0)

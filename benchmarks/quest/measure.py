@@ -2,10 +2,10 @@
 
     python benchmarks/quest/measure.py papers.jsonl.gz --topics 20
 
-All of `deepera bench quest build` runs over a base of these papers, but for the models: those are
-scripted, and answer at once, at the usual length. A token is taken for 4 characters. What comes out
-is carried over to the 1 638 topics and 1 111 questions of ScholarQuest, with prices and times of a
-call that are given.
+All of `deepera-lab bench quest build` runs over a base of these papers, but for the models: they
+are scripted, and answer at once, at the usual length. A token is taken for 4 characters. What comes
+out is carried over to the 1 638 topics and 1 111 questions of ScholarQuest, with prices and times
+of a call that are given.
 """
 
 import argparse

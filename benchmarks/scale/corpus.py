@@ -1,4 +1,4 @@
-"""The corpus of `deepera bench build`: seconds and memory of each step, without a chat model.
+"""The corpus of `deepera-lab bench build`: seconds and memory of each step, without a chat model.
 
 ``python benchmarks/scale/corpus.py --documents 5000``; ``--workers 2`` does the work on Ray.
 """

@@ -85,7 +85,8 @@ def _records(n: int) -> Iterator[str]:
 
 def _measure_reading(source: Path, out: Path) -> float:
     """Read into a corpus in a process of its own; return records a second of CPU time."""
-    command = [sys.executable, "-m", "deepera_graph", "bioasq", "read", str(source), "-o", str(out)]
+    command = [sys.executable, "-m", "deepera_graph.lab", "bioasq", "read"]
+    command += [str(source), "-o", str(out)]
     start, peak, seconds = time.perf_counter(), 0, 0.0
     with out.with_suffix(".told").open("w+b") as told:
         process = subprocess.Popen([*command, "--json"], stdout=told)

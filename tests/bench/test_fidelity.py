@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.cli.main import app
 from deepera_graph.lab.bench.fidelity import check_fidelity, golden_outputs
+from deepera_graph.lab.cli.main import app
 from support.openai_server import ChatServer
 
 CASES = golden_outputs()

@@ -162,7 +162,7 @@ def test_unknown_metrics_are_refused_by_name(name):
 @pytest.mark.parametrize("metric", METRIC_NAMES)
 def test_a_metric_stands_in_the_help_and_in_the_docs(metric):
     docs = Path(__file__).parents[2] / "docs" / "benchmark.md"
-    text = files("deepera_graph.cli").joinpath("help.txt").read_text(encoding="utf-8")
+    text = files("deepera_graph.lab.cli").joinpath("help.txt").read_text(encoding="utf-8")
     listed = re.search(r"\[bold]Metrics\[/bold] are (.*?)\. ", text, re.DOTALL)
     assert metric in re.split(r",\s+|\s+and\s+", listed.group(1))
     assert f"`{metric}`" in docs.read_text(encoding="utf-8")

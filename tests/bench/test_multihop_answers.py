@@ -8,8 +8,8 @@ from langchain_core.runnables import RunnableLambda
 from typer.testing import CliRunner
 
 from deepera_graph import EvidenceReranker, SettingsError, multihop_backend
-from deepera_graph.cli.main import app
 from deepera_graph.errors import FailedShareError
+from deepera_graph.lab.cli.main import app
 from deepera_graph.lab.studies.multihop.answers import (
     answer_table,
     cover_match,

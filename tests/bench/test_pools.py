@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 from bench.lakes import write_jsonl
 from bench.study_lakes import Judge, column, lab, lakes
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
-from deepera_graph.cli.main import app
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli.main import app
 from deepera_graph.lab.data.pools import (
     Recipe,
     Shortage,

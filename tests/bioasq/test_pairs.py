@@ -315,10 +315,12 @@ def test_exported_pairs_are_what_the_local_judge_is_trained_on(tmp_path, index, 
     assert read[0].passages[0].title.startswith("A note on")
 
 
-def export(deepera, tmp_path, *more):
+def export(deepera_lab, tmp_path, *more):
     golden, corpus = write_golden(tmp_path / "golden.json"), write_corpus(tmp_path / "c.jsonl")
     out = tmp_path / "pairs.jsonl"
-    result = deepera(*("bioasq", "tune", golden, "--corpus", corpus, "--export-pairs", out), *more)
+    result = deepera_lab(
+        *("bioasq", "tune", golden, "--corpus", corpus, "--export-pairs", out), *more
+    )
     return result, out
 
 
@@ -330,11 +332,11 @@ def test_the_command_exports_the_pairs_of_the_training_part_alone(deepera, tmp_p
     assert len(out.read_text(encoding="utf-8").splitlines()) == 24
 
 
-def test_the_command_says_what_was_joined_and_what_is_not_in_the_corpus(deepera, tmp_path):
+def test_the_command_says_what_was_joined_and_what_is_not_in_the_corpus(deepera_lab, tmp_path):
     more = [{"id": "x", "type": "factoid", "body": "Unknown?", "documents": docs(999)}]
     other = write_golden(tmp_path / "more.json", more)
     golden, corpus = write_golden(tmp_path / "g.json"), write_corpus(tmp_path / "c.jsonl")
-    result = deepera(
+    result = deepera_lab(
         *("bioasq", "tune", golden, golden, other, "--corpus", corpus),
         *("--export-pairs", tmp_path / "p.jsonl"),
     )
@@ -343,11 +345,11 @@ def test_the_command_says_what_was_joined_and_what_is_not_in_the_corpus(deepera,
     assert "1 of 31 golden documents are not in the corpus, e.g. 999" in result.stderr
 
 
-def test_a_corpus_without_any_golden_document_is_an_error(deepera, tmp_path):
+def test_a_corpus_without_any_golden_document_is_an_error(deepera_lab, tmp_path):
     golden, corpus = write_golden(tmp_path / "g.json"), tmp_path / "c.jsonl"
     corpus.write_text('{"id": "5", "text": "A colour."}\n', encoding="utf-8")
     out = tmp_path / "p.jsonl"
-    result = deepera("bioasq", "tune", golden, "--corpus", corpus, "--export-pairs", out)
+    result = deepera_lab("bioasq", "tune", golden, "--corpus", corpus, "--export-pairs", out)
     assert result.exit_code == 2
     assert "none of the 30 golden documents is in the corpus" in result.stderr
     assert not out.exists()
@@ -371,24 +373,24 @@ def test_a_corpus_without_any_golden_document_is_an_error(deepera, tmp_path):
         (("--export-pairs", "g.json", "--corpus", "c.jsonl"), "'g.json' exists"),
     ],
 )
-def test_a_usage_error_is_one_line(deepera, tmp_path, monkeypatch, more, message):
+def test_a_usage_error_is_one_line(deepera_lab, tmp_path, monkeypatch, more, message):
     monkeypatch.chdir(tmp_path)
     write_golden(tmp_path / "g.json")
     write_corpus(tmp_path / "c.jsonl")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "model.onnx").touch()
-    result = deepera("bioasq", "tune", "g.json", *more)
+    result = deepera_lab("bioasq", "tune", "g.json", *more)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_a_missing_package_is_told_before_anything_is_searched(deepera, tmp_path, monkeypatch):
+def test_a_missing_package_is_told_before_anything_is_searched(deepera_lab, tmp_path, monkeypatch):
     from deepera_graph import packages
 
     monkeypatch.setattr(packages, "find_spec", lambda name: None)
     golden, corpus = write_golden(tmp_path / "g.json"), write_corpus(tmp_path / "c.jsonl")
-    result = deepera("bioasq", "tune", golden, "--corpus", corpus, "-o", tmp_path / "out")
+    result = deepera_lab("bioasq", "tune", golden, "--corpus", corpus, "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert "tuning a cross-encoder needs torch: pip install" in result.stderr
     assert "[train]" in result.stderr

@@ -1,4 +1,4 @@
-"""`deepera bioasq search` and `ensemble`: files in, files out, nothing lost."""
+"""`deepera-lab bioasq search` and `ensemble`: files in, files out, nothing lost."""
 
 import json
 from contextlib import contextmanager
@@ -41,12 +41,12 @@ def files(tmp_path, deepera):  # noqa: F811
 
 
 @pytest.fixture
-def search(deepera, files):  # noqa: F811
+def search(deepera_lab, files):
     """Runs the search over both, with no judge, which loads fastest."""
 
     def run(*more, backend="none"):
         place = ("-c", "moths", "--path", files / "store", "--backend", backend)
-        return deepera(
+        return deepera_lab(
             "bioasq", "search", files / "questions.json", *place, "-o", files / "a.json", *more
         )
 
@@ -186,10 +186,10 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def ensemble(deepera, runs):  # noqa: F811
+def ensemble(deepera_lab, runs):
     def run(*more, out="both.jsonl"):
         both = (runs / "one.jsonl", runs / "other.jsonl")
-        return deepera("bioasq", "ensemble", *both, "-o", runs / out, *more)
+        return deepera_lab("bioasq", "ensemble", *both, "-o", runs / out, *more)
 
     return run
 

@@ -31,11 +31,11 @@ def read(folder):
     return json.loads((folder / "tuning.json").read_text(encoding="utf-8"))
 
 
-def test_a_tuned_model_ranks_better_and_the_judge_takes_it(deepera, given):
+def test_a_tuned_model_ranks_better_and_the_judge_takes_it(deepera_lab, given):
     from deepera_graph.judges.cross_encoder import encoder_backend
 
     out = given[-1]
-    result = deepera(*given, "--epochs", 4, "--int8", "--json", "-q")
+    result = deepera_lab(*given, "--epochs", 4, "--int8", "--json", "-q")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     for part in ("validation", "test"):
@@ -53,8 +53,8 @@ def test_a_tuned_model_ranks_better_and_the_judge_takes_it(deepera, given):
     assert len(run) == told["questions"]["test"]
 
 
-def test_the_best_of_several_is_tuned_further_and_all_are_told(deepera, given):
-    result = deepera(*given, "--ratio", "1:1,all", "--epochs", 2, "--json", "-q")
+def test_the_best_of_several_is_tuned_further_and_all_are_told(deepera_lab, given):
+    result = deepera_lab(*given, "--ratio", "1:1,all", "--epochs", 2, "--json", "-q")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     found = {one["ratio"]: one["map"] for one in told["selection"]}
@@ -63,30 +63,30 @@ def test_the_best_of_several_is_tuned_further_and_all_are_told(deepera, given):
     assert len(told["epochs"]) == 2
 
 
-def test_a_tuning_that_was_cut_short_goes_on_to_the_same_figures(deepera, given, tmp_path):
+def test_a_tuning_that_was_cut_short_goes_on_to_the_same_figures(deepera_lab, given, tmp_path):
     from deepera_graph.bioasq.tuning import tune
 
-    whole = deepera(*given[:-1], tmp_path / "whole", "--epochs", 3, "--json", "-q")
+    whole = deepera_lab(*given[:-1], tmp_path / "whole", "--epochs", 3, "--json", "-q")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tune._Progress, "of", _interrupting(tune._Progress.of, at=9))
-        cut = deepera(*given, "--epochs", 3, "-q")
+        cut = deepera_lab(*given, "--epochs", 3, "-q")
     assert (cut.exit_code, "--resume" in cut.stderr) == (130, True)
-    gone_on = deepera(*given, "--epochs", 3, "--resume", "--json", "-q")
+    gone_on = deepera_lab(*given, "--epochs", 3, "--resume", "--json", "-q")
     assert gone_on.exit_code == 0, gone_on.output
-    done = deepera(*given, "--epochs", 3, "--resume", "-q")
+    done = deepera_lab(*given, "--epochs", 3, "--resume", "-q")
     assert (done.exit_code, "there is nothing to resume" in done.stderr) == (2, True)
     one, other = json.loads(whole.stdout), json.loads(gone_on.stdout)
     assert one["epochs"] == pytest.approx(other["epochs"])
     assert one["map"]["test"] == pytest.approx(other["map"]["test"])
 
 
-def test_what_is_resumed_must_be_the_same_tuning(deepera, given):
+def test_what_is_resumed_must_be_the_same_tuning(deepera_lab, given):
     from deepera_graph.bioasq.tuning import tune
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tune._Progress, "of", _interrupting(tune._Progress.of, at=1))
-        deepera(*given, "--epochs", 2, "-q")
-    result = deepera(*given, "--epochs", 3, "--resume", "-q")
+        deepera_lab(*given, "--epochs", 2, "-q")
+    result = deepera_lab(*given, "--epochs", 3, "--resume", "-q")
     assert result.exit_code == 2
     assert "settings.epochs was 2 and is 3" in result.stderr
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deepera_graph.cli.main import app
+from deepera_graph.lab.cli.main import app as lab
 from support.openai_server import ChatServer
 
 TESTS = Path(__file__).parents[1]
@@ -37,10 +38,21 @@ def own_cache(tmp_path, monkeypatch):
 @pytest.fixture
 def deepera():
     """Runs a command in this process."""
+    return runner_of(app)
+
+
+@pytest.fixture
+def deepera_lab():
+    """Runs a command for those who measure in this process."""
+    return runner_of(lab)
+
+
+def runner_of(program):
+    """Runs commands of a program."""
     runner = CliRunner()
 
     def run(*args, given=None):
-        return runner.invoke(app, [str(one) for one in args], input=given)
+        return runner.invoke(program, [str(one) for one in args], input=given)
 
     return run
 

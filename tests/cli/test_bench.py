@@ -1,4 +1,4 @@
-"""`deepera bench table`."""
+"""`deepera-lab bench table`."""
 
 import json
 
@@ -15,9 +15,9 @@ def data(questions):
 
 
 @pytest.fixture
-def table(deepera, data):
+def table(deepera_lab, data):
     def run(*args):
-        return deepera("bench", "table", data, *QUICK, *args)
+        return deepera_lab("bench", "table", data, *QUICK, *args)
 
     return run
 
@@ -86,13 +86,13 @@ def test_options_that_cannot_be_are_one_line(table, args, problem):
     assert problem in result.stderr
 
 
-def test_what_is_no_data_set_is_one_line(deepera, tmp_path):
-    result = deepera("bench", "table", tmp_path / "none.jsonl")
+def test_what_is_no_data_set_is_one_line(deepera_lab, tmp_path):
+    result = deepera_lab("bench", "table", tmp_path / "none.jsonl")
     assert result.exit_code == 2
     assert "is no data set" in result.stderr
 
 
-def test_the_default_metrics_are_those_in_the_help(table, deepera):
-    shown = "".join(deepera("bench", "table", "--help").stdout.replace("│", " ").split())
+def test_the_default_metrics_are_those_in_the_help(table, deepera_lab):
+    shown = "".join(deepera_lab("bench", "table", "--help").stdout.replace("│", " ").split())
     measured = json.loads(table("--rankers", "first-stage", "--json").stdout)["metrics"]
     assert f"[default:({','.join(measured)})]" in shown

@@ -1,4 +1,4 @@
-"""`deepera bench bioasq`."""
+"""`deepera-lab bench bioasq`."""
 
 import csv
 import json
@@ -38,9 +38,9 @@ def write_run(path, order):
     return path
 
 
-def test_depth_compares_the_collection_with_other_runs(deepera, golden, plants, tmp_path):
+def test_depth_compares_the_collection_with_other_runs(deepera_lab, golden, plants, tmp_path):
     api = write_run(tmp_path / "api.jsonl", ["10", "20", "30"])
-    result = deepera(
+    result = deepera_lab(
         "bench", "bioasq", "depth", golden, *plants, "--depths", "1,3", "--runs", f"api={api}",
         *QUICK, "--json",
     )  # fmt: skip
@@ -53,10 +53,10 @@ def test_depth_compares_the_collection_with_other_runs(deepera, golden, plants, 
     assert rows["api"][-1] is None  # nobody timed it
 
 
-def test_rerankers_are_written_with_a_manifest(deepera, golden, plants, tmp_path):
+def test_rerankers_are_written_with_a_manifest(deepera_lab, golden, plants, tmp_path):
     out = tmp_path / "out"
     args = ("bench", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", "--out", out)
-    result = deepera(*args, "--resamples", "20")
+    result = deepera_lab(*args, "--resamples", "20")
     assert result.exit_code == 0, result.output
     assert "# Rerankers" in result.stdout
     assert "| rules |" in result.stdout
@@ -65,16 +65,16 @@ def test_rerankers_are_written_with_a_manifest(deepera, golden, plants, tmp_path
     assert manifest["golden"]["file"] == "golden.json"
     assert manifest["collection"] == {"passages": 12, "mode": "sparse", "embeddings": None}
     made = ("--runs", f"first={out / 'first-stage.jsonl'},rules={out / 'rules.jsonl'}")
-    joined = deepera("bench", "bioasq", "ensembles", golden, *made, "--resamples", "20")
+    joined = deepera_lab("bench", "bioasq", "ensembles", golden, *made, "--resamples", "20")
     assert "| nominated 6 + 4 |" in joined.stdout
-    assert deepera(*args, *QUICK).exit_code == 2  # it is not overwritten
+    assert deepera_lab(*args, *QUICK).exit_code == 2  # it is not overwritten
 
 
-def test_two_runs_are_joined_without_a_collection(deepera, golden, tmp_path):
+def test_two_runs_are_joined_without_a_collection(deepera_lab, golden, tmp_path):
     one = write_run(tmp_path / "one.jsonl", ["10", "20", "30"])
     other = write_run(tmp_path / "other.jsonl", ["40", "50", "60"])
     out = tmp_path / "out"
-    result = deepera(
+    result = deepera_lab(
         "bench", "bioasq", "ensembles", golden, "--runs", f"one={one},other={other}",
         "--out", out, "--resamples", "20",
     )  # fmt: skip
@@ -85,7 +85,7 @@ def test_two_runs_are_joined_without_a_collection(deepera, golden, tmp_path):
     }
 
 
-def test_a_chat_model_sorts_and_answers_in_styles(deepera, golden, plants):
+def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
     def answer(request):
         if "order" in json.dumps(request.body):
             return {"order": [1]}
@@ -93,11 +93,11 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera, golden, plants):
 
     with ChatServer(answer) as server:
         model = ("--model", "any", "--base-url", server.base_url, "--cache", "off")
-        sorted_ = deepera(
+        sorted_ = deepera_lab(
             "bench", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", *model, *QUICK,
             "--json",
         )  # fmt: skip
-        styles = deepera(
+        styles = deepera_lab(
             "bench", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "1", *model,
             *QUICK, "--json",
         )  # fmt: skip
@@ -121,17 +121,19 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera, golden, plants):
         (("styles", "--model", "m", "--examples", "none.json"), "there is no file 'none.json'"),
     ],
 )
-def test_what_cannot_work_is_a_usage_error(deepera, golden, args, message):
-    result = deepera("bench", "bioasq", args[0], golden, *args[1:], *QUICK)
+def test_what_cannot_work_is_a_usage_error(deepera_lab, golden, args, message):
+    result = deepera_lab("bench", "bioasq", args[0], golden, *args[1:], *QUICK)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_a_folder_that_cannot_be_made_is_named_before_the_work(deepera, golden, plants, tmp_path):
+def test_a_folder_that_cannot_be_made_is_named_before_the_work(
+    deepera_lab, golden, plants, tmp_path
+):
     (tmp_path / "file").write_text("")
     out = tmp_path / "file" / "results"
-    result = deepera("bench", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
+    result = deepera_lab("bench", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
     assert result.exit_code == 2
     assert f"--out must be a folder that can be written, got '{out}'" in result.stderr
 

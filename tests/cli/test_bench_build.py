@@ -1,4 +1,4 @@
-"""`deepera bench build` on the command line."""
+"""`deepera-lab bench build` on the command line."""
 
 import json
 
@@ -26,21 +26,21 @@ def lakes(tmp_path):
 
 
 @pytest.fixture
-def build(deepera, lakes, tmp_path):
+def build(deepera_lab, lakes, tmp_path):
     """Runs the command on the lakes; needs the server's address unless nothing is asked."""
 
     def run(*args, documents=lakes, url=None):
         model = ("--model", "scripted", "--base-url", url) if url else ()
-        return deepera("bench", "build", documents, "--out", tmp_path / "out", *model, *args)
+        return deepera_lab("bench", "build", documents, "--out", tmp_path / "out", *model, *args)
 
     return run
 
 
-def test_data_sets_are_built_and_can_be_measured(build, server, deepera, tmp_path):
+def test_data_sets_are_built_and_can_be_measured(build, server, deepera_lab, tmp_path):
     done = build(*SMALL, url=server.base_url)
     assert done.exit_code == 0, done.stderr
     assert "lmqg: 3 questions" in done.stdout
-    table = deepera("bench", "table", tmp_path / "out" / "lmqg.ssli.jsonl", "--rankers", "bm25")
+    table = deepera_lab("bench", "table", tmp_path / "out" / "lmqg.ssli.jsonl", "--rankers", "bm25")
     assert "| BM25 |" in table.stdout
 
 
@@ -98,12 +98,12 @@ def test_failed_calls_are_told_and_give_code_1(build):
 
 
 @pytest.fixture
-def again(deepera, lakes, tmp_path):
+def again(deepera_lab, lakes, tmp_path):
     """Runs the command on the lakes with the manifest of the build in ``out``."""
 
     def run(*args, out="again"):
         manifest = tmp_path / "out" / "manifest.json"
-        return deepera(
+        return deepera_lab(
             "bench", "build", lakes, "--out", tmp_path / out, "--manifest", manifest, *args
         )
 

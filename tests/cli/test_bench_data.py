@@ -1,4 +1,4 @@
-"""`deepera bench natural` and `deepera bench realism`."""
+"""`deepera-lab bench natural` and `deepera-lab bench realism`."""
 
 import json
 
@@ -26,19 +26,19 @@ def pubmedqa(tmp_path):
 
 
 @pytest.fixture
-def natural(deepera, pubmedqa, tmp_path):
+def natural(deepera_lab, pubmedqa, tmp_path):
     def run(*args):
-        return deepera("bench", "natural", pubmedqa, "--out", tmp_path / "made.jsonl", *args)
+        return deepera_lab("bench", "natural", pubmedqa, "--out", tmp_path / "made.jsonl", *args)
 
     return run
 
 
-def test_natural_makes_a_data_set_and_says_what_it_left_out(natural, deepera, tmp_path):
+def test_natural_makes_a_data_set_and_says_what_it_left_out(natural, deepera_lab, tmp_path):
     result = natural("--candidates", "6")
     assert result.exit_code == 0, result.output
     assert "8 questions with 16 look-alikes of 2 types; 1 left out" in result.stdout
     assert "1 because no section is known to answer" in result.stdout
-    table = deepera(
+    table = deepera_lab(
         "bench", "table", tmp_path / "made.jsonl", "--rankers", "bm25", "--resamples", "50"
     )
     assert "8 questions, 6.0 candidates each (2.0 labelled distractors)" in table.stdout
@@ -68,23 +68,23 @@ def test_natural_replaces_nothing_unasked(natural):
         ("papers.jsonl", '{"id": "1", "text": "Ice."}\n', "holds no questions"),
     ],
 )
-def test_what_cannot_be_used_is_one_line(deepera, tmp_path, name, content, problem):
+def test_what_cannot_be_used_is_one_line(deepera_lab, tmp_path, name, content, problem):
     if content is not None:
         (tmp_path / name).write_text(content)
-    result = deepera("bench", "natural", tmp_path / name, "--out", tmp_path / "out.jsonl")
+    result = deepera_lab("bench", "natural", tmp_path / name, "--out", tmp_path / "out.jsonl")
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert problem in result.stderr
     assert not list(tmp_path.glob("out.jsonl*"))
 
 
-def test_natural_needs_a_folder_that_is_there(deepera, pubmedqa, tmp_path):
-    result = deepera("bench", "natural", pubmedqa, "--out", tmp_path / "no" / "out.jsonl")
+def test_natural_needs_a_folder_that_is_there(deepera_lab, pubmedqa, tmp_path):
+    result = deepera_lab("bench", "natural", pubmedqa, "--out", tmp_path / "no" / "out.jsonl")
     assert (result.exit_code, "there is no folder" in result.stderr) == (2, True)
 
 
 @pytest.fixture
-def realism(deepera, questions):
+def realism(deepera_lab, questions):
     """Eight pools with two passages that say what they are."""
     words = ("cold", "deep", "clear", "still", "wide", "green", "salty", "warm")
     pools = [
@@ -104,7 +104,7 @@ def realism(deepera, questions):
     )
 
     def run(*args):
-        return deepera("bench", "realism", data, *args)
+        return deepera_lab("bench", "realism", data, *args)
 
     return run
 

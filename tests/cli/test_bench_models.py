@@ -1,4 +1,4 @@
-"""`deepera bench table` with rankers that need a model, a package or a key."""
+"""`deepera-lab bench table` with rankers that need a model, a package or a key."""
 
 import csv
 import json
@@ -48,9 +48,9 @@ def data(questions):
 
 
 @pytest.fixture
-def table(deepera, data):
+def table(deepera_lab, data):
     def run(*args):
-        return deepera("bench", "table", data, *QUICK, *args)
+        return deepera_lab("bench", "table", data, *QUICK, *args)
 
     return run
 
@@ -115,7 +115,7 @@ def test_a_spent_budget_is_one_line_and_what_is_cached_is_not_paid_again(table, 
     args = ("--rankers", "llm-pointwise", *at(server))
     result = table(*args, "--max-calls", "2")
     assert result.exit_code == 2
-    assert result.stderr == "deepera: budget reached: 2 calls\n"
+    assert result.stderr == "deepera-lab: budget reached: 2 calls\n"
     assert server.calls == 2
     assert table(*args).exit_code == 0
     assert server.calls == N * len(PASSAGES)
@@ -134,7 +134,7 @@ def test_what_is_not_available_has_a_line_everywhere(table, tmp_path, monkeypatc
     assert f"| cross-encoder:BAAI/bge-reranker-base | {why} |  |" in result.stdout
     assert "| cross-encoder:BAAI/bge-reranker-base | not available |" in result.stdout
     assert result.stderr.count("\n") == 2
-    assert f"deepera: cross-encoder:BAAI/bge-reranker-base is {why}" in result.stderr
+    assert f"deepera-lab: cross-encoder:BAAI/bge-reranker-base is {why}" in result.stderr
     assert "rankgpt:openai:gpt-5-mini is not available: no API key: set the" in result.stderr
     lines = list(csv.DictReader(StringIO((tmp_path / "out" / "results.csv").read_text())))
     assert [one["note"].partition(":")[0] for one in lines] == ["", *["not available"] * 2]
@@ -146,7 +146,7 @@ def test_strict_stops_at_what_is_not_available(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "flashrank", None)
     result = table("--rankers", "bm25,flashrank", "--strict")
     assert result.exit_code == 2
-    assert result.stderr == "deepera: flashrank is not installed: pip install 'flashrank'\n"
+    assert result.stderr == "deepera-lab: flashrank is not installed: pip install 'flashrank'\n"
     assert result.stdout == ""
 
 

@@ -1,4 +1,4 @@
-"""`deepera bench multihop`."""
+"""`deepera-lab bench multihop`."""
 
 import json
 
@@ -11,11 +11,11 @@ QUICK = ("--embeddings", "support.hops:CountingEmbeddings", "--resamples", "50")
 
 
 @pytest.fixture
-def multihop(deepera, tmp_path):
+def multihop(deepera_lab, tmp_path):
     folder = write_hops(tmp_path / "lamps")
 
     def run(*args, folder=folder):
-        return deepera("bench", "multihop", folder, *QUICK, *args)
+        return deepera_lab("bench", "multihop", folder, *QUICK, *args)
 
     return run
 

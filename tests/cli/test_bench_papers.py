@@ -1,4 +1,4 @@
-"""`deepera bench papers`."""
+"""`deepera-lab bench papers`."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,9 +33,9 @@ def runs(tmp_path, world):
     return path
 
 
-def test_a_base_is_compared_with_other_runs(deepera, world, runs):
+def test_a_base_is_compared_with_other_runs(deepera_lab, world, runs):
     base, queries = world
-    result = deepera(
+    result = deepera_lab(
         "bench", "papers", queries, "--base", base, "--runs", f"other={runs}", "--judges", "1,0.8",
         *QUICK, "--json",
     )  # fmt: skip
@@ -48,14 +48,14 @@ def test_a_base_is_compared_with_other_runs(deepera, world, runs):
     assert "other: 10 of 20 queries count 0" in found["findings"][0]
 
 
-def test_as_many_queries_of_each_intent_are_drawn(deepera, world, tmp_path, monkeypatch):
+def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, monkeypatch):
     base, queries = world
     monkeypatch.setattr("deepera_graph.lab.cli.papers._write", lambda *_: None)  # figures
 
     def draw(seed):
         out = tmp_path / seed
         how = ("--draw", "2", "--seed", seed, "--out", out)
-        result = deepera("bench", "papers", queries, "--base", base, *how, *QUICK)
+        result = deepera_lab("bench", "papers", queries, "--base", base, *how, *QUICK)
         assert result.exit_code == 0, result.output
         lines = (out / "sparse.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(one)["id"] for one in lines if "ranked" in json.loads(one)]
@@ -65,13 +65,13 @@ def test_as_many_queries_of_each_intent_are_drawn(deepera, world, tmp_path, monk
     first, second = draw("1"), draw("2")
     assert sorted(intents[id] for id in first) == ["method", "method", "scope", "scope"]
     assert first != second
-    both = deepera("bench", "papers", queries, "--base", base, "--draw", "2", "--limit", "3")
+    both = deepera_lab("bench", "papers", queries, "--base", base, "--draw", "2", "--limit", "3")
     assert (both.exit_code, "--draw or --limit" in both.output) == (2, True)
 
 
-def test_an_agent_tells_its_calls(deepera, world):
+def test_an_agent_tells_its_calls(deepera_lab, world):
     base, queries = world
-    result = deepera(
+    result = deepera_lab(
         "bench", "papers", queries, "--base", base, "--systems", "sparse,agent:rules",
         "--limit", "2", *QUICK, "--json",
     )  # fmt: skip
@@ -84,13 +84,13 @@ def test_an_agent_tells_its_calls(deepera, world):
     assert agent[2] + agent[3] == agent[4]  # searches, and citations that were followed
 
 
-def test_a_failed_query_is_told_by_the_exit_code(deepera, world, tmp_path):
+def test_a_failed_query_is_told_by_the_exit_code(deepera_lab, world, tmp_path):
     base, queries = world
     lines = [json.loads(one) for one in queries.read_text(encoding="utf-8").splitlines()[:3]]
     lines[1]["constraints"] = {"year_from": 2022, "year_to": 2019}
     path = tmp_path / "queries.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    result = deepera("bench", "papers", path, "--base", base, *QUICK, "--json")
+    result = deepera_lab("bench", "papers", path, "--base", base, *QUICK, "--json")
     assert result.exit_code == 1
     tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
     ((system, query, why),) = tables["failures"]
@@ -98,11 +98,11 @@ def test_a_failed_query_is_told_by_the_exit_code(deepera, world, tmp_path):
     assert "year_from is after year_to" in why
 
 
-def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
+def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
     base, queries = world
     out = tmp_path / "out"
     args = ("bench", "papers", queries, "--base", base, "--out", out)
-    result = deepera(*args, "--limit", "3", "--resamples", "20")
+    result = deepera_lab(*args, "--limit", "3", "--resamples", "20")
     assert result.exit_code == 0, result.output
     assert "# Searches for papers" in result.stdout
     written = {one.name for one in out.iterdir()}
@@ -111,17 +111,17 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
     assert manifest["queries"]["queries"] == 3
     assert manifest["base"]["papers"] == 96
     first = (out / "sparse.jsonl").read_bytes().splitlines()
-    assert deepera(*args, *QUICK).exit_code == 2  # it is not overwritten
+    assert deepera_lab(*args, *QUICK).exit_code == 2  # it is not overwritten
     (out / "papers.md").rename(tmp_path / "papers.md")
     for name in ("report.html", "provenance.csv", "manifest.json"):
         (out / name).unlink()
-    lost = deepera(*args, *QUICK)
+    lost = deepera_lab(*args, *QUICK)
     assert lost.exit_code == 2
     assert "--resume goes on with it" in lost.stderr
-    longer = deepera(*args, *QUICK, "--resume")
+    longer = deepera_lab(*args, *QUICK, "--resume")
     assert longer.exit_code == 0, longer.output
     assert (out / "sparse.jsonl").read_bytes().splitlines()[:4] == first
-    other = deepera(*args, *QUICK, "--resume", "--depth", "10")
+    other = deepera_lab(*args, *QUICK, "--resume", "--depth", "10")
     assert other.exit_code == 2
     assert "depth was 100 and is 10" in other.stderr
 
@@ -144,19 +144,19 @@ def test_all_is_written_and_a_run_is_not_lost(deepera, world, tmp_path):
         (("--base", "BASE", "--show", "q99"), "there is no query 'q99'"),
     ],
 )
-def test_what_cannot_work_is_a_usage_error(deepera, world, args, message):
+def test_what_cannot_work_is_a_usage_error(deepera_lab, world, args, message):
     base, queries = world
     shown = [base if one == "BASE" else one for one in args]
-    result = deepera("bench", "papers", queries, *shown, *QUICK)
+    result = deepera_lab("bench", "papers", queries, *shown, *QUICK)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
 
 def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
-    deepera, world, served_papers
+    deepera_lab, world, served_papers
 ):
     base, queries = world
-    result = deepera(
+    result = deepera_lab(
         "bench", "papers", queries, "--base", base, "--services",
         f"by-id={served_papers}/v1/search,by-title={served_papers}/titles", *QUICK, "--json",
     )  # fmt: skip
@@ -168,8 +168,8 @@ def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
     assert rows["by-id"][-1] == 0
 
 
-def test_a_service_that_fails_counts_0_and_is_told(deepera, world, served_papers):
-    result = deepera(
+def test_a_service_that_fails_counts_0_and_is_told(deepera_lab, world, served_papers):
+    result = deepera_lab(
         "bench", "papers", world[1], "--services", f"gone={served_papers}/nothing", *QUICK,
         "--json",
     )  # fmt: skip
@@ -180,8 +180,8 @@ def test_a_service_that_fails_counts_0_and_is_told(deepera, world, served_papers
 
 
 @pytest.mark.parametrize("services", ["x", "x=y", "a=http://h/1,a=http://h/2"])
-def test_services_that_are_no_addresses_are_refused(deepera, world, services):
-    result = deepera("bench", "papers", world[1], "--services", services, *QUICK)
+def test_services_that_are_no_addresses_are_refused(deepera_lab, world, services):
+    result = deepera_lab("bench", "papers", world[1], "--services", services, *QUICK)
     assert result.exit_code == 2
     assert "--services must be NAME=URL" in result.stderr
 

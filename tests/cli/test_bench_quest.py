@@ -1,4 +1,4 @@
-"""`deepera bench quest` on the command line: build and judge, against a scripted server."""
+"""`deepera-lab bench quest` on the command line: build and judge, against a scripted server."""
 
 import json
 import os
@@ -60,10 +60,12 @@ def topics(tmp_path):
 
 
 @pytest.fixture
-def quest(deepera, base, tmp_path):
+def quest(deepera_lab, base, tmp_path):
     def run(*args, url=None):
         model = ("--model", "writer", "--base-url", url) if url else ()
-        return deepera("bench", "quest", *args, "--base", base, "--out", tmp_path / "out", *model)
+        return deepera_lab(
+            "bench", "quest", *args, "--base", base, "--out", tmp_path / "out", *model
+        )
 
     return run
 
@@ -116,8 +118,8 @@ def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics
         assert one["left_out"] == {"unknown": ["none such"]}
 
 
-def test_without_a_model_it_says_what_is_needed(quest, deepera, topics, tmp_path):
-    nowhere = deepera("bench", "quest", "build", topics, "-o", tmp_path / "out")
+def test_without_a_model_it_says_what_is_needed(quest, deepera_lab, topics, tmp_path):
+    nowhere = deepera_lab("bench", "quest", "build", topics, "-o", tmp_path / "out")
     assert "--base must name a base of papers, or --source services" in nowhere.stderr
     done = quest("build", topics)
     assert done.exit_code == 2
@@ -149,7 +151,9 @@ def test_a_file_that_is_no_manifest_is_named(quest, topics, tmp_path):
     (tmp_path / "earlier.json").write_text('{"model": {"model": "m"}}', encoding="utf-8")
     done = quest("build", topics, "--manifest", tmp_path / "earlier.json")
     assert done.exit_code == 2
-    assert "earlier.json is no manifest of `deepera bench quest`: KeyError('plan')" in done.stderr
+    assert (
+        "earlier.json is no manifest of `deepera-lab bench quest`: KeyError('plan')" in done.stderr
+    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +207,7 @@ def test_a_killed_build_repeats_only_the_calls_that_were_in_flight(planted, base
             "--model", "writer", "--base-url", server.base_url, "--judge-model", "one,two",
             "--max-concurrency", AT_ONCE, *FEW,
         )  # fmt: skip
-        words = [sys.executable, "-m", "deepera_graph", *map(str, command)]
+        words = [sys.executable, "-m", "deepera_graph.lab", *map(str, command)]
         return subprocess.Popen(words, env=environment)
 
     with ChatServer(panel, latency=0.1) as server:

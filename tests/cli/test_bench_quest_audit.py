@@ -1,4 +1,4 @@
-"""`deepera bench quest audit` and `deepera bench quest evaluate`."""
+"""`deepera-lab bench quest audit` and `deepera-lab bench quest evaluate`."""
 
 import json
 from pathlib import Path
@@ -32,31 +32,31 @@ def sheet(drawn):
     return path
 
 
-def test_pairs_are_drawn_and_the_next_step_is_told(deepera, build, tmp_path, monkeypatch):
+def test_pairs_are_drawn_and_the_next_step_is_told(deepera_lab, build, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = deepera(*COMMAND, "draw", build, "--out", "audit")
+    result = deepera_lab(*COMMAND, "draw", build, "--out", "audit")
     assert result.exit_code == 0, result.output
     assert result.stdout in DOCS.read_text(encoding="utf-8")
-    again = deepera(*COMMAND, "draw", build, "--out", "audit")
+    again = deepera_lab(*COMMAND, "draw", build, "--out", "audit")
     assert (again.exit_code, "give --overwrite" in again.stderr) == (2, True)
-    made = deepera(
+    made = deepera_lab(
         *COMMAND, "draw", build, "-o", "audit", "--overwrite", "--per-grade", "3", "--json"
     )
     assert json.loads(made.stdout)["pairs"] == 9
 
 
 def test_the_report_has_the_published_figures_in_text_json_and_a_page(
-    deepera, drawn, sheet, tmp_path
+    deepera_lab, drawn, sheet, tmp_path
 ):
     args = (*COMMAND, "report", drawn.folder, "--sheets", f"anna={sheet}")
-    text = deepera(*args)
+    text = deepera_lab(*args)
     assert text.exit_code == 0, text.output
     shown = DOCS.read_text(encoding="utf-8")
     for name in ("Confusion", "Agreement with the majority", "Precision of grade 2"):
         table = text.stdout[text.stdout.index(f"## {name}") :].split("\n\n")[2]
         assert table in shown
     assert "The first 10 of 71; --json and --out have all." in text.stdout
-    result = deepera(*args, "--out", tmp_path / "out", "--resamples", "100", "--json")
+    result = deepera_lab(*args, "--out", tmp_path / "out", "--resamples", "100", "--json")
     tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
     found = {name: round(one["mean"], 5) for name, one in tables["agreement"]}
     assert found == {
@@ -70,7 +70,7 @@ def test_the_report_has_the_published_figures_in_text_json_and_a_page(
     assert (tmp_path / "out" / "disagreements.csv").read_text("utf-8").count("\n") == 72
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text("utf-8"))
     assert manifest["raters"] == {"anna": 450}
-    again = deepera(*args, "--out", tmp_path / "out")
+    again = deepera_lab(*args, "--out", tmp_path / "out")
     assert (again.exit_code, "give --overwrite" in again.stderr) == (2, True)
 
 
@@ -80,7 +80,7 @@ def test_the_report_has_the_published_figures_in_text_json_and_a_page(
         (("draw", "nowhere", "-o", "audit"), "there is no folder 'nowhere'"),
         (("draw", ".", "-o", "audit"), "it has no judgements.jsonl"),
         (("draw", ".", "-o", "audit", "--per-grade", "0"), "--per-grade"),
-        (("label", "nowhere"), "has no audit.json; `deepera bench quest audit draw` makes one"),
+        (("label", "nowhere"), "has no audit.json; `deepera-lab bench quest audit draw` makes one"),
         (("label", "DRAWN", "--rater", "a/b"), "the name of a rater must be"),
         (("report", "DRAWN"), "has no labels yet"),
         (("report", "DRAWN", "--sheets", "anna"), "--sheets must be NAME=FILE"),
@@ -88,40 +88,42 @@ def test_the_report_has_the_published_figures_in_text_json_and_a_page(
         (("report", "DRAWN", "--sheets", "anna=SHEET", "--out", "DRAWN"), "another folder"),
     ],
 )
-def test_what_cannot_work_is_one_line(deepera, drawn, sheet, tmp_path, monkeypatch, args, message):
+def test_what_cannot_work_is_one_line(
+    deepera_lab, drawn, sheet, tmp_path, monkeypatch, args, message
+):
     monkeypatch.chdir(tmp_path)
     places = {"DRAWN": str(drawn.folder), "SHEET": str(sheet)}
     for name, place in places.items():
         args = [one.replace(name, place) for one in args]
-    result = deepera(*COMMAND, *args)
+    result = deepera_lab(*COMMAND, *args)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert Audit.open(drawn.folder).pairs == drawn.pairs
 
 
-def test_a_port_that_cannot_be_listened_at_is_named(deepera, drawn):
+def test_a_port_that_cannot_be_listened_at_is_named(deepera_lab, drawn):
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        result = deepera(*COMMAND, "label", drawn.folder, "--port", port)
+        result = deepera_lab(*COMMAND, "label", drawn.folder, "--port", port)
     assert result.exit_code == 2
     assert f"nobody can listen at 127.0.0.1:{port}: " in result.stderr
-    result = deepera(*COMMAND, "label", drawn.folder, "--port", 99_999)
+    result = deepera_lab(*COMMAND, "label", drawn.folder, "--port", 99_999)
     assert "port must be from 0 to 65535, got 99999" in result.stderr
 
 
-def test_searches_are_compared_on_the_questions_of_a_build(deepera, tmp_path):
+def test_searches_are_compared_on_the_questions_of_a_build(deepera_lab, tmp_path):
     papers, queries = write_world(tmp_path)
     PaperBase.build(tmp_path / "world.papers", papers).close()
     build = tmp_path / "quest"
     build.mkdir()
     how = ("--base", tmp_path / "world.papers", "--resamples", "20", "--quiet", "--json")
-    missing = deepera("bench", "quest", "evaluate", build, *how)
+    missing = deepera_lab("bench", "quest", "evaluate", build, *how)
     assert (missing.exit_code, "has no queries.jsonl" in missing.stderr) == (2, True)
     queries.rename(build / "queries.jsonl")
-    found = deepera("bench", "quest", "evaluate", build, *how)
+    found = deepera_lab("bench", "quest", "evaluate", build, *how)
     assert found.exit_code == 0, found.output
-    alone = deepera("bench", "papers", build / "queries.jsonl", *how)
+    alone = deepera_lab("bench", "papers", build / "queries.jsonl", *how)
     assert untimed(found.stdout) == untimed(alone.stdout)
 
 

@@ -1,4 +1,4 @@
-"""`deepera bioasq answer`: the submission, its log, resuming, and what is refused."""
+"""`deepera-lab bioasq answer`: the submission, its log, resuming, and what is refused."""
 
 import json
 
@@ -26,9 +26,9 @@ def model_of(server):
     return ("--model", "scripted", "--base-url", server.base_url)
 
 
-def test_without_a_model_answers_are_extracted_and_said_to_be(deepera, files):
+def test_without_a_model_answers_are_extracted_and_said_to_be(deepera_lab, files):
     source, out = files
-    result = deepera("bioasq", "answer", source, "-o", out)
+    result = deepera_lab("bioasq", "answer", source, "-o", out)
     assert result.exit_code == 0, result.stderr
     assert "4 questions: 4 put together from the snippets by rules" in result.stdout
     read = read_questions(out)
@@ -39,10 +39,10 @@ def test_without_a_model_answers_are_extracted_and_said_to_be(deepera, files):
     assert [statuses[one.id] for one in ALL] == ["extracted"] * 3 + ["not_asked"]
 
 
-def test_a_model_answers(deepera, files):
+def test_a_model_answers(deepera_lab, files):
     source, out = files
     with ChatServer(play) as server:
-        result = deepera("bioasq", "answer", source, "-o", out, *model_of(server), "--json")
+        result = deepera_lab("bioasq", "answer", source, "-o", out, *model_of(server), "--json")
     assert result.exit_code == 0, result.stderr
     summary = json.loads(result.stdout)
     assert summary["outcomes"] == {"answered": 4}
@@ -51,24 +51,24 @@ def test_a_model_answers(deepera, files):
     assert {one.ideal_answers for one in read_questions(out)} == {(IDEAL,)}
 
 
-def test_examples_of_a_training_file_are_shown(deepera, files, tmp_path):
+def test_examples_of_a_training_file_are_shown(deepera_lab, files, tmp_path):
     source, out = files
     training = tmp_path / "training.json"
     write_questions(training, [answered(one.type, name=f"t{n}") for n in range(2) for one in ALL])
     with ChatServer(play) as server:
         how = ("--examples", training, "--shots", "2", "--style", "3")
-        result = deepera("bioasq", "answer", source, "-o", out, *model_of(server), *how)
+        result = deepera_lab("bioasq", "answer", source, "-o", out, *model_of(server), *how)
     assert result.exit_code == 0, result.stderr
     assert all("Example 2" in one.user for one in server.requests)
 
 
-def test_the_preset_of_the_paper_shows_examples_as_turns_in_style_3(deepera, files, tmp_path):
+def test_the_preset_of_the_paper_shows_examples_as_turns_in_style_3(deepera_lab, files, tmp_path):
     source, out = files
     training = tmp_path / "training.json"
     write_questions(training, [answered(one.type) for one in ALL])
     with ChatServer(play) as server:
         how = ("--examples", training, "--preset", "paper", "--json")
-        result = deepera("bioasq", "answer", source, "-o", out, *model_of(server), *how)
+        result = deepera_lab("bioasq", "answer", source, "-o", out, *model_of(server), *how)
     assert result.exit_code == 0, result.stderr
     manifest = json.loads(result.stdout)["manifest"]
     assert (manifest["preset"], manifest["style"]) == ("paper", 3)
@@ -77,17 +77,17 @@ def test_the_preset_of_the_paper_shows_examples_as_turns_in_style_3(deepera, fil
     assert all("background knowledge" in one.system for one in server.requests)
 
 
-def test_an_example_that_is_asked_is_refused(deepera, files):
+def test_an_example_that_is_asked_is_refused(deepera_lab, files):
     source, out = files
     with ChatServer(play) as server:
         how = (*model_of(server), "--examples", source)
-        result = deepera("bioasq", "answer", source, "-o", out, *how)
+        result = deepera_lab("bioasq", "answer", source, "-o", out, *how)
     assert result.exit_code == 2
     assert "is one of the questions asked" in result.stderr
     assert not out.exists()
 
 
-def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
+def test_resume_asks_again_only_what_the_model_did_not_answer(deepera_lab, files):
     source, out = files
     log = out.with_name(f"{out.name}.answers.jsonl")
 
@@ -96,12 +96,12 @@ def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
 
     with ChatServer(fail_list) as server:
         args = ("bioasq", "answer", source, "-o", out, *model_of(server), "--cache", "off")
-        first = deepera(*args)
+        first = deepera_lab(*args)
         kept = log.read_bytes()
         server._answer = play
         server.reset_counts()
         n_before = len(server.requests)
-        again = deepera(*args, "--resume")
+        again = deepera_lab(*args, "--resume")
         n_again = len(server.requests) - n_before
     assert first.exit_code == 1
     assert "rules instead" in first.stderr
@@ -114,50 +114,50 @@ def test_resume_asks_again_only_what_the_model_did_not_answer(deepera, files):
     assert [one.id for one in read_questions(out)] == [one.id for one in ALL]
 
 
-def test_a_log_that_a_kill_cut_off_is_gone_on_with(deepera, files):
+def test_a_log_that_a_kill_cut_off_is_gone_on_with(deepera_lab, files):
     source, out = files
-    deepera("bioasq", "answer", source, "-o", out)
+    deepera_lab("bioasq", "answer", source, "-o", out)
     whole = out.read_bytes()
     log = out.with_name(f"{out.name}.answers.jsonl")
     log.write_bytes(log.read_bytes()[:-40])
     out.unlink()
-    result = deepera("bioasq", "answer", source, "-o", out, "--resume")
+    result = deepera_lab("bioasq", "answer", source, "-o", out, "--resume")
     assert result.exit_code == 0
     assert "3 questions of 4 answered before" in result.stderr
     assert out.read_bytes() == whole
 
 
-def test_a_question_that_changed_is_answered_again(deepera, files):
+def test_a_question_that_changed_is_answered_again(deepera_lab, files):
     source, out = files
-    deepera("bioasq", "answer", source, "-o", out)
+    deepera_lab("bioasq", "answer", source, "-o", out)
     write_questions(source, [asked("yesno", texts=["Celalol had no effect."]), *ALL[1:]])
-    result = deepera("bioasq", "answer", source, "-o", out, "--resume")
+    result = deepera_lab("bioasq", "answer", source, "-o", out, "--resume")
     assert "3 questions of 4 answered before" in result.stderr
 
 
-def test_a_log_of_another_style_is_not_gone_on_with(deepera, files):
+def test_a_log_of_another_style_is_not_gone_on_with(deepera_lab, files):
     source, out = files
     with ChatServer(play) as server:
         args = ("bioasq", "answer", source, "-o", out, *model_of(server))
-        deepera(*args)
-        result = deepera(*args, "--resume", "--style", "3")
+        deepera_lab(*args)
+        result = deepera_lab(*args, "--resume", "--style", "3")
     assert result.exit_code == 2
     assert "cannot be continued: style was 2 and is 3" in result.stderr
 
 
-def test_a_server_that_refuses_the_key_is_an_error_and_no_file(deepera, files):
+def test_a_server_that_refuses_the_key_is_an_error_and_no_file(deepera_lab, files):
     source, out = files
     with ChatServer(lambda request: Reply(status=401)) as server:
-        result = deepera("bioasq", "answer", source, "-o", out, *model_of(server))
+        result = deepera_lab("bioasq", "answer", source, "-o", out, *model_of(server))
     assert result.exit_code == 3
     assert "refused the API key" in result.stderr
     assert not out.exists()
 
 
-def test_a_question_without_snippets_is_left_out_and_named(deepera, files):
+def test_a_question_without_snippets_is_left_out_and_named(deepera_lab, files):
     source, out = files
     write_questions(source, [*ALL, asked("yesno", name="bare", texts=[])])
-    result = deepera("bioasq", "answer", source, "-o", out)
+    result = deepera_lab("bioasq", "answer", source, "-o", out)
     assert result.exit_code == 1
     assert "left out of the submission, as there is no answer: bare" in result.stderr
     assert [one.id for one in read_questions(out)] == [one.id for one in ALL]
@@ -175,10 +175,10 @@ def test_a_question_without_snippets_is_left_out_and_named(deepera, files):
         (("--resume", "--overwrite"), "not both"),
     ],
 )
-def test_options_that_cannot_work_are_one_line(deepera, files, monkeypatch, args, hint):
+def test_options_that_cannot_work_are_one_line(deepera_lab, files, monkeypatch, args, hint):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     source, out = files
-    result = deepera("bioasq", "answer", source, "-o", out, *args)
+    result = deepera_lab("bioasq", "answer", source, "-o", out, *args)
     assert result.exit_code == 2
     assert hint in result.stderr
     assert result.stderr.count("\n") == 1
@@ -197,18 +197,18 @@ def test_options_that_cannot_work_are_one_line(deepera, files, monkeypatch, args
         ),
     ],
 )
-def test_a_file_that_holds_no_questions_is_refused(deepera, files, text, hint):
+def test_a_file_that_holds_no_questions_is_refused(deepera_lab, files, text, hint):
     source, out = files
     source.write_text(text, encoding="utf-8")
-    result = deepera("bioasq", "answer", source, "-o", out)
+    result = deepera_lab("bioasq", "answer", source, "-o", out)
     assert result.exit_code == 2
     assert hint in result.stderr
 
 
-def test_a_submission_is_not_overwritten_unasked(deepera, files):
+def test_a_submission_is_not_overwritten_unasked(deepera_lab, files):
     source, out = files
     out.write_text("mine", encoding="utf-8")
-    result = deepera("bioasq", "answer", source, "-o", out)
+    result = deepera_lab("bioasq", "answer", source, "-o", out)
     assert result.exit_code == 2
     assert out.read_text(encoding="utf-8") == "mine"
-    assert deepera("bioasq", "answer", source, "-o", out, "--overwrite").exit_code == 0
+    assert deepera_lab("bioasq", "answer", source, "-o", out, "--overwrite").exit_code == 0

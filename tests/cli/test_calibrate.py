@@ -97,7 +97,9 @@ def test_a_curve_is_not_replaced_unasked(deepera, labelled, curve):
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(labelled, environment, package, command, extra):
-    code = f"import sys; sys.modules[{package!r}] = None; from deepera_graph.cli.main import run"
+    program = "lab.cli" if command[0] == "bench" else "cli"
+    code = f"import sys; sys.modules[{package!r}] = None; "
+    code += f"from deepera_graph.{program}.main import run"
     result = subprocess.run(
         [sys.executable, "-c", f"{code}; run()", *command, labelled],
         env=environment,

@@ -93,17 +93,20 @@ ENTRY = "import sys; from importlib.metadata import EntryPoint; sys.exit(EntryPo
 
 
 @pytest.mark.parametrize("way", ["module", "script"])
-def test_an_interrupt_during_imports_is_one_line(environment, tmp_path, way):
+@pytest.mark.parametrize(
+    ("program", "module"), [("deepera", "deepera_graph"), ("deepera-lab", "deepera_graph.lab")]
+)
+def test_an_interrupt_during_imports_is_one_line(environment, tmp_path, program, module, way):
     (tmp_path / "typer.py").write_text(INTERRUPTED_IMPORT, encoding="utf-8")
     scripts = tomllib.loads((TESTS.parent / "pyproject.toml").read_text("utf-8"))["project"]
-    entry = ("deepera", scripts["scripts"]["deepera"], "console_scripts")
-    how = ["-m", "deepera_graph"] if way == "module" else ["-c", ENTRY.format(entry)]
+    entry = (program, scripts["scripts"][program], "console_scripts")
+    how = ["-m", module] if way == "module" else ["-c", ENTRY.format(entry)]
     before = f"{tmp_path}{os.pathsep}{environment['PYTHONPATH']}"
     done = subprocess.run(
         [sys.executable, *how, "--help"],
         capture_output=True, text=True, env={**environment, "PYTHONPATH": before}, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "deepera: interrupted\n")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{program}: interrupted\n")
 
 
 @pytest.mark.full

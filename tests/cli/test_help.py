@@ -17,58 +17,34 @@ from deepera_graph.cli.judging.rerank import rerank
 from deepera_graph.cli.main import load_command
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.options import BudgetOptions
+from deepera_graph.lab.cli.main import COMMANDS as LAB_COMMANDS
 from deepera_graph.packages import install_command
 from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
 COMMANDS = (
-    "demo", "rerank", "index", "ask", "collections", "calibrate", "bench", "cache", "judge",
+    "demo", "rerank", "index", "ask", "serve", "collections", "calibrate", "doctor", "config",
+    "papers", "mcp", "cache",
 )  # fmt: skip
 WITH_JSON = (
-    "demo",
-    "rerank",
-    "index",
-    "ask",
-    "calibrate",
-    "bench table",
-    "bench natural",
-    "bench mix",
-    "bench prompts",
-    "bench multihop",
-    "bench bioasq",
-    "bench papers",
-    "bench quest audit draw",
-    "bench quest audit label",
-    "bench quest audit report",
-    "bench quest evaluate",
-    "bench realism",
-    "bench study",
-    "bench build",
-    "bench quest build",
-    "bench quest judge",
-    "bioasq read",
-    "bioasq index",
-    "bioasq answer",
-    "bioasq tune",
-    "bioasq check",
-    "bioasq evaluate",
-    "papers ask",
-    "papers build",
-    "papers search",
-    "papers show",
-    "papers cite",
-    "cache stats",
-    "collections list",
-    "collections delete",
+    "demo", "rerank", "index", "ask", "calibrate", "papers ask", "papers build", "papers search",
+    "papers show", "papers cite", "cache stats", "collections list", "collections delete",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        *(("deepera", command) for command in WITH_JSON),
+        *(("deepera-lab", command) for command in LAB_COMMANDS),
+    ],
 )
-
-
-@pytest.mark.parametrize("command", WITH_JSON)
-def test_the_help_of_a_command_has_examples_and_exit_codes(deepera, command):
-    result = deepera(*command.split(), "--help")
+def test_the_help_of_a_command_has_examples_and_exit_codes(deepera, deepera_lab, program, command):
+    run = deepera if program == "deepera" else deepera_lab
+    result = run(*command.split(), "--help")
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
-    assert f"deepera {command}" in result.stdout
+    assert f"{program} {command}" in result.stdout
     assert "130 interrupted" in " ".join(result.stdout.split())
     assert "--json" in result.stdout
 
@@ -94,8 +70,11 @@ def test_no_command_shows_the_help(deepera):
     ("command", "extra"),
     [("mcp", "mcp"), ("serve", "serve"), ("bench quest build", "bench,papers")],
 )
-def test_help_and_messages_name_the_same_command_that_brings_an_extra(deepera, command, extra):
-    text = " ".join(deepera(*command.split(), "--help").stdout.split())
+def test_help_and_messages_name_the_same_command_that_brings_an_extra(
+    deepera, deepera_lab, command, extra
+):
+    run = deepera_lab if command.startswith("bench") else deepera
+    text = " ".join(run(*command.split(), "--help").stdout.split())
     assert install_command(extra) in text
 
 
@@ -274,6 +253,11 @@ def test_a_shell_is_told_what_may_come_next(tmp_path, environment, words, offere
     assert (done.stdout.split(), done.stderr) == (offered, "")
 
 
-@pytest.mark.parametrize("command", ["", *DAILY, "bench", "bench table", "doctor"])
+@pytest.mark.parametrize("command", ["", *DAILY, "doctor"])
 def test_no_flag_is_shown_with_a_type(deepera, command):
     assert "<bool>" not in deepera(*command.split(), "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["", "bench", "bench table"])
+def test_no_flag_of_the_lab_is_shown_with_a_type(deepera_lab, command):
+    assert "<bool>" not in deepera_lab(*command.split(), "--help").stdout

@@ -31,7 +31,8 @@ ERRORS = [
 ]
 RUN = """
 import io, json, sys
-from deepera_graph.cli.main import run
+from deepera_graph.cli import main
+from deepera_graph.lab.cli import main as lab
 
 shown, known = sys.stdout, set()
 for arguments in json.loads(sys.argv[1]):
@@ -39,7 +40,7 @@ for arguments in json.loads(sys.argv[1]):
     sys.stdout = sys.stderr = io.TextIOWrapper(io.BytesIO(), "utf-8")
     code = 0
     try:
-        run()
+        (lab if arguments[0] in ("bench", "judge") else main).run()
     except SystemExit as end:
         code = end.code
     sys.stdout.seek(0)
@@ -89,7 +90,11 @@ def usage_errors(imports):
 @pytest.mark.parametrize("args", ERRORS)
 def test_a_usage_error_is_said_before_anything_heavy_is_imported(usage_errors, args):
     code, said, modules = usage_errors[args]
-    assert (code in {1, 2}, said.startswith("deepera: "), HEAVY & modules) == (True, True, set())
+    assert (code in {1, 2}, said.startswith(("deepera: ", "deepera-lab: ")), HEAVY & modules) == (
+        True,
+        True,
+        set(),
+    )
 
 
 def test_a_question_over_a_file_needs_neither_qdrant_nor_a_client_of_chat_models(imports, papers):

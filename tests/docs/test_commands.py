@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deepera_graph.cli.main import COMMANDS, app, load_command
+from deepera_graph.cli.main import PROGRAM
+from deepera_graph.lab.cli.main import PROGRAM as LAB
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 _SECONDS = re.compile(r"judged in [\d.]+(?= s|$)")  # a line may end there
+PROGRAMS = {one.name: one for one in (PROGRAM, LAB)}
 _ENDS = {"|", ">", "&&", "2>", ";", "&", ">>", "<"}
 
 
@@ -24,15 +26,15 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The calls of `deepera` in a page's blocks for a shell, as lists of arguments."""
+    """The calls in a page's blocks for a shell, as lists of a program and its arguments."""
     found = []
     for language, _, text in blocks(page):
         if language not in ("bash", "console"):
             continue
         for line in text.replace("\\\n", " ").splitlines():
             words = split(line.removeprefix("$ "))
-            for start in (place for place, word in enumerate(words) if word == "deepera"):
-                rest = words[start + 1 :]
+            for start in (place for place, word in enumerate(words) if word in PROGRAMS):
+                rest = words[start:]
                 ends = [place for place, word in enumerate(rest) if word in _ENDS]
                 found.append(rest[: ends[0]] if ends else rest)
     return found
@@ -46,24 +48,26 @@ def split(line: str) -> list[str]:
 
 
 @cache
-def options(name: str) -> set[str]:
+def options(program: str, name: str) -> set[str]:
     """What a command can be given."""
-    parameters = load_command(name).params
+    parameters = PROGRAMS[program].load_command(name).params
     return {"-h", "--help", "--help-all"}.union(
         *({*one.opts, *one.secondary_opts} for one in parameters)
     )
 
 
-def unknown(arguments: list[str]) -> list[str]:
+def unknown(call: list[str]) -> list[str]:
     """What of a call's names the command line does not have."""
+    program, *arguments = call
+    commands = PROGRAMS[program].commands
     named = list(takewhile(lambda one: re.fullmatch(r"[a-z-]+", one), arguments))[:4]
     starts = [" ".join(named[:length]) for length in range(len(named), 0, -1)]
-    name = next((one for one in starts if one in COMMANDS), None)
+    name = next((one for one in starts if one in commands), None)
     if name is None:
-        groups = {" ".join(one.split()[:length]) for one in COMMANDS for length in (1, 2, 3)}
+        groups = {" ".join(one.split()[:length]) for one in commands for length in (1, 2, 3)}
         return [] if not named or starts[0] in groups else [starts[0]]
     given = (word.partition("=")[0] for word in arguments if re.match(r"--?[a-z]", word))
-    return [word for word in given if word not in options(name)]
+    return [word for word in given if word not in options(program, name)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -73,15 +77,22 @@ def test_a_command_and_its_options_exist(page: Path) -> None:
 
 
 def test_a_misspelt_option_or_command_would_be_found() -> None:
-    assert unknown(["ask", "why?", "papers.jsonl", "--treshold", "0.5"]) == ["--treshold"]
-    assert unknown(["bench", "tables"]) == ["bench tables"]
+    assert unknown(["deepera", "ask", "why?", "papers.jsonl", "--treshold", "0.5"]) == [
+        "--treshold"
+    ]
+    assert unknown(["deepera-lab", "bench", "tables"]) == ["bench tables"]
     assert sum(len(commands(page)) for page in PAGES) > 90
 
 
 def test_all_commands_have_json_but_the_servers_that_the_readme_names() -> None:
     text = " ".join(PAGES[0].read_text(encoding="utf-8").split())
     [named] = re.findall(r"all but the servers \(([^)]*)\) have `--json`", text)
-    without = {name for name in COMMANDS if "--json" not in options(name)}
+    without = {
+        name
+        for program in PROGRAMS.values()
+        for name in program.commands
+        if "--json" not in options(program.name, name)
+    }
     assert set(re.findall(r"`([^`]+)`", named)) == without
 
 
@@ -113,9 +124,8 @@ def read_session(text: str) -> list[tuple[str, list[str]]]:
 
 
 def run(call: str) -> list[str]:
-    name, *arguments = shlex.split(call)
-    assert name == "deepera"
-    done = CliRunner().invoke(app, arguments)
+    program, *arguments = shlex.split(call)
+    done = CliRunner().invoke(PROGRAMS[program].app, arguments)
     assert done.exit_code == 0, done.output
     return [_SECONDS.sub("judged in 0.6", line.rstrip()) for line in done.output.splitlines()]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from deepera_graph.cli.main import app
+from deepera_graph.lab.cli.main import app
 from support.pools import instance_lines, write_lines
 from support.tiny_encoder import DEPTH, OPSET, make_tokenizer
 
@@ -60,6 +60,6 @@ def weights(tmp_path):
 
 
 @pytest.fixture
-def deepera():
+def deepera_lab():
     """Runs a command in this process."""
     return lambda *args: CliRunner().invoke(app, [str(one) for one in args])

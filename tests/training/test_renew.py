@@ -149,7 +149,9 @@ def test_an_older_head_is_not_vouched_for_with_another_encoder(older):
 
 @pytest.mark.parametrize("out", ["weights", "new/weights"])
 @pytest.mark.parametrize("option", ["--weights", "--base"])
-def test_an_interrupted_export_leaves_nothing(deepera, older, tmp_path, monkeypatch, out, option):
+def test_an_interrupted_export_leaves_nothing(
+    deepera_lab, older, tmp_path, monkeypatch, out, option
+):
     def interrupt(*args):
         raise KeyboardInterrupt
 
@@ -159,6 +161,6 @@ def test_an_interrupted_export_leaves_nothing(deepera, older, tmp_path, monkeypa
     before = tree(tmp_path)
     monkeypatch.setattr(export, "_trace", interrupt)
     monkeypatch.setattr(folder.shutil, "copyfile", interrupt)
-    result = deepera("judge", "export", option, source, "-o", tmp_path / out, "--overwrite")
+    result = deepera_lab("judge", "export", option, source, "-o", tmp_path / out, "--overwrite")
     assert result.exit_code == 130
     assert tree(tmp_path) == before

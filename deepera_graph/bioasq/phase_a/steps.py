@@ -310,7 +310,7 @@ class FindSnippets(Runnable[SearchState, Update]):
         if n_parts := len(found) - len(whole):
             problems = [
                 f"snippets: {n_parts} documents are indexed in parts, whose offsets are not those "
-                "of the document; index them whole (deepera bioasq index)"
+                "of the document; index them whole (deepera-lab bioasq index)"
             ]
         try:
             with named_errors("no snippets"):

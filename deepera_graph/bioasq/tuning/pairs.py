@@ -310,7 +310,7 @@ def _pairs_of(pool: QuestionPool, ratio: float | None, random: Random) -> list[T
 
 
 def write_pairs(path: Path, pairs: Iterable[TrainingPair]) -> int:
-    """Write pairs as labelled questions, as `deepera judge train` reads them; return how many.
+    """Write pairs as labelled questions, as `deepera-lab judge train` reads them; return how many.
 
     A line is a question: ``{"id", "question", "passages": [{"id", "title", "text"}], "golden"}``.
     """

@@ -44,9 +44,17 @@ MOST_TOLD = 5  # lines about bad records, one by one
 ItemT = TypeVar("ItemT")
 
 
+_speaker = {"name": "deepera"}  # the program that runs
+
+
+def speak_as(program: str) -> None:
+    """Have messages begin with the name of a program."""
+    _speaker["name"] = program
+
+
 def say(message: str) -> None:
     """Write one line to stderr."""
-    typer.echo(f"deepera: {in_one_line(message)}", err=True)
+    typer.echo(f"{_speaker['name']}: {in_one_line(message)}", err=True)
 
 
 @contextmanager
@@ -59,7 +67,7 @@ def needing(command: str, extra: str) -> Iterator[None]:
             raise
         from deepera_graph.packages import install_command
 
-        needs = f"deepera {command} needs {error.name}"
+        needs = f"{_speaker['name']} {command} needs {error.name}"
         raise SettingsError(f"{needs}: {install_command(extra)}") from error
 
 
@@ -183,7 +191,7 @@ def from_thread(items: Iterator[ItemT]) -> Iterator[ItemT]:
 def go_on_command(*more: str, without: Iterable[str] = ()) -> str:
     """Return the command that was given as one to be typed again, with *more* options."""
     kept = [word for word in sys.argv[1:] if word not in {*without}]
-    return shlex.join(["deepera", *kept, *(word for word in more if word not in kept)])
+    return shlex.join([_speaker["name"], *kept, *(word for word in more if word not in kept)])
 
 
 @contextmanager

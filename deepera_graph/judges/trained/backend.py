@@ -298,7 +298,7 @@ def local_backend(
     Args:
         judge: ``"trained"``, a small model that comes with the package and whose score is a
             calibrated probability; or ``"rules"``, hand-written ones that load nothing.
-        weights: Folder of other weights for the trained judge, as ``deepera judge train`` writes.
+        weights: Folder of other weights of the trained judge, made by ``deepera-lab judge train``.
         threads: Texts that the trained judge reads at once, >= 1; by default those of
             OMP_NUM_THREADS, else one a core. It changes no score.
         keep_in: Folder where the trained judge keeps what it needs of a passage whatever the

@@ -1,4 +1,4 @@
-"""The page of `deepera bench report`: studies, and the questions a ranker got most wrong."""
+"""The page of `deepera-lab bench report`: studies, and the questions a ranker got most wrong."""
 
 import json
 import re

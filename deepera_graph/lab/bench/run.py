@@ -1,4 +1,4 @@
-"""A run of the benchmark: rank, cache rankings, measure, write what `deepera bench table` shows."""
+"""A run of `deepera-lab bench table`: rank, cache rankings, measure, write the tables."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +50,7 @@ def default_rankers() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """The data a command of `deepera bench` works on, and the chat models its rankers ask."""
+    """The data a command of `deepera-lab bench` works on, and the chat models its rankers ask."""
 
     data: tuple[Path, ...] = ()  # files and folders, see `deepera_graph.lab.data.readers`
     models: Models = field(default_factory=Models)

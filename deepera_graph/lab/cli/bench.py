@@ -1,4 +1,4 @@
-"""`deepera bench`: measure rerankers on labelled questions, and make data to measure them on."""
+"""`deepera-lab bench`: measure rerankers on labelled questions, and make such data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepera bench build`: a benchmark from documents, written by a chat model."""
+"""`deepera-lab bench build`: a benchmark from documents, written by a chat model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepera judge`: train the local judge, measure it, and export its encoder."""
+"""`deepera-lab judge`: train the local judge, measure it, and export its encoder."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class TrainOptions:
 
     out: Path = opt("Where the weights go.", "--out", "-o", metavar="FOLDER", needed=True)
     encoder: Path | None = opt(
-        "Weights whose encoder is used, e.g. from `deepera judge export`.",
+        "Weights whose encoder is used, e.g. from `deepera-lab judge export`.",
         metavar="FOLDER",
         shown="those of this package",
     )

@@ -1,4 +1,4 @@
-"""`deepera bench multihop`: compare retrieval on questions of several hops."""
+"""`deepera-lab bench multihop`: compare retrieval on questions of several hops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepera bench papers`: searches for papers compared, each over a base or from a file of runs."""
+"""`deepera-lab bench papers`: compare searches for papers, over a base or from files of runs."""
 
 from __future__ import annotations
 

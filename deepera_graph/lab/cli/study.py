@@ -1,4 +1,4 @@
-"""`deepera bench study` and `deepera bench report`: the experiments of the benchmark."""
+"""`deepera-lab bench study` and `deepera-lab bench report`: the experiments of the benchmark."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SetupOptions(MeasureOptions):
     """What the studies compare and try."""
 
     rankers: str | None = _measure(
-        "What to compare; see `deepera bench table --help`.",
+        "What to compare; see `deepera-lab bench table --help`.",
         metavar="NAME,...",
         shown="first-stage,random,bm25,deepera:local",
         many=str,
@@ -197,7 +197,7 @@ class PageOptions:
 
     out: Path = opt("The page, e.g. report.html.", "--out", "-o", metavar="FILE", needed=True)
     studies: str | None = opt(
-        "What it shows; see `deepera bench study --help`.", metavar="NAME,...", shown="all"
+        "What it shows; see `deepera-lab bench study --help`.", metavar="NAME,...", shown="all"
     )
     worst: int = opt(
         "How many of the worst questions of each ranker and data set it shows.",

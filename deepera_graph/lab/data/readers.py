@@ -1,4 +1,4 @@
-"""Data sets as `deepera bench` reads them: BEIR, instances, plain lines, articles, the sample."""
+"""Data sets of `deepera-lab bench`: BEIR, instances, plain lines, articles, the sample."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

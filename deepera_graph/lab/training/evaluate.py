@@ -1,4 +1,4 @@
-"""The work of `deepera judge evaluate`: data in, measures of a judge out, as tables and figures."""
+"""The work of `deepera-lab judge evaluate`: measures of a judge, as tables and figures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The work of `deepera judge train`: data in, a folder of weights out."""
+"""The work of `deepera-lab judge train`: data in, a folder of weights out."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

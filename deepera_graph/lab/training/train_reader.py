@@ -1,4 +1,4 @@
-"""The work of `deepera judge reader`: adds a reader to a trained judge.
+"""The work of `deepera-lab judge reader`: adds a reader to a trained judge.
 
 One fold of the questions is held out. On the others the reader is trained, and the judge's trees
 are fitted anew; on the fold held out, which neither knows, is found what each of the two weighs.

@@ -143,7 +143,7 @@ def find_encoder(folder: Path) -> tuple[Path, Path]:
     for name in (ENCODER, TOKENIZER):
         if not (folder / name).is_file():
             raise SettingsError(
-                f"{str(folder)!r} holds no {name}; `deepera judge export` makes one"
+                f"{str(folder)!r} holds no {name}; `deepera-lab judge export` makes one"
             )
     return folder / ENCODER, folder / TOKENIZER
 

@@ -155,7 +155,7 @@ def test_a_bad_line_is_named_before_any_call(write, labelled, script, passage, m
 
 
 def as_golden(line):
-    """Say what is evidence as `deepera bench` has it."""
+    """Say what is evidence as `deepera-lab bench` has it."""
     passages = [{"id": one["id"], "text": one["text"]} for one in line["passages"]]
     return {**line, "passages": passages, "golden": ["a"]}
 

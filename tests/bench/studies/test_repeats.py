@@ -98,7 +98,7 @@ def test_only_what_may_differ_is_repeated(name, n_runs):
 def test_a_judge_of_its_own_answers_is_warned_of(server, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from deepera_graph.cli.main import app
+    from deepera_graph.lab.cli.main import app
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data = write_jsonl(

@@ -1,4 +1,4 @@
-"""`deepera bench study` and `deepera bench report`, as a user gives them."""
+"""`deepera-lab bench study` and `deepera-lab bench report`, as a user gives them."""
 
 import json
 from typing import get_args
@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
-from deepera_graph.cli.main import app
+from deepera_graph.lab.cli.main import app
 from deepera_graph.lab.cli.study import StudyName
 from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.lab.studies.run import STUDIES
@@ -44,7 +44,7 @@ def test_the_help_teaches_all_studies_and_their_defaults():
     for values in (settings.thresholds, settings.cutoffs):
         assert ",".join(f"{one:g}" for one in values) in "".join(text.split("│")).replace(" ", "")
     assert settings.shares == (0.1, 0.5, 1.0)
-    assert "deepera bench study threshold" in text
+    assert "deepera-lab bench study threshold" in text
     assert "130 interrupted" in text
 
 

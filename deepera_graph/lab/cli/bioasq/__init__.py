@@ -1,1 +1,1 @@
-"""The commands of `deepera bioasq`: a file a step."""
+"""The commands of `deepera-lab bioasq`: a file a step."""

@@ -1,4 +1,4 @@
-"""`deepera bioasq answer`: exact and ideal answers to the questions of a file, as a submission."""
+"""`deepera-lab bioasq answer`: exact and ideal answers to the questions of a file."""
 
 from __future__ import annotations
 
@@ -285,5 +285,5 @@ def _in_words(plain: dict[str, Any], source: Path) -> str:
     return (
         f"{count(plain['questions'], 'question')}: {told}\n"
         f"submission {plain['out']}, log {plain['log']}{cost}\n"
-        f"next: deepera bioasq check {plain['out']} --questions {source}"
+        f"next: deepera-lab bioasq check {plain['out']} --questions {source}"
     )

@@ -1,4 +1,4 @@
-"""`deepera bioasq read` and `deepera bioasq index`: from PubMed's files to a collection."""
+"""`deepera-lab bioasq read` and `deepera-lab bioasq index`: from PubMed's files to a collection."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _check_corpus(corpus: Path) -> None:
     if corpus.is_dir() or corpus.name.endswith((".xml", ".xml.gz")):
         what = "is a folder" if corpus.is_dir() else "is a file of PubMed's"
         raise SettingsError(
-            f"{str(corpus)!r} {what}, and CORPUS a file that deepera bioasq read has made"
+            f"{str(corpus)!r} {what}, and CORPUS a file that deepera-lab bioasq read has made"
         )
     check_input(corpus)
 

@@ -1,4 +1,4 @@
-"""`deepera bioasq ensemble`: one run of two."""
+"""`deepera-lab bioasq ensemble`: one run of two."""
 
 from __future__ import annotations
 

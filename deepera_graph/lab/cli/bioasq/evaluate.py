@@ -1,6 +1,4 @@
-"""`deepera bioasq check` and `deepera bioasq evaluate`: what is wrong with a submission, and what
-it is worth.
-"""
+"""`deepera-lab bioasq check` and `evaluate`: what is wrong with a submission, and its worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`deepera bioasq search`: documents and snippets of questions."""
+"""`deepera-lab bioasq search`: documents and snippets of questions."""
 
 from __future__ import annotations
 

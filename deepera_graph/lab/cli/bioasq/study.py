@@ -1,4 +1,4 @@
-"""`deepera bench bioasq`: the experiments of BioASQ, each one command."""
+"""`deepera-lab bench bioasq`: the experiments of BioASQ, each one command."""
 
 from __future__ import annotations
 

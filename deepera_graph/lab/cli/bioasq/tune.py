@@ -1,4 +1,4 @@
-"""`deepera bioasq tune`: a cross-encoder tuned on questions of BioASQ, or the pairs for it."""
+"""`deepera-lab bioasq tune`: a cross-encoder tuned on questions of BioASQ, or the pairs for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TuneFileOptions:
 
     out: Path | None = opt("Where the tuned model goes.", "--out", "-o", metavar="FOLDER")
     export_pairs: Path | None = opt(
-        "Write the pairs as labelled questions, which `deepera judge train` and `judge reader` "
+        "Write the pairs as labelled questions, which `deepera-lab judge train` and `judge reader` "
         "take. Without -o nothing is tuned, and no further package is needed.",
         metavar="FILE",
     )

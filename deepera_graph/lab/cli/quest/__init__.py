@@ -1,1 +1,1 @@
-"""The commands of `deepera bench quest`: a benchmark of searches for papers, made and audited."""
+"""`deepera-lab bench quest`: make a benchmark of searches for papers, and audit it."""

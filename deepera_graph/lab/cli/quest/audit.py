@@ -1,4 +1,4 @@
-"""`deepera bench quest audit draw`, `label` and `report`: people check the judge's grades."""
+"""`deepera-lab bench quest audit draw`, `label` and `report`: people check the judge's grades."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ReportOptions:
 
 def draw(
     build: Annotated[
-        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera bench quest build`.")
+        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera-lab bench quest build`.")
     ],
     *,
     chosen: DrawOptions,
@@ -93,7 +93,7 @@ def _describe(audit: Audit) -> str:
         few = "" if one["drawn"] == audit.about["per_grade"] else ": all that there are"
         lines.append(f"  grade {grade}: {one['drawn']} of {one['judged']:,}{few}")
     lines += [f"  {n:,} judged pairs {why} left out" for why, n in audit.about["left_out"].items()]
-    lines.append(f"label them: deepera bench quest audit label {audit.folder} --rater NAME")
+    lines.append(f"label them: deepera-lab bench quest audit label {audit.folder} --rater NAME")
     return "\n".join([*lines, f"or in a spreadsheet: a copy of {audit.folder / 'sheet.csv'} each"])
 
 

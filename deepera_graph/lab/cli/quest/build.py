@@ -1,4 +1,4 @@
-"""`deepera bench quest build`: a benchmark of searches for papers, from topics."""
+"""`deepera-lab bench quest build`: a benchmark of searches for papers, from topics."""
 
 from __future__ import annotations
 

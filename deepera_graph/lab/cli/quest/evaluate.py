@@ -1,4 +1,4 @@
-"""`deepera bench quest evaluate`: searches for papers compared on a benchmark that was built."""
+"""`deepera-lab bench quest evaluate`: compare searches for papers on a benchmark made so."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUERIES = "queries.jsonl"
 
 def evaluate(
     build: Annotated[
-        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera bench quest build`.")
+        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera-lab bench quest build`.")
     ],
     *,
     chosen: PaperOptions,
@@ -25,11 +25,11 @@ def evaluate(
     results: study.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Compare searches on the questions of a build, as `deepera bench papers` does."""
+    """Compare searches on the questions of a build, as `deepera-lab bench papers` does."""
     queries = build / QUERIES
     if not queries.is_file():
         raise SettingsError(
-            f"{str(build)!r} has no {QUERIES}, which `deepera bench quest build` writes when all "
-            "its questions are done"
+            f"{str(build)!r} has no {QUERIES}, which `deepera-lab bench quest build` writes when "
+            "all its questions are done"
         )
     papers(queries, chosen=chosen, chat=chat, results=results, output=output)

@@ -1,4 +1,4 @@
-"""`deepera bench quest judge`: the pairs of given questions and papers, graded."""
+"""`deepera-lab bench quest judge`: the pairs of given questions and papers, graded."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Earlier:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a manifest."""
-        with reading_manifest(path, "`deepera bench quest`") as record:
+        with reading_manifest(path, "`deepera-lab bench quest`") as record:
             return cls(
                 path,
                 record,

@@ -113,7 +113,7 @@ class Audit:
         """
         if not (folder / AUDIT).is_file():
             raise SettingsError(
-                f"{str(folder)!r} has no {AUDIT}; `deepera bench quest audit draw` makes one"
+                f"{str(folder)!r} has no {AUDIT}; `deepera-lab bench quest audit draw` makes one"
             )
         about = _read_about(folder / AUDIT)
         lines = [one for _, one in read_places(folder / PAIRS)]
@@ -250,7 +250,7 @@ def _read_build(build: Path, left_out: Counter[str]) -> Iterator[tuple[AuditPair
     for name in ("judgements.jsonl", "questions.jsonl", "papers.jsonl"):
         if not (build / name).is_file():
             raise SettingsError(
-                f"{str(build)!r} is no folder of `deepera bench quest build`: it has no {name}"
+                f"{str(build)!r} is no folder of `deepera-lab bench quest build`: it has no {name}"
             )
     questions = {
         _name(one, "id", where): one for where, one in read_places(build / "questions.jsonl")

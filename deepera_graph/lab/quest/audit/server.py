@@ -174,7 +174,7 @@ def create_app(desk: AuditDesk, *, token: str) -> Any:
     Raises:
         SettingsError: The extra ``serve`` is not installed.
     """
-    fastapi = import_extra("fastapi", extra="serve", what="deepera bench quest audit label")
+    fastapi = import_extra("fastapi", extra="serve", what="deepera-lab bench quest audit label")
     app = fastapi.FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _guard(app, token)
     add_errors(app)
@@ -297,7 +297,7 @@ def serve_audit(
     Raises:
         SettingsError: The extra ``serve`` is not installed, or the port is taken.
     """
-    uvicorn = import_extra("uvicorn", extra="serve", what="deepera bench quest audit label")
+    uvicorn = import_extra("uvicorn", extra="serve", what="deepera-lab bench quest audit label")
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)

@@ -1,7 +1,7 @@
 """Training pools from files and folders.
 
 A folder may hold the sets that this package's weights are made from, each under its known name; any
-other file or folder is a data set of the user's, as `deepera bench` reads it.
+other file or folder is a data set of the user's, as `deepera-lab bench` reads it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

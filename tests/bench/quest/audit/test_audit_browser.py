@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium; CHROMIUM names one"),
 ]
-RUN = "from deepera_graph.cli.main import run; run()"
+RUN = "from deepera_graph.lab.cli.main import run; run()"
 
 
 @pytest.fixture(scope="module")

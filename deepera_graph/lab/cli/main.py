@@ -1,0 +1,41 @@
+"""The command `deepera-lab`, for people who measure and train."""
+
+from pathlib import Path
+
+from deepera_graph.cli.shared.program import Program
+
+COMMANDS = {  # and the module that each is a function of
+    "bench table": "bench",
+    "bench multihop": "multihop",
+    "bench bioasq": "bioasq.study",
+    "bench papers": "papers",
+    "bench quest build": "quest.build",
+    "bench quest judge": "quest.judge",
+    "bench quest audit draw": "quest.audit",
+    "bench quest audit label": "quest.audit",
+    "bench quest audit report": "quest.audit",
+    "bench quest evaluate": "quest.evaluate",
+    "bench build": "build",
+    "bench natural": "bench",
+    "bench mix": "bench",
+    "bench prompts": "bench",
+    "bench realism": "bench",
+    "bench study": "study",
+    "bench report": "study",
+    "bioasq read": "bioasq.corpus",
+    "bioasq index": "bioasq.corpus",
+    "bioasq search": "bioasq.search",
+    "bioasq ensemble": "bioasq.ensemble",
+    "bioasq tune": "bioasq.tune",
+    "bioasq answer": "bioasq.answer",
+    "bioasq check": "bioasq.evaluate",
+    "bioasq evaluate": "bioasq.evaluate",
+    "judge train": "judge",
+    "judge reader": "judge",
+    "judge evaluate": "judge",
+    "judge export": "judge",
+}
+PROGRAM = Program(
+    "deepera-lab", "deepera_graph.lab.cli", COMMANDS, Path(__file__).with_name("help.txt")
+)
+app, load_command, run = PROGRAM.app, PROGRAM.load_command, PROGRAM.run
