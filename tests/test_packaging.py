@@ -157,6 +157,7 @@ def test_the_wheel_has_every_file_of_the_packages():
         "deepera_graph/bioasq/prompts/system.md",
     } < there
     assert {"deepera_graph/prompts/score.system.md", "langchain_deepera/py.typed"} < there
+    assert {"deepera_graph/cli/help.txt", "deepera_graph/lab/cli/help.txt"} < there
 
 
 def test_an_extra_that_is_named_exists():

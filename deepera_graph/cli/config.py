@@ -16,6 +16,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import typer
 
+from deepera_graph.cli.judging.candidates import SearchOptions
+from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.declaring import opt
@@ -28,9 +30,10 @@ OFF = "off"
 NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
 _KINDS = (
     options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
-    options.StoreOptions, options.KeepOptions, options.EngineOptions, options.ManneredOptions,
+    options.StoreOptions, SearchOptions, options.KeepOptions, options.ReadOptions, HopOptions,
+    options.EngineOptions, options.ManneredOptions,
 )  # fmt: skip
-OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind)}
+OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind) if one.metadata["config"]}
 _TYPES: dict[str, Any] = {
     name: hint for kind in _KINDS for name, hint in get_type_hints(kind).items()
 }
@@ -112,7 +115,7 @@ def show(*, output: ShowConfigOptions) -> None:
     held_back = [name for name, one in found.items() if not one.is_allowed]
     problems |= {name: f"{name} {_NOT_TRUSTED}" for name in held_back if name not in problems}
     is_trusted = _is_trusted(file) if file else None
-    rows = [(name, found.get(name), OPTIONS[name].metadata) for name in OPTIONS]
+    rows = [(name, found.get(name), one) for name, one in OPTIONS.items()]
     if output.as_json:
         plain: dict[str, dict[str, Any]] = {
             name: {"value": value and value.value, "from": value.origin if value else "default"}
@@ -143,9 +146,9 @@ def _show_table(
     table = Table(box=None, pad_edge=False)
     for column in ("option", "value", "from"):
         table.add_column(column, overflow="fold")
-    for name, value, about in rows:
-        default = about["option"].show_default
-        shown = default if isinstance(default, str) else "local" if name == "engine" else ""
+    for name, value, one in rows:
+        default = one.metadata["option"].show_default
+        shown = next((text for text in (default, one.default) if isinstance(text, str)), "")
         table.add_row(
             name,
             Text(
@@ -348,14 +351,24 @@ def defaults_of(command: str, names: Collection[str]) -> dict[str, str | bool]:
     return {name: one.value for name, one in read_config().items() if name in names}
 
 
-def settle(values: dict[str, Any], sources: Mapping[str, str]) -> None:
+def settle(values: dict[str, Any], sources: Mapping[str, str], keys: Collection[str] = ()) -> None:
     """Take back what is configured but does not go with what was given, or configured nearer by.
 
     Args:
         values: Of all options of a command; changed here.
         sources: Where each is from, in typer's words.
+        keys: Those that only a file or a variable may give.
+
+    Raises:
+        SettingsError: One of the keys was given, or a file that is not trusted may do harm.
     """
     given = {name for name, source in sources.items() if source.endswith("COMMANDLINE")}
+    if refused := sorted(given & {*keys}):
+        key = refused[0]
+        raise SettingsError(
+            f"--{key.replace('_', '-')} is not an option of this command: set {key} in {FILE}, or "
+            f"{PREFIX}{key.upper()}"
+        )
     options.taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
     if not options.taken:
         return

@@ -324,8 +324,8 @@ def export(deepera_lab, tmp_path, *more):
     return result, out
 
 
-def test_the_command_exports_the_pairs_of_the_training_part_alone(deepera, tmp_path):
-    result, out = export(deepera, tmp_path, "--ratio", "1:2", "--json")
+def test_the_command_exports_the_pairs_of_the_training_part_alone(deepera_lab, tmp_path):
+    result, out = export(deepera_lab, tmp_path, "--ratio", "1:2", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told == {"questions": {"train": 24, "validation": 3, "test": 3}, "exported": 24}

@@ -114,9 +114,10 @@ def test_an_adaptive_search_finds_what_no_search_for_the_question_does(index, fo
     assert reached["cohort"]["iteration"] % 2 == 1
 
 
-def test_what_is_explored_is_limited(index, found):
+def test_what_is_explored_is_limited(index, found, monkeypatch):
     index("--neighbours", 2)
-    assert len(found("--adaptive", "--explore", 2)) == 2
+    monkeypatch.setenv("DEEPERA_EXPLORE", "2")
+    assert len(found("--adaptive")) == 2
 
 
 def test_a_collection_without_neighbours_says_how_to_get_them(index, deepera, store):
@@ -124,12 +125,6 @@ def test_a_collection_without_neighbours_says_how_to_get_them(index, deepera, st
     result = deepera("ask", QUESTION, "-c", "papers", "--path", store, "--adaptive")
     assert result.exit_code != 0
     assert "'papers' has no neighbours yet: deepera index SOURCE" in result.stderr
-
-
-def test_to_explore_is_to_search_adaptively(deepera, source):
-    result = deepera("ask", QUESTION, source, "--explore", 9)
-    assert result.exit_code == 2
-    assert "--explore goes with --adaptive" in result.stderr
 
 
 @pytest.mark.parametrize("args", [(), ("--embeddings", "local")])

@@ -50,9 +50,10 @@ def test_evidence_of_all_services_is_fused_cited_and_has_directions(ask, world):
     assert RerankResult.from_json(result.stdout).sources == tuple(found["sources"])
 
 
-def test_services_that_fail_leave_the_others_results_and_are_named(ask, world):
+def test_services_that_fail_leave_the_others_results_and_are_named(ask, world, monkeypatch):
+    monkeypatch.setenv("DEEPERA_SOURCE_SECONDS", "2")
     world.faults.update(openalex="hours", arxiv="html", europe_pmc="500", semantic_scholar="slow")
-    result = ask("--source-seconds", "2", "--json")
+    result = ask("--json")
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert TRIAL in [one["citation"]["title"] for one in found["ranking"] if one["kept"]]
@@ -101,13 +102,18 @@ def lines_of(text):
         (("--source", "all", "-c", "papers"), "--collection and --source were given"),
         (("--source", "all", "--where", "venue=X"), "limits the year alone"),
         (("--source", "all", "--where", "year>=soon"), "limits the year alone"),
-        (("--source", "all", "--contact", "me"), "got 'me'"),
-        (("-c", "papers", "--source-seconds", "3"), "--source-seconds goes with --source"),
     ],
 )
 def test_a_wrong_source_is_a_usage_error(deepera, world, args, problem):
     result = deepera("ask", QUESTION, *args)
     assert (result.exit_code, problem in result.stderr) == (2, True), result.stderr
+    assert world.sent == []
+
+
+def test_an_address_that_is_none_is_refused(ask, world, monkeypatch):
+    monkeypatch.setenv("DEEPERA_CONTACT", "me")
+    result = ask()
+    assert (result.exit_code, "got 'me'" in result.stderr) == (2, True)
     assert world.sent == []
 
 

@@ -105,7 +105,7 @@ def test_resume_asks_again_only_what_the_model_did_not_answer(deepera_lab, files
         n_again = len(server.requests) - n_before
     assert first.exit_code == 1
     assert "rules instead" in first.stderr
-    assert "ask for the rest again with: deepera " in first.stderr
+    assert "ask for the rest again with: deepera-lab " in first.stderr
     assert "ask for the rest" not in again.stderr
     assert again.exit_code == 0
     assert "3 questions of 4 answered before" in again.stderr

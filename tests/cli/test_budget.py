@@ -70,7 +70,7 @@ def test_all_lines_are_written_with_every_passage(rerank, tmp_path):
 def test_a_question_that_a_budget_stopped_ends_as_a_file_does(
     deepera, questions, server, max_calls, code
 ):
-    args = ("--model", "any", "--base-url", server.base_url, "--max-concurrency", "1")
+    args = ("--model", "any", "--base-url", server.base_url)
     source = questions(*PASSAGES)
     result = deepera("ask", QUESTION, source, *args, "--max-calls", max_calls, "--json")
     assert result.exit_code == code, result.output

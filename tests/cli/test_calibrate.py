@@ -46,9 +46,10 @@ def test_a_curve_becomes_the_threshold_of_rerank(deepera, questions, curve):
     assert 0.43 < low < high <= 0.93
 
 
-def test_a_curve_becomes_the_threshold_of_ask(deepera, questions, curve):
+def test_a_curve_becomes_the_threshold_of_ask(deepera, questions, curve, monkeypatch):
+    monkeypatch.setenv("DEEPERA_CURVE", str(curve))
     source = questions({"id": "x", "text": "Tea lowered fasting glucose."}, name="papers.jsonl")
-    args = ("ask", "Does tea lower glucose?", source, "--backend", TEA, "--curve", curve)
+    args = ("ask", "Does tea lower glucose?", source, "--backend", TEA)
     result = json.loads(deepera(*args, "--json").stdout)
     assert 0.43 < result["threshold"] <= 0.93
     assert len(result["ranking"]) == 1

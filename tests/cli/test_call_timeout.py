@@ -7,9 +7,10 @@ import pytest
 
 from cli.conftest import answer, line
 from deepera_graph.chat.retry import RetryPolicy
-from deepera_graph.cli.main import load_command
+from deepera_graph.cli.main import PROGRAM
 from deepera_graph.cli.opening.judges import open_judge
 from deepera_graph.cli.shared.options import JudgeOptions
+from deepera_graph.lab.cli.main import PROGRAM as LAB
 from deepera_graph.lab.rankers.named import Models
 from support.openai_server import ChatServer, Reply
 
@@ -23,7 +24,8 @@ def timeout_of(backend):
 
 @pytest.mark.parametrize("command", ASKING)
 def test_every_command_that_asks_a_chat_model_has_it(command):
-    command = load_command(command)
+    program = PROGRAM if command in PROGRAM.commands else LAB
+    command = program.load_command(command)
     assert "--call-timeout" in {name for one in command.params for name in one.opts}
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from cli.conftest import TEA, line
 from deepera_graph import Budget, __version__
-from deepera_graph.cli.judging.ask import ask
+from deepera_graph.cli.config import OPTIONS
+from deepera_graph.cli.judging.ask import FLAGS, ask
 from deepera_graph.cli.judging.rerank import rerank
 from deepera_graph.cli.main import load_command
 from deepera_graph.cli.shared import options
@@ -131,10 +132,30 @@ def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
 @pytest.mark.parametrize("command", DAILY)
 def test_help_all_lists_every_option(deepera, command):
     made = load_command(command)
-    written = {name for one in made.params for name in one.opts}
+    keys = {*OPTIONS} - {*FLAGS["ask"]} if command == "ask" else set()
+    written = {name for one in made.params if one.name not in keys for name in one.opts}
     shown = deepera(command, "--help-all").stdout
     assert "Examples:" in shown
     assert {one for one in written if one.startswith("-") and one not in shown} == set()
+
+
+def test_ask_has_at_most_thirty_options_and_all_others_are_keys(deepera):
+    lines = deepera("ask", "--help-all").stdout.splitlines()
+    options = {found[1] for one in lines if (found := re.match(r"\u2502 (--[a-z-]+) ", one))}
+    assert {one[2:].replace("-", "_") for one in options} == {
+        *FLAGS["ask"], "help", "help_all", "json", "source",
+    } - {"as_json", "sources"}  # fmt: skip
+    assert len(options) <= 30
+    others = {one.name for one in load_command("ask").params} - {*FLAGS["ask"]}
+    assert others - {"question", "source", "help_all", "help"} <= {*OPTIONS}
+
+
+@pytest.mark.parametrize("option", ["--stop-margin=0.2", "--explore=9", "--on-empty=top1"])
+def test_an_option_that_became_a_key_is_refused_with_the_key(deepera, option):
+    result = deepera("ask", "Does tea help?", "papers.jsonl", option)
+    key = option[2:].partition("=")[0].replace("-", "_")
+    hint = f"set {key} in deepera.toml, or DEEPERA_{key.upper()}"
+    assert (result.exit_code, hint in result.stderr) == (2, True)
 
 
 def test_help_is_as_short_after_help_all_as_before(deepera):
@@ -237,7 +258,7 @@ def test_the_doctor_prints_settings_and_presets(deepera):
     [
         (["as"], ["ask"]),
         (["ask", "--thresh"], ["--threshold"]),
-        (["ask", "--order", ""], ["score", "retrieval"]),
+        (["rerank", "--order", ""], ["score", "retrieval"]),
         (["cache", "pr"], ["prune"]),
     ],
 )

@@ -169,12 +169,13 @@ def test_ask_says_which_condition_no_passage_meets(ask, source):
     assert "Nothing was retrieved.\n" in result.stdout
 
 
-def test_what_on_empty_keeps_is_loudly_below_the_threshold(ask, source):
-    shown = " ".join(ask(source, "--threshold", "0.99", "--on-empty", "top1").stdout.split())
+def test_what_on_empty_keeps_is_loudly_below_the_threshold(ask, source, monkeypatch):
+    monkeypatch.setenv("DEEPERA_ON_EMPTY", "top1")
+    shown = " ".join(ask(source, "--threshold", "0.99").stdout.split())
     assert "BELOW THE THRESHOLD: none of 2 passages reaches 0.99." in shown
     assert "It is not evidence." in shown
     assert "score 0.93, below the threshold A trial" in shown
-    assert "no_evidence: 0 kept, 1 shown by --on-empty top1, 1 dropped" in shown
+    assert "no_evidence: 0 kept, 1 shown by on_empty=top1, 1 dropped" in shown
 
 
 def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deepera, source):
@@ -301,13 +302,14 @@ def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(deepera,
 
 @pytest.mark.parametrize(
     ("limit", "reached"),
-    [(("--max-calls", "1"), "1 calls"), (("--max-seconds", "0.2"), "0.2 seconds")],
+    [("MAX_CALLS=1", "1 calls"), ("MAX_SECONDS=0.2", "0.2 seconds")],
 )
 def test_a_budget_stop_is_told_as_one_and_leaves_code_1_if_nothing_was_judged(
-    deepera, source, limit, reached
+    deepera, source, limit, reached, monkeypatch
 ):
+    monkeypatch.setenv(*f"DEEPERA_{limit}".split("="))
     with ChatServer(lambda _: MESSES["prose"], latency=0.3) as server:
-        args = ("--base-url", server.base_url, "--model", "m", *limit)
+        args = ("--base-url", server.base_url, "--model", "m")
         result = deepera("ask", QUESTION, source, *args)
     shown = " ".join(result.stdout.split())
     stop = f"The budget stopped the run with nothing judged (budget reached: {reached}"
@@ -613,10 +615,11 @@ def test_max_words_cuts_longer_texts(deepera, questions, store):
 
 
 @pytest.mark.parametrize("value", ["0", "-3", "many", "1.5"])
-def test_max_words_is_a_number_or_off(ask, source, value):
-    result = ask(source, f"--max-words={value}")
+def test_max_words_is_a_number_or_off(ask, source, value, monkeypatch):
+    monkeypatch.setenv("DEEPERA_MAX_WORDS", value)
+    result = ask(source)
     assert result.exit_code == 2
-    assert f"--max-words must be a whole number >= 1 or 'off', got '{value}'" in result.stderr
+    assert f"max_words must be a whole number >= 1 or 'off', got '{value}'" in result.stderr
 
 
 @pytest.mark.parametrize("second", [("-c", "b"), ("--collection", "b"), ("--collection=b",)])

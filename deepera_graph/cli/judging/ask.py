@@ -27,7 +27,7 @@ from deepera_graph.cli.shared.console import (
     text_console,
     write_text,
 )
-from deepera_graph.errors import BackendError, InputError, SettingsError
+from deepera_graph.errors import BackendError, InputError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -40,6 +40,12 @@ DAILY = {
         "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer", "preset",
         "backend", "model", "base_url", "threshold", "top_n", "format", "verbose", "as_json",
         "quiet",
+    ),
+}  # fmt: skip
+FLAGS = {  # all other options are keys of deepera.toml
+    "ask": (
+        *DAILY["ask"], "path", "qdrant_url", "embeddings", "retractions", "judge", "api_key_env",
+        "call_timeout", "cache", "cascade", "max_calls", "no_summaries",
     ),
 }  # fmt: skip
 
@@ -84,8 +90,6 @@ def ask(
         raise InputError("the question is empty")
     check_length(question)
     conditions = read_conditions(search.where or [])
-    if search.explore is not None and not search.adaptive:
-        raise SettingsError("--explore goes with --adaptive")
     source = source or []
     if source and Path(question).is_file() and not any(Path(one).exists() for one in source):
         raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")

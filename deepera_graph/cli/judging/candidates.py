@@ -50,6 +50,7 @@ class SearchOptions:
         "With --adaptive: most passages compared with the question.",
         metavar="N",
         least=1,
+        config=True,
         shown="50, at least as many as --retrieve",
     )
     where: list[str] | None = _store(

@@ -89,7 +89,7 @@ def show_result(
     ):  # without any nobody reads it
         console.print(describe_reading(result))
     if result.fallback is not None:
-        words = f"--on-empty {result.fallback} shows the nearest all the same. It is not evidence."
+        words = f"on_empty={result.fallback} shows the nearest all the same. It is not evidence."
         console.print(Text(f"BELOW THE THRESHOLD: {_none_of(result)}. {words}", style="bold red"))
     _show_answer(console, result)
     _show_passages(console, result, quiet=quiet)
@@ -136,7 +136,7 @@ def _closing_line(result: RerankResult) -> str:
     if result.possible:
         kept += f" ({len(result.evidence)} evidence, {len(result.possible)} possible)"
     if result.fallback is not None:
-        kept = f"0 kept, {len(result.kept)} shown by --on-empty {result.fallback}"
+        kept = f"0 kept, {len(result.kept)} shown by on_empty={result.fallback}"
     words = (
         f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
         f"{len(result.failed) - n_undone} failed{undone}{unasked}; "
@@ -247,8 +247,7 @@ def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> Non
     _show_in_lines(console, result, result.failed[:N_NEAREST])
     if result.dropped and not result.failed and not quiet:
         console.print(
-            "To see more: lower --threshold, raise --retrieve, or keep the best with "
-            "--on-empty top1."
+            "To see more: lower --threshold, raise --retrieve, or keep the best with on_empty=top1."
         )
 
 

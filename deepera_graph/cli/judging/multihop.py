@@ -60,7 +60,11 @@ class HopOptions:
         default=False,
     )
     max_steps: int | None = _hops(
-        "With --multihop and a chat model: most sub-questions.", metavar="N", least=1, shown="6"
+        "With --multihop and a chat model: most sub-questions.",
+        metavar="N",
+        least=1,
+        shown="6",
+        config=True,
     )
     judge: str | None = _hops(
         "With --multihop and a chat model: who keeps, of the passages of a step, those that give "
@@ -76,13 +80,15 @@ class HopOptions:
         metavar="N",
         least=2,
         shown="none",
+        config=True,
     )
     equivalence: Literal["entailment", "lenient", "exact"] | None = _hops(
-        "With --samples: when two answers are one. [b]entailment[/b]: each entails the other. "
+        "With samples: when two answers are one. [b]entailment[/b]: each entails the other. "
         "[b]lenient[/b]: neither contradicts the other. [b]exact[/b]: they are written alike, "
         "which takes no calls.",
         metavar="HOW",
         shown="entailment",
+        config=True,
     )
 
 
@@ -96,7 +102,8 @@ def check_options(
     answer: bool,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
-    _check_agent(hops, has_chat=hops.multihop and bool(judge.model), adaptive=adaptive)
+    if hops.judge is not None and not (hops.multihop and judge.model):
+        raise SettingsError("--judge goes with --multihop and --model")
     if not hops.multihop:
         return
     needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
@@ -114,17 +121,6 @@ def check_options(
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if form not in ("text", "json"):
         raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
-
-
-def _check_agent(hops: HopOptions, *, has_chat: bool, adaptive: bool) -> None:
-    """Raise `SettingsError` for an option of the agent that lacks what it needs."""
-    for option, value in (("max-steps", hops.max_steps), ("judge", hops.judge)):
-        if value is not None and not has_chat:
-            raise SettingsError(f"--{option} goes with --multihop and --model")
-    if hops.samples is not None and not (has_chat and adaptive):
-        raise SettingsError("--samples goes with --multihop, --model and --adaptive")
-    if hops.equivalence is not None and hops.samples is None:
-        raise SettingsError("--equivalence goes with --samples")
 
 
 def ask_in_steps(

@@ -12,6 +12,7 @@ from deepera_graph.cli.opening.chat import check_call_timeout, check_rate, check
 from deepera_graph.cli.opening.embeddings import split_embeddings
 from deepera_graph.cli.opening.judges import parse_kind
 from deepera_graph.cli.opening.settings import settings_of
+from deepera_graph.cli.opening.sources import read_max_words
 from deepera_graph.cli.shared import options
 from deepera_graph.settings import Settings, check_at_least, preset
 from deepera_graph.thresholds import check_share
@@ -40,10 +41,14 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "call_timeout": check_call_timeout,
     "cascade": partial(check_at_least, "cascade", least=1),
     "embeddings": split_embeddings,
+    "explore": partial(check_at_least, "explore", least=1),
     "group_size": partial(check_at_least, "group_size", least=2),
     "max_concurrency": partial(check_at_least, "max_concurrency", least=1),
+    "max_steps": partial(check_at_least, "max_steps", least=1),
+    "max_words": read_max_words,
     "preset": preset,
     "probability": partial(check_share, "probability"),
+    "samples": partial(check_at_least, "samples", least=2),
     "requests_per_minute": partial(check_rate, "requests_per_minute"),
     "tokens_per_minute": partial(check_rate, "tokens_per_minute"),
     "workers": partial(check_at_least, "workers", least=1),

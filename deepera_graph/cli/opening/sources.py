@@ -154,7 +154,7 @@ def read_max_words(text: str | None) -> int | None:
     if text == "off":
         return None
     if not text.isdecimal() or int(text) < 1:
-        raise SettingsError(f"--max-words must be a whole number >= 1 or 'off', got {text!r}")
+        raise SettingsError(f"max_words must be a whole number >= 1 or 'off', got {text!r}")
     return int(text)
 
 

@@ -104,18 +104,21 @@ def flatten(
     command: Command,
     *,
     daily: Collection[str] = (),
+    flags: Collection[str] = (),
     more: str = "",
-    settle: Callable[[dict[str, Any], Mapping[str, str]], None] | None = None,
+    settle: Callable[[dict[str, Any], Mapping[str, str], Collection[str]], None] | None = None,
 ) -> Command:
     """Return a command as typer reads it: the fields of its dataclasses are its options.
 
     Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
-    *settle* may change the values before the command runs; it is told where each is from, but for
-    those that must always be given.
+    With *flags* the others are keys of a file and variables alone. *settle* may change the values
+    before the command runs, knowing where each comes from (but for those that must always be given)
+    and which are such keys.
     """
     hints = get_type_hints(command, include_extras=True)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}
+    keys = {*infos} - {*flags} if flags else set()
     plain: list[Parameter] = []
     for name, parameter in signature(command).parameters.items():
         if name in kinds:
@@ -123,7 +126,8 @@ def flatten(
         else:
             plain.append(parameter.replace(annotation=hints[name]))
     if daily:
-        plain.append(_help_all(infos, more))
+        shown = {name: one for name, one in infos.items() if name not in keys}
+        plain.append(_help_all(shown, more))
     asks = "context" in signature(command).parameters
     if not asks:
         plain.append(Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context))
@@ -133,7 +137,8 @@ def flatten(
         values.pop("help_all", None)
         if settle is not None:
             sources = {name: str(context.get_parameter_source(name)) for name in values}
-            settle(values, {name: one for name, one in sources.items() if name not in always})
+            known = {name: one for name, one in sources.items() if name not in always}
+            settle(values, known, keys)
         values |= {"context": context} if asks else {}
         made = {
             name: kind(**{one.name: values.pop(one.name) for one in fields(kind)})

@@ -386,12 +386,14 @@ class ReadOptions:
         brief="Longest passage, in words, or off. [350]",
         metavar="N|off",
         shown="350",
+        config=True,
     )
     pdf_reader: Literal["pypdf", "pdfium"] = opt(
         "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
         "as fast, and reads some files that the other cannot.",
         metavar="NAME",
         default="pypdf",
+        config=True,
     )
 
 

@@ -97,9 +97,10 @@ class Program:
         module = import_module(f"{self._package}.{self.commands[name]}")
         last = name.rpartition(" ")[2]
         command = getattr(module, last)
-        daily = getattr(module, "DAILY", {}).get(last, ())
+        daily, flags = (getattr(module, one, {}).get(last, ()) for one in ("DAILY", "FLAGS"))
         alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
-        flat = flatten(command, daily=daily, more=self._page(name, whole=True), settle=settle)
+        more = self._page(name, whole=True)
+        flat = flatten(command, daily=daily, flags=flags, more=more, settle=settle)
         about = self._pages[name][0]
         alone.command(last, cls=_Command, epilog=self._page(name), help=about)(flat)
         return typer.main.get_command(alone), frozenset(configurable(command))

@@ -26,6 +26,7 @@ _HARMLESS: Mapping[str, Collection[str] | None] = {
     "domain": ("law", "medicine", "finance"),
     "embeddings": ("local",),
     "keep_vectors": None,
+    "max_words": None,
     "preset": None,
     "threshold": None,
 }
