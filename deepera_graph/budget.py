@@ -381,6 +381,9 @@ async def ado_many(
     tasks = [asyncio.create_task(one(job)) for job in jobs]
     try:
         return await asyncio.gather(*tasks)
+    except BudgetError:  # calls in flight are finished: what they bring is paid for
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
     except BaseException:
         for task in tasks:
             task.cancel()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.run import Event
+from deepera_graph.agents.run import Event, share_limits
 from deepera_graph.budget import Budget, Limiter, ado_many, do_many
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
@@ -15,13 +15,13 @@ from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.graph import build_graph, with_threshold
 from deepera_graph.pipeline.state import Output, Question, State
 from deepera_graph.result import RerankResult
-from deepera_graph.runner import Run, Runner
+from deepera_graph.runner import RerankRun
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.thresholds import calibration_differences
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(HasUsage):
     """The most that questions may cost if every reply is usable; second tries are not counted.
 
     With `stop_after` among the settings fewer passages may be asked about: all of them are counted.
@@ -67,11 +67,6 @@ class Estimate:
             if budget is not None and budget.has_prices
             else None,
         )
-
-    @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all stages."""
-        return sum(self.usage.values(), Usage())
 
 
 _MOST_QUESTIONS_AT_ONCE = 8
@@ -143,10 +138,7 @@ class EvidenceReranker:
             SettingsError: There is no checkpointer to resume from, or the thread was begun by
                 another backend or with other settings (`budget` and `max_concurrency` apart).
         """
-        run = Run(self.backend, self.effective_settings, question, passages)
-        for mode, chunk in self._runner.chunks(run, config, resume=resume):
-            run.take(mode, chunk)
-        return run.result()
+        return self._run(question, passages, config).finish(resume=resume)
 
     async def arerank(
         self,
@@ -157,10 +149,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> RerankResult:
         """Do what `rerank` does, in the running loop."""
-        run = Run(self.backend, self.effective_settings, question, passages)
-        async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
-            run.take(mode, chunk)
-        return run.result()
+        return await self._run(question, passages, config).afinish(resume=resume)
 
     def stream(
         self,
@@ -174,12 +163,7 @@ class EvidenceReranker:
 
         See `deepera_graph.pipeline.events` for the events.
         """
-        run = Run(self.backend, self.effective_settings, question, passages)
-        for mode, chunk in self._runner.chunks(run, config, resume=resume):
-            event = run.take(mode, chunk)
-            if event:
-                yield event
-        yield {"event": "result", "result": run.result()}
+        yield from self._run(question, passages, config).stream(resume=resume)
 
     async def astream(
         self,
@@ -190,12 +174,8 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        run = Run(self.backend, self.effective_settings, question, passages)
-        async for mode, chunk in await self._runner.achunks(run, config, resume=resume):
-            event = run.take(mode, chunk)
-            if event:
-                yield event
-        yield {"event": "result", "result": run.result()}
+        async for event in self._run(question, passages, config).astream(resume=resume):
+            yield event
 
     def batch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
@@ -209,14 +189,14 @@ class EvidenceReranker:
         Raises:
             InputError: A question or a passage cannot be used; it names the job, from 1.
         """
-        shared, usable = self._runner.shared(config), _check_jobs(jobs)
+        shared, usable = share_limits(config, self.effective_settings), _check_jobs(jobs)
         return do_many(lambda job: self.rerank(*job, config=shared), usable, self.questions_at_once)
 
     async def abatch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
-        shared, usable = self._runner.shared(config), _check_jobs(jobs)
+        shared, usable = share_limits(config, self.effective_settings), _check_jobs(jobs)
         return await ado_many(
             lambda job: self.arerank(*job, config=shared), usable, self.questions_at_once
         )
@@ -332,8 +312,18 @@ class EvidenceReranker:
             cache=cache,
             limiter=limiter,
         )
-        self._runner = Runner(
-            self.graph, self.effective_settings, has_saver=checkpointer is not None
+
+    def _run(
+        self, question: str, passages: Iterable[PassageLike], config: RunnableConfig | None
+    ) -> RerankRun:
+        return RerankRun(
+            self.graph,
+            question,
+            passages,
+            config,
+            backend=self.backend,
+            settings=self.effective_settings,
+            has_saver=self._checkpointer is not None,
         )
 
 

@@ -34,7 +34,7 @@ from deepera_graph.schema import (
     name_direction,
 )
 from deepera_graph.text.controls import replace_controls
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 _STYLE = "text-align:left;vertical-align:top"
 SHOWN_DROPPED = 5
@@ -258,7 +258,7 @@ class RankedPassage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RerankResult:
+class RerankResult(HasUsage):
     """Everything one rerank found out.
 
     Attributes:
@@ -387,11 +387,6 @@ class RerankResult:
         shown = (f"{score:.{digits}f}" for digits in range(_DIGITS, _MOST_DIGITS))
         cut, reaches = float(f"{self.threshold:g}"), score >= self.threshold
         return next((one for one in shown if (float(one) >= cut) == reaches), f"{score!r}")
-
-    @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all stages."""
-        return sum(self.usage.values(), Usage())
 
     @property
     def backend_failure(self) -> str | None:

@@ -1,12 +1,11 @@
 """What the caller can turn; checked when made."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from functools import wraps
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeVar, get_args
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -30,6 +29,84 @@ OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """Settings of an agent: checked when made, read by name, written as plain data.
+
+    A subclass is a dataclass, too. Its whole numbers are at least 1, or what `_LEAST` says;
+    `_READ` names the fields that are dataclasses and may be given by name; `_check` checks the
+    rest. None is left alone where it is the default.
+
+    Raises:
+        SettingsError: A name is unknown, or a value is out of range.
+    """
+
+    _LEAST: ClassVar[Mapping[str, int]] = {}
+    _READ: ClassVar[Mapping[str, type[Any]]] = {"budget": Budget}
+    if TYPE_CHECKING:
+
+        @property
+        def max_concurrency(self) -> int:
+            """Most calls in flight, >= 1."""
+
+        @property
+        def budget(self) -> Budget | None:
+            """What a run may cost; None is no limit."""
+
+    def __new__(cls, *args: Any, **values: Any) -> Self:
+        """Name an unknown setting with the one that is near, where a dataclass names it alone."""
+        cls.check_names(values)
+        return object.__new__(cls)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            name, value = one.name, getattr(self, one.name)
+            if value is None and one.default is None:
+                continue
+            if name in self._LEAST or type(one.default) is int:
+                check_at_least(name, value, self._LEAST.get(name, 1))
+            if name in self._READ:
+                object.__setattr__(self, name, read_fields(name, self._READ[name], value))
+        self._check()
+
+    def _check(self) -> None:
+        """Check what is more than the least of a whole number."""
+
+    @classmethod
+    def of(cls, given: Self | Mapping[str, Any] | None = None) -> Self:
+        """Return settings as they are, or read them by name; the defaults if None.
+
+        Raises:
+            SettingsError: A name is unknown or a value is out of range.
+        """
+        if isinstance(given, cls):
+            return given
+        if not isinstance(given or {}, Mapping):
+            raise SettingsError(
+                f"settings must be a {cls.__name__} or its fields by name, got {given!r:.80}"
+            )
+        return cls(**(given or {}))
+
+    @classmethod
+    def check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
+        """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
+        known = [*also, *(one.name for one in fields(cls))]
+        for name in names:
+            if name not in known:
+                hint = suggest_name(name, known) or f"settings are {', '.join(known)}"
+                raise SettingsError(f"unknown setting {name!r}; {hint}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `of` reads."""
+        return {one.name: _to_plain(getattr(self, one.name)) for one in fields(self)}
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [*value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
 class SettingsKwargs(TypedDict, total=False):
     """The settings as keyword arguments, for type checkers and completion; see `Settings`."""
 
@@ -51,7 +128,7 @@ class SettingsKwargs(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(AgentSettings):
     """How passages are filtered and returned.
 
     Attributes:
@@ -110,40 +187,23 @@ class Settings:
     stop_after: int | None = None
     stop_margin: float = 0.1
     round_size: int | None = None
+    _LEAST = MappingProxyType({"max_passage_chars": 200, "stop_after": 1, "round_size": 1})
 
-    def __post_init__(self) -> None:
-        if self.budget is not None:
-            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
+    def _check(self) -> None:
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
         check_share("max_failed_share", self.max_failed_share)
-        check_at_least("top_n", self.top_n, 1)
-        check_at_least("max_concurrency", self.max_concurrency, 1)
-        check_at_least("max_passage_chars", self.max_passage_chars, 200)
         _check_choice("order", self.order, get_args(Order))
         _check_choice("content", self.content, get_args(Content))
         _check_choice("on_empty", self.on_empty, get_args(OnEmpty))
         _check_choice("on_error", self.on_error, get_args(OnError))
         _check_choice("answer", self.answer, (True, False))
         _check_choice("require_evidence", self.require_evidence, (True, False, None))
-        self._check_early_stopping()
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """Read settings by name.
-
-        Raises:
-            SettingsError: A name is unknown or a value is out of range.
-        """
-        return cls(**values)
-
-    @classmethod
-    def check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:
-        """Raise `SettingsError` for a name that is no setting; *also* are others that are known."""
-        known = [*also, *(field.name for field in fields(cls))]
-        for name in names:
-            if name not in known:
-                hint = suggest_name(name, known) or f"settings are {', '.join(known)}"
-                raise SettingsError(f"unknown setting {name!r}; {hint}")
+        check_share("stop_margin", self.stop_margin)
+        if self.stop_after is not None and isinstance(self.threshold, Gap | Quantile):
+            raise SettingsError(
+                f"stop_after needs a threshold that is known before all scores are, got the rule "
+                f"{self.threshold.kind!r}"
+            )
 
     @property
     def passages_a_round(self) -> int | None:
@@ -166,23 +226,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `of` reads."""
-        plain = asdict(self)
-        plain["threshold"] = threshold_to_plain(self.threshold)
-        plain["budget"] = self.budget and self.budget.to_dict()
-        return plain
-
-    def _check_early_stopping(self) -> None:
-        check_share("stop_margin", self.stop_margin)
-        if self.round_size is not None:
-            check_at_least("round_size", self.round_size, 1)
-        if self.stop_after is None:
-            return
-        check_at_least("stop_after", self.stop_after, 1)
-        if isinstance(self.threshold, Gap | Quantile):
-            raise SettingsError(
-                f"stop_after needs a threshold that is known before all scores are, got the rule "
-                f"{self.threshold.kind!r}"
-            )
+        return {**AgentSettings.to_dict(self), "threshold": threshold_to_plain(self.threshold)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,20 +302,6 @@ def preset(name: str) -> Preset:
         hint = suggest_value(name, PRESETS)
         raise SettingsError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}{hint}")
     return found
-
-
-def _check_names_first(init: Callable[..., None]) -> Callable[..., None]:
-    """Name an unknown setting with the one that is near, where a dataclass raises `TypeError`."""
-
-    @wraps(init)
-    def init_checked(self: Settings, **values: Any) -> None:
-        self.check_names(values)
-        init(self, **values)
-
-    return init_checked
-
-
-Settings.__init__ = _check_names_first(Settings.__init__)  # type: ignore[method-assign]
 
 
 def suggest_name(name: object, known: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from typing_extensions import TypedDict
 
@@ -87,6 +87,22 @@ class Usage:
 
 
 _COLUMNS = tuple(one.name for one in fields(Usage))
+
+
+class HasUsage:
+    """What says by step what it cost, and so what it cost together."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def usage(self) -> Mapping[str, Usage]:
+            """Calls and tokens by step."""
+
+    @property
+    def total_usage(self) -> Usage:
+        """Calls and tokens of all steps."""
+        return sum(self.usage.values(), Usage())
 
 
 def merge_usage(

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
 from deepera_graph.errors import AnswerError, CallError, RoleError
-from deepera_graph.schema import RoleAnswer, RoleSet
+from deepera_graph.schema import RoleAnswer
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage, UsageRecord
 
@@ -80,15 +80,13 @@ def wrap_role(
     *,
     limiter: Limiter,
     cache: JudgementCache | None,
-    roles: RoleSet,
+    fingerprint: Callable[[], Mapping[str, Any]],
 ) -> Runnable[MappingT, AnswerT]:
-    """Return a role of a set, checked and limited, behind the cache if there is one."""
+    """Return a role checked and limited, behind the cache if there is one; see `CachedRole`."""
     checked = CheckedRole(role, schema, limiter)
     if cache is None:
         return checked
-    return CachedRole(
-        checked, name=name, schema=schema, cache=cache, fingerprint=roles.fingerprint()
-    )
+    return CachedRole(checked, name=name, schema=schema, cache=cache, fingerprint=fingerprint())
 
 
 class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):

@@ -2,20 +2,31 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from platform import python_version
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
-from deepera_graph.budget import Budget, Meter, has_limit, has_meter, with_limit, with_meter
+from deepera_graph.budget import (
+    Meter,
+    ado_many,
+    do_many,
+    has_limit,
+    has_meter,
+    stream_many,
+    with_limit,
+    with_meter,
+)
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.schema import RoleSet
+from deepera_graph.settings import AgentSettings
+from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -23,31 +34,33 @@ if TYPE_CHECKING:
 
 
 Event = dict[str, Any]
+JobT = TypeVar("JobT")
+ResultT = TypeVar("ResultT")
 MADE_BY = "deepera_made_by"  # the key among the metadata of a saved state
 _OF_NO_EFFECT = ("budget", "max_concurrency")
 
 
-class PlainSettings(Protocol):
-    """Settings of a system, which can be written down."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return them by name, as plain data."""
-        ...
-
-
-def made_by(roles: RoleSet, settings: PlainSettings) -> str:
+def made_by(roles: RoleSet, settings: AgentSettings) -> str:
     """Return 16 hex digits that name who does the work, and how, without any secret.
 
     What a run may cost and how much it does at once make no difference.
     """
-    plain = settings.to_dict()
     about = {"name": roles.name, "about": dict(roles.about)}
     who = about if roles.spec is None else roles.fingerprint()
-    whole = [who, {name: plain[name] for name in plain if name not in _OF_NO_EFFECT}]
+    return hash_plain([who, without_limits(settings.to_dict())])
+
+
+def without_limits(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without what a run may cost and how much it does at once."""
+    return {name: value for name, value in plain.items() if name not in _OF_NO_EFFECT}
+
+
+def hash_plain(whole: object) -> str:
+    """Return 16 hex digits of plain data, in any order of its keys."""
     return sha256(json.dumps(whole, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def make_manifest(roles: RoleSet, settings: PlainSettings) -> dict[str, Any]:
+def make_manifest(roles: RoleSet, settings: AgentSettings) -> dict[str, Any]:
     """Return what a result says of how it was made: roles, settings, versions; no secret."""
     return {
         "backend": roles.name,
@@ -55,21 +68,6 @@ def make_manifest(roles: RoleSet, settings: PlainSettings) -> dict[str, Any]:
         "settings": settings.to_dict(),
         "versions": dict(versions()),
     }
-
-
-def share_limits(
-    config: RunnableConfig | None, *, max_concurrency: int, budget: Budget | None
-) -> RunnableConfig:
-    """Return a config that several runs can share: one budget, one limit of calls for them all.
-
-    A `max_concurrency` in the config counts where it is lower; what a runnable around this one has
-    set is kept.
-    """
-    given = ensure_config(config)
-    asked = given.get("max_concurrency")
-    if asked and asked < max_concurrency and not has_limit(given):
-        given = with_limit(given, asked)
-    return given if has_meter(given) else with_meter(given, Meter(budget))
 
 
 @lru_cache(maxsize=1)
@@ -83,76 +81,156 @@ def versions() -> tuple[tuple[str, str], ...]:
     )
 
 
-class AgentRun(ABC):
+def share_limits(config: RunnableConfig | None, settings: AgentSettings) -> RunnableConfig:
+    """Return a config that several runs can share: one budget, one limit of calls for them all.
+
+    A `max_concurrency` in the config counts where it is lower; what a runnable around this one has
+    set is kept.
+    """
+    given = ensure_config(config)
+    asked = given.get("max_concurrency")
+    if asked and asked < settings.max_concurrency and not has_limit(given):
+        given = with_limit(given, asked)
+    return given if has_meter(given) else with_meter(given, Meter(settings.budget))
+
+
+class AgentRun(ABC, Generic[ResultT]):
     """One question on its way through the graph of an agent, told event by event.
 
-    A subclass says how the run is called in messages (`kind`), which key its state has from the
-    first node on (`begun`), and what else may differ between two runs of one thread (`differs`).
+    Attributes:
+        name: How a trace calls the run.
+        kind: How messages call the agent.
+        begun: A key that the state has from the first node on.
+        differs: How two runs of one thread may differ, beside their questions.
+        modes: Of LangGraph's streams; ``updates`` are what nodes write, ``custom`` what they tell.
 
     Args:
         graph: The compiled graph.
         given: What it is given; its ``question`` must be that of a thread to resume.
-        config: The config of the run.
-        by: Who works, and how; kept with the state if there is a saver.
+        config: The config of the run, as the caller has it.
+        settings: What it may cost, and how much it may do at once.
+        n_steps: Room for so many steps of the graph.
         has_saver: Whether the graph has a checkpointer.
     """
 
+    name: ClassVar[str]
     kind: ClassVar[str]
     begun: ClassVar[str]
     differs: ClassVar[str]
+    modes: ClassVar[Sequence[str]] = ("updates", "values")
 
     def __init__(
         self,
         graph: "CompiledStateGraph[Any, Any, Any, Any]",
         given: Mapping[str, Any],
-        config: RunnableConfig,
+        config: RunnableConfig | None,
+        settings: AgentSettings,
         *,
-        by: str,
-        has_saver: bool,
+        n_steps: int = 0,
+        has_saver: bool = False,
     ) -> None:
-        self._graph, self._by, self._has_saver = graph, by, has_saver
-        self._question = given["question"]
+        self._graph, self._settings, self._has_saver = graph, settings, has_saver
+        self._n_steps, self._question = n_steps, given["question"]
         self._given: Mapping[str, Any] | None = given
-        self._config = config
-        if has_saver:
-            self._config["metadata"] = {**(config.get("metadata") or {}), MADE_BY: by}
+        self._config = share_limits(config, settings)
         self._started = perf_counter()
         self._state: Mapping[str, Any] = {}
         self._is_over = False
 
-    def stream(self, *, resume: bool) -> Iterator[Event]:
+    def finish(self, *, resume: bool = False) -> ResultT:
+        """Run the graph, or what is left of it, and return the result."""
+        for event in self.stream(resume=resume):
+            last = event
+        found: ResultT = last["result"]
+        return found
+
+    async def afinish(self, *, resume: bool = False) -> ResultT:
+        """Do what `finish` does, in the running loop."""
+        async for event in self.astream(resume=resume):
+            last = event
+        found: ResultT = last["result"]
+        return found
+
+    def stream(self, *, resume: bool = False) -> Iterator[Event]:
         """Run the graph, or what is left of it, and yield events; the last one has the result."""
+        config = self._configured(in_loop=False)
         if resume:
             self._check_saver()
-            self._go_on(self._graph.get_state(self._config))
+            self._go_on(self._graph.get_state(config))
         if not self._is_over:
-            for mode, chunk in self._graph.stream(self._given, self._config, **self._how):
+            for mode, chunk in self._graph.stream(self._given, config, **self._how):
                 yield from self._take(mode, chunk)
         yield {"event": "result", "result": self.result()}
 
-    async def astream(self, *, resume: bool) -> AsyncIterator[Event]:
+    async def astream(self, *, resume: bool = False) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
+        config = self._configured(in_loop=True)
         if resume:
             self._check_saver()
-            self._go_on(await self._graph.aget_state(self._config))
+            self._go_on(await self._graph.aget_state(config))
         if not self._is_over:
-            async for mode, chunk in self._graph.astream(self._given, self._config, **self._how):
+            async for mode, chunk in self._graph.astream(self._given, config, **self._how):
                 for event in self._take(mode, chunk):
                     yield event
         yield {"event": "result", "result": self.result()}
 
     @abstractmethod
-    def result(self) -> Any:
+    def result(self) -> ResultT:
         """Return the result, once the stream has ended."""
 
-    @abstractmethod
-    def _events(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
-        """Yield what a node has to say."""
+    def made_by(self) -> str:
+        """Return who works, and how; kept with a state that is saved."""
+        return ""
+
+    @property
+    def usage(self) -> dict[str, Usage]:
+        """Calls and tokens so far, by node."""
+        return {name: Usage.of(used) for name, used in self._state["usage"].items()}
+
+    @property
+    def seconds(self) -> float:
+        """How long it took until now."""
+        return perf_counter() - self._started
+
+    def _events(self, chunk: Any) -> Iterable[Event]:
+        """Return what a chunk of the stream has to say."""
+        for node, update in chunk.items():
+            yield from self._told(node, update or {})
+
+    def _told(self, node: str, update: Mapping[str, Any]) -> Iterable[Event]:
+        """Return what a node has to say."""
+        return ()
+
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        """Return how much LangGraph may do at once; our own limiters count the calls."""
+        return None
+
+    def _check_same(self, saved: Mapping[str, Any]) -> None:
+        """Raise `InputError` if a thread is of something else."""
+        before = saved.get("question")
+        if before != self._question:
+            raise InputError(
+                f"the thread to resume is of another question: {before!r:.80}, "
+                f"not {self._question!r:.80}"
+            )
+
+    def _configured(self, *, in_loop: bool) -> RunnableConfig:
+        """Return the config that LangGraph is given: name, room for all steps, who works."""
+        given = self._config
+        n_threads = self._n_threads(given.pop("max_concurrency", None), in_loop=in_loop)
+        if n_threads is not None:
+            given["max_concurrency"] = n_threads
+        given["run_name"] = given.get("run_name") or self.name
+        given["recursion_limit"] = max(given["recursion_limit"], self._n_steps)
+        if self._has_saver:
+            given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self.made_by()}
+        return given
 
     @property
     def _how(self) -> dict[str, Any]:
+        """Have every step saved before the next begins, so that a kill loses no step."""
         durability = "sync" if self._has_saver else None
-        return {"stream_mode": ["updates", "values"], "durability": durability}
+        return {"stream_mode": [*self.modes], "durability": durability}
 
     def _check_saver(self) -> None:
         if not self._has_saver:
@@ -162,13 +240,9 @@ class AgentRun(ABC):
         """Take up what a thread holds; nothing is begun anew."""
         if self.begun not in saved.values:
             return
-        before = saved.values.get("question")
-        if before != self._question:
-            raise InputError(
-                f"the thread to resume is of another question: {before!r:.80}, "
-                f"not {self._question!r:.80}"
-            )
-        if (saved.metadata or {}).get(MADE_BY, self._by) != self._by:
+        self._check_same(saved.values)
+        by = self.made_by()
+        if (saved.metadata or {}).get(MADE_BY, by) != by:
             raise SettingsError(
                 f"the thread to resume was begun {self.differs}; take another thread_id, or the "
                 f"{self.kind} as it was"
@@ -176,10 +250,64 @@ class AgentRun(ABC):
         self._given, self._state = None, saved.values
         self._is_over = not saved.next
 
-    def _take(self, mode: str, chunk: Any) -> Iterator[Event]:
-        """Note a chunk of the stream, and yield what it has to say."""
-        if mode == "values":
-            self._state = chunk
-            return
-        for node, update in chunk.items():
-            yield from self._events(node, update or {})
+    def _take(self, mode: str, chunk: Any) -> Iterable[Event]:
+        """Note a chunk of the stream, and return what it has to say."""
+        if mode != "values":
+            return self._events(chunk)
+        self._state = chunk
+        return ()
+
+
+class Batched(ABC, Generic[JobT, ResultT]):
+    """An agent that is asked many questions at once, within one budget and one limit for all."""
+
+    settings: AgentSettings
+    if TYPE_CHECKING:
+
+        @property
+        def questions_at_once(self) -> int:
+            """How many questions are worked on at the same time, >= 1."""
+
+    @abstractmethod
+    def run(self, question: JobT, config: RunnableConfig | None = None) -> AgentRun[ResultT]:
+        """Return the run of one question."""
+
+    @abstractmethod
+    def check(self, questions: Any) -> list[JobT]:
+        """Return what is asked; raise `InputError` for what cannot be."""
+
+    def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
+        """Return a config that several questions can share: one budget, one limit for them all."""
+        return share_limits(config, self.settings)
+
+    def batch(
+        self, questions: Sequence[Any], *, config: RunnableConfig | None = None
+    ) -> list[ResultT]:
+        """Ask many questions; results in the same order.
+
+        `max_concurrency` and `budget` hold for all of them together.
+
+        Raises:
+            InputError: One of them cannot be asked.
+        """
+        asked, shared = self.check(questions), self.share(config)
+        return do_many(partial(self._finish, shared), asked, self.questions_at_once)
+
+    async def abatch(
+        self, questions: Sequence[Any], *, config: RunnableConfig | None = None
+    ) -> list[ResultT]:
+        """Do what `batch` does, in the running loop."""
+        asked, shared = self.check(questions), self.share(config)
+        return await ado_many(
+            lambda one: self.run(one, shared).afinish(), asked, self.questions_at_once
+        )
+
+    def stream(
+        self, questions: Sequence[Any], *, config: RunnableConfig | None = None
+    ) -> Iterator[ResultT]:
+        """Do what `batch` does, and yield each result as soon as it is there, in any order."""
+        asked, shared = self.check(questions), self.share(config)
+        return stream_many(partial(self._finish, shared), asked, self.questions_at_once)
+
+    def _finish(self, config: RunnableConfig, question: JobT) -> ResultT:
+        return self.run(question, config).finish()

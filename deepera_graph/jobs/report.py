@@ -21,7 +21,7 @@ from typing import Any
 
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionStats
 from deepera_graph.pipeline.state import read_outcome
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 N_BINS = 200
 MOST_SUBJECTS = 100
@@ -174,7 +174,7 @@ class Diagnostics:
 
 
 @dataclass(slots=True)
-class JobReport:
+class JobReport(HasUsage):
     """Adds up what happens; its size does not grow with the file."""
 
     end: str = "running"  # then complete, interrupted or unreachable
@@ -225,11 +225,6 @@ class JobReport:
         self.n_bad += 1
         if len(self.errors) < MOST_ERRORS:
             self.errors.append({"line": line.number, "id": line.id, "error": line.error})
-
-    @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all stages."""
-        return sum(self.usage.values(), Usage())
 
     def commonest_cause(self) -> tuple[str, int] | None:
         """Return what most passages failed of, and how many; None if none failed.

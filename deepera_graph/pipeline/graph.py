@@ -74,7 +74,7 @@ def build_graph(
     if settings.answer and backend.answerer is None:
         raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
     limiter = limiter or Limiter(settings.max_concurrency)
-    wrapped = partial(wrap_role, limiter=limiter, cache=cache, roles=backend)
+    wrapped = partial(wrap_role, limiter=limiter, cache=cache, fingerprint=backend.fingerprint)
     evidence = score.evidence_wanted(backend, settings)
     prepare = judge.prepare if isinstance(judge, Prepares) and cache is None else None
     graph = StateGraph(State, input_schema=Question, output_schema=Output)

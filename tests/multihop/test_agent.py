@@ -527,7 +527,7 @@ def test_bad_input_is_refused_with_its_value():
             ({"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),
             ({"passages_a_step": -1}, "passages_a_step must be"),
             ({"uncertainty": {"samples": 0}}, "samples must be a whole number >= 2, got 0"),
-            ({"max_step": 3}, "unknown field 'max_step'"),
+            ({"max_step": 3}, "unknown setting 'max_step'; did you mean 'max_steps'"),
             ({"uncertainty": {}}, "batches of an AdaptiveRetriever, got Search"),
         ):
             with pytest.raises(SettingsError, match=said):

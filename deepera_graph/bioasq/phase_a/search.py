@@ -8,19 +8,19 @@ Source:
     cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
+from deepera_graph.agents.result import AgentResult
 from deepera_graph.agents.role import RoleNode, wrap_role
-from deepera_graph.agents.run import share_limits, versions
+from deepera_graph.agents.run import AgentRun, Batched, versions
 from deepera_graph.bioasq.phase_a import steps
 from deepera_graph.bioasq.phase_a.listwise import (
     Order,
@@ -31,7 +31,7 @@ from deepera_graph.bioasq.phase_a.listwise import (
     search_roles,
 )
 from deepera_graph.bioasq.phase_a.local_order import find_local_judge, weigh_with
-from deepera_graph.bioasq.phase_a.settings import Ensemble, SearchSettings
+from deepera_graph.bioasq.phase_a.settings import SearchKwargs, SearchSettings
 from deepera_graph.bioasq.phase_a.snippets import WeighSentences, weigh_locally
 from deepera_graph.bioasq.phase_a.state import SearchInput, SearchOutput, SearchState
 from deepera_graph.bioasq.questions import (
@@ -42,12 +42,10 @@ from deepera_graph.bioasq.questions import (
     list_questions,
 )
 from deepera_graph.bioasq.runs import RankedDocument
-from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
+from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.retrieval.search import Fusion
 from deepera_graph.schema import Backend
-from deepera_graph.settings import read_fields
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
@@ -55,28 +53,10 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 SearchOutcome = Literal["ok", "degraded", "nothing_retrieved", "budget_stop", "failed"]
-_QUESTIONS_AT_ONCE = 4
-
-
-class SearchKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `SearchSettings`."""
-
-    depth: int
-    fusion: Fusion
-    judged: int
-    first_weight: float | None
-    listed: int
-    ensemble: Ensemble
-    weights: Sequence[float]
-    nominated: Sequence[int]
-    n_documents: int
-    n_snippets: int | None
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentResult:
+class DocumentResult(AgentResult):
     """What was found for a question.
 
     Attributes:
@@ -106,11 +86,6 @@ class DocumentResult:
     seconds: float
     manifest: Mapping[str, Any]
 
-    @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all steps."""
-        return sum(self.usage.values(), Usage())
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
@@ -118,10 +93,7 @@ class DocumentResult:
             "runs": {name: [[*one] for one in run] for name, run in self.runs.items()},
             "query": self.query,
             "outcome": self.outcome,
-            "problems": list(self.problems),
-            "usage": {name: used.record() for name, used in self.usage.items()},
-            "seconds": self.seconds,
-            "manifest": dict(self.manifest),
+            **self.plain_end(),
         }
 
 
@@ -157,7 +129,7 @@ def build_search_graph(
         SettingsError: The source cannot be searched, a setting is out of range, or roles are
             missing.
     """
-    chosen = read_fields("settings", SearchSettings, settings or {})
+    chosen = SearchSettings.of(settings)
     if rewrite and roles is None:
         raise SettingsError("rewrite=True needs a chat model that rewrites the question")
     rewriter = roles if rewrite else None
@@ -207,7 +179,7 @@ def _rewrite_node(
     return RoleNode(
         "rewrite",
         ask=steps.ask_rewrite,
-        role=wrapped("rewriter", roles.rewriter, Query, roles=roles),
+        role=wrapped("rewriter", roles.rewriter, Query, fingerprint=roles.fingerprint),
         record=steps.record_rewrite,
         on_failure=steps.rewrite_failed,
         run_name=lambda state: "rewrite the question",
@@ -220,14 +192,14 @@ def _sort_node(
     return RoleNode(
         "sort",
         ask=partial(steps.ask_sort, settings=settings),
-        role=wrapped("sorter", roles.sorter, Order, roles=roles),
+        role=wrapped("sorter", roles.sorter, Order, fingerprint=roles.fingerprint),
         record=partial(steps.record_sort, settings=settings),
         on_failure=steps.sort_failed,
         run_name=lambda state: f"sort {min(settings.listed, len(state['judged']))} documents",
     )
 
 
-class DocumentSearch:
+class DocumentSearch(Batched[Question | str, DocumentResult]):
     """Finds the documents and snippets that answer biomedical questions (BioASQ, phase A).
 
     ``DocumentSearch(store).search("Is wax moth venom an allergen?").question.documents``
@@ -249,6 +221,8 @@ class DocumentSearch:
             cannot be searched.
     """
 
+    questions_at_once = 4
+
     def __init__(
         self,
         source: Any,
@@ -261,7 +235,7 @@ class DocumentSearch:
         cache: JudgementCache | None = None,
         **settings: Unpack[SearchKwargs],
     ) -> None:
-        self.settings = read_fields("settings", SearchSettings, settings or {})
+        self.settings = SearchSettings.of(settings)
         self.roles = None if model is None else _as_roles(model)
         self.judge = None if judge is None else self._make_judge(judge, cache)
         self._sorts = sort and self.roles is not None
@@ -291,49 +265,21 @@ class DocumentSearch:
         Raises:
             InputError: The question is blank, or no question.
         """
-        run = _Run(self, question, config)
-        return run.result(self.graph.invoke({"question": run.question.body}, run.config))
+        return self.run(question, config).finish()
 
     async def asearch(
         self, question: Question | str, *, config: RunnableConfig | None = None
     ) -> DocumentResult:
         """Do what `search` does, in the running loop."""
-        run = _Run(self, question, config)
-        state = await self.graph.ainvoke({"question": run.question.body}, run.config)
-        return run.result(state)
+        return await self.run(question, config).afinish()
 
-    def batch(
-        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
-    ) -> list[DocumentResult]:
-        """Do what `search` does for many questions; results in the same order.
+    def run(self, question: Question | str, config: RunnableConfig | None = None) -> "_Run":
+        """Return the run of one question."""
+        return _Run(self, question, config)
 
-        `max_concurrency` and `budget` hold for all of them together.
-        """
-        asked, shared = list_questions(questions), self.share(config)
-        return do_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
-
-    async def abatch(
-        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
-    ) -> list[DocumentResult]:
-        """Do what `batch` does, in the running loop."""
-        asked, shared = list_questions(questions), self.share(config)
-        return await ado_many(partial(self.asearch, config=shared), asked, _QUESTIONS_AT_ONCE)
-
-    def stream(
-        self, questions: Sequence[Question | str], *, config: RunnableConfig | None = None
-    ) -> Iterator[DocumentResult]:
-        """Do what `batch` does, and yield each result as soon as it is there, in any order."""
-        asked, shared = list_questions(questions), self.share(config)
-        return stream_many(partial(self.search, config=shared), asked, _QUESTIONS_AT_ONCE)
-
-    def share(self, config: RunnableConfig | None = None) -> RunnableConfig:
-        """Return a config that several questions can share: one budget, one limit for them all."""
-        settings = self.settings
-        given = share_limits(
-            config, max_concurrency=settings.max_concurrency, budget=settings.limits
-        )
-        given.pop("max_concurrency", None)  # our limiters count the calls, not LangGraph's
-        return given
+    def check(self, questions: object) -> list[Question | str]:
+        """Return the questions; raise `InputError` if they are no list."""
+        return list_questions(questions)
 
     def describe(self) -> dict[str, Any]:
         """Return who judges and sorts, the settings, and versions, without any secret."""
@@ -365,20 +311,20 @@ def _as_roles(given: SearchRoles | Backend | BaseChatModel | str) -> SearchRoles
     return given if isinstance(given, SearchRoles) else search_roles(given)
 
 
-class _Run:
+class _Run(AgentRun[DocumentResult]):
     """One question on its way through the graph."""
+
+    name, modes = "DeepEra BioASQ search", ("values",)
 
     def __init__(
         self, search: DocumentSearch, question: Question | str, config: RunnableConfig | None
     ) -> None:
-        self.question, self._search = as_question(question), search
-        self._started = perf_counter()
-        self.config = search.share(config)
-        self.config["run_name"] = self.config.get("run_name") or "DeepEra BioASQ search"
+        self._asked, self._search = as_question(question), search
+        super().__init__(search.graph, {"question": self._asked.body}, config, search.settings)
 
-    def result(self, state: Mapping[str, Any]) -> DocumentResult:
+    def result(self) -> DocumentResult:
         """Return the result, once the graph has ended."""
-        asked = self.question
+        asked, state = self._asked, self._state
         names = {"retrieved": "retrieved", "judged": "judged", "listed": "listed"}
         runs = {name: _read(state[key]) for name, key in {**names, "final": "documents"}.items()}
         return DocumentResult(
@@ -395,8 +341,8 @@ class _Run:
             outcome=_outcome(state),
             problems=tuple(state["problems"]),
             unusable=state["unusable"],
-            usage={name: Usage.of(used) for name, used in state["usage"].items()},
-            seconds=perf_counter() - self._started,
+            usage=self.usage,
+            seconds=self.seconds,
             manifest=self._search.describe(),
         )
 

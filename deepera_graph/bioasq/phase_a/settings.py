@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypedDict, get_args
 
 from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, weigh
 from deepera_graph.bioasq.phase_a.snippets import check_n_snippets
@@ -11,7 +12,7 @@ from deepera_graph.bioasq.runs import N_DOCUMENTS
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.search import FUSIONS, Fusion
-from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.settings import AgentSettings
 
 Ensemble = Literal["weighted", "nominate", "last"]
 ENSEMBLES: tuple[Ensemble, ...] = get_args(Ensemble)
@@ -29,7 +30,7 @@ WEIGHTS = (1.0, 7.0)  # of the judge's and the chat model's ranking: BioASQ 13b,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchSettings:
+class SearchSettings(AgentSettings):
     """How a search for documents goes.
 
     Attributes:
@@ -67,20 +68,16 @@ class SearchSettings:
     n_documents: int = N_DOCUMENTS
     n_snippets: int | None = None
     max_concurrency: int = 16
-    budget: Budget | Mapping[str, Any] | None = None
+    budget: Budget | None = None
+    _LEAST = MappingProxyType({"listed": 2})
 
-    def __post_init__(self) -> None:
-        for name in ("depth", "judged", "n_documents", "max_concurrency"):
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("listed", self.listed, 2)
+    def _check(self) -> None:
         _check_one_of("fusion", self.fusion, FUSIONS)
         _check_one_of("ensemble", self.ensemble, ENSEMBLES)
         if self.first_weight is not None and not 0 <= self.first_weight < math.inf:
             raise SettingsError(f"first_weight must be >= 0, got {self.first_weight!r}")
         if self.n_snippets is not None:
             check_n_snippets(self.n_snippets)
-        if self.budget is not None:
-            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
         self._check_ensemble()
 
     def _check_ensemble(self) -> None:
@@ -91,19 +88,27 @@ class SearchSettings:
         n = self.n_documents if self.ensemble == "nominate" else None
         nominate({}, {}, n_first=self.nominated[0], n_second=self.nominated[1], n=n)
 
-    @property
-    def limits(self) -> Budget | None:
-        """The budget, read."""
-        return self.budget if isinstance(self.budget, Budget) else None
-
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the manifest."""
-        return {
-            **asdict(self),
-            "weights": [float(one) for one in self.weights],
-            "nominated": list(self.nominated),
-            "budget": self.limits.to_dict() if self.limits else None,
-        }
+        """Return plain data that `of` reads."""
+        weights = [float(one) for one in self.weights]
+        return {**AgentSettings.to_dict(self), "weights": weights}
+
+
+class SearchKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `SearchSettings`."""
+
+    depth: int
+    fusion: Fusion
+    judged: int
+    first_weight: float | None
+    listed: int
+    ensemble: Ensemble
+    weights: Sequence[float]
+    nominated: Sequence[int]
+    n_documents: int
+    n_snippets: int | None
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
 
 
 def _check_one_of(name: str, value: object, known: Sequence[str]) -> None:

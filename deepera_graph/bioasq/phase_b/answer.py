@@ -8,18 +8,16 @@ Source:
     BioASQ task 13b, phase B: http://participants-area.bioasq.org/general_information/Task13b
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
-from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import RoleNode, wrap_role
-from deepera_graph.agents.run import made_by, make_manifest, share_limits
+from deepera_graph.agents.run import AgentRun, Batched, made_by, make_manifest
 from deepera_graph.bioasq.phase_b import steps
 from deepera_graph.bioasq.phase_b.answered import TypedAnswer
 from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
@@ -31,32 +29,27 @@ from deepera_graph.bioasq.phase_b.roles import (
     typed_backend,
 )
 from deepera_graph.bioasq.phase_b.shots import refuse_overlap
-from deepera_graph.bioasq.phase_b.steps import TypedInput, TypedOutput, TypedSettings, TypedState
+from deepera_graph.bioasq.phase_b.steps import (
+    TypedInput,
+    TypedKwargs,
+    TypedOutput,
+    TypedSettings,
+    TypedState,
+)
 from deepera_graph.bioasq.questions import (
     ExactAnswer,
     Question,
     QuestionType,
     list_questions,
 )
-from deepera_graph.budget import Budget, Limiter, ado_many, do_many, stream_many
+from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, InputError
 from deepera_graph.schema import Backend
-from deepera_graph.settings import read_fields
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
-
-
-class TypedKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `TypedSettings`."""
-
-    max_snippets: int
-    max_characters: int
-    fallback: bool
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
 
 
 def build_answer_graph(
@@ -76,10 +69,10 @@ def build_answer_graph(
         SettingsError: The backend cannot be built, or a setting is out of range.
     """
     roles = as_typed_backend(backend)
-    chosen = read_fields("settings", TypedSettings, settings or {})
+    chosen = TypedSettings.of(settings)
     limiter = Limiter(chosen.max_concurrency)
     kept = None if roles.name == EXTRACTIVE else cache
-    wrapped = partial(wrap_role, limiter=limiter, cache=kept, roles=roles)
+    wrapped = partial(wrap_role, limiter=limiter, cache=kept, fingerprint=roles.fingerprint)
 
     graph = StateGraph(TypedState, input_schema=TypedInput, output_schema=TypedOutput)
     graph.add_node("receive", partial(steps.receive, settings=chosen))
@@ -152,7 +145,7 @@ def extractive_backend() -> TypedBackend:
     )
 
 
-class TypedAnswerer:
+class TypedAnswerer(Batched[Question, TypedAnswer]):
     """Answers BioASQ questions from their snippets: phase B.
 
     ``TypedAnswerer(typed_backend("openai:gpt-5-mini", style=2)).answer(question).exact``
@@ -175,7 +168,7 @@ class TypedAnswerer:
         **settings: Unpack[TypedKwargs],
     ) -> None:
         self.backend = extractive_backend() if backend is None else as_typed_backend(backend)
-        self.settings = read_fields("settings", TypedSettings, settings or {})
+        self.settings = TypedSettings.of(settings)
         self.graph = build_answer_graph(self.backend, self.settings, cache=cache)
 
     def answer(self, question: Question, *, config: RunnableConfig | None = None) -> TypedAnswer:
@@ -188,50 +181,22 @@ class TypedAnswerer:
         Raises:
             InputError: It is no question with snippets, or an example of the prompts.
         """
-        self._check([question])
-        started = perf_counter()
-        state = self.graph.invoke(_as_input(question), self._shared(config))
-        return self._result(question, state, started)
+        return self.run(question, config).finish()
 
     async def aanswer(
         self, question: Question, *, config: RunnableConfig | None = None
     ) -> TypedAnswer:
         """Do what `answer` does, in the running loop."""
-        self._check([question])
-        started = perf_counter()
-        state = await self.graph.ainvoke(_as_input(question), self._shared(config))
-        return self._result(question, state, started)
+        return await self.run(question, config).afinish()
 
-    def batch(
-        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
-    ) -> list[TypedAnswer]:
-        """Answer many questions; results in the same order.
+    def run(self, question: Question, config: RunnableConfig | None = None) -> "_Run":
+        """Return the run of one question."""
+        return _Run(self, question, config)
 
-        `max_concurrency` and `budget` hold for all questions together.
-
-        Raises:
-            InputError: There is no list of questions, or one is an example of the prompts.
-        """
-        asked, shared = self._check(questions), self._shared(config)
-        return do_many(partial(self.answer, config=shared), asked, self.settings.max_concurrency)
-
-    async def abatch(
-        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
-    ) -> list[TypedAnswer]:
-        """Do what `batch` does, in the running loop."""
-        asked, shared = self._check(questions), self._shared(config)
-        return await ado_many(
-            partial(self.aanswer, config=shared), asked, self.settings.max_concurrency
-        )
-
-    def stream(
-        self, questions: Sequence[Question], *, config: RunnableConfig | None = None
-    ) -> Iterator[TypedAnswer]:
-        """Do what `batch` does, and yield each answer as soon as it is there, in any order."""
-        asked, shared = self._check(questions), self._shared(config)
-        return stream_many(
-            partial(self.answer, config=shared), asked, self.settings.max_concurrency
-        )
+    @property
+    def questions_at_once(self) -> int:
+        """How many questions of a batch are worked on at the same time, >= 1."""
+        return self.settings.max_concurrency
 
     def most_calls(self, questions: Iterable[Question]) -> int:
         """Return the most model calls these questions take, if every reply is usable."""
@@ -247,7 +212,7 @@ class TypedAnswerer:
         """Return what made the answers: backend, style, prompts, settings, versions."""
         return make_manifest(self.backend, self.settings)
 
-    def _check(self, questions: object) -> list[Question]:
+    def check(self, questions: object) -> list[Question]:
         """Return the questions; raise `InputError` for what is none, or an example."""
         asked = list_questions(questions)
         for one in asked:
@@ -258,28 +223,32 @@ class TypedAnswerer:
         refuse_overlap(self.backend.examples, asked)
         return asked
 
-    def _shared(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of a run: its budget and its limits."""
-        settings = self.settings
-        given = share_limits(
-            config, max_concurrency=settings.max_concurrency, budget=settings.limits
-        )
-        given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
-        given["run_name"] = given.get("run_name") or "DeepEra typed answer"
-        return given
 
-    def _result(self, question: Question, state: Mapping[str, Any], started: float) -> TypedAnswer:
-        exact, ideal = state["exact"], state["ideal"]
+class _Run(AgentRun[TypedAnswer]):
+    """One question on its way through the graph."""
+
+    name, modes = "DeepEra typed answer", ("values",)
+
+    def __init__(
+        self, answerer: TypedAnswerer, question: Question, config: RunnableConfig | None
+    ) -> None:
+        answerer.check([question])
+        self._answerer, self._asked = answerer, question
+        super().__init__(answerer.graph, _as_input(question), config, answerer.settings)
+
+    def result(self) -> TypedAnswer:
+        """Return the answers, once the graph has ended."""
+        exact, ideal = self._state["exact"], self._state["ideal"]
         return TypedAnswer(
-            question=question,
-            exact=_as_exact(question.type, exact["names"]),
+            question=self._asked,
+            exact=_as_exact(self._asked.type, exact["names"]),
             ideal=ideal["names"][0] if ideal["names"] else "",
             exact_status=exact["status"],
             ideal_status=ideal["status"],
-            problems=tuple(state["problems"]),
-            usage={name: Usage.of(used) for name, used in state["usage"].items()},
-            seconds=perf_counter() - started,
-            manifest=self.manifest(),
+            problems=tuple(self._state["problems"]),
+            usage=self.usage,
+            seconds=self.seconds,
+            manifest=self._answerer.manifest(),
             stands_in=any(one["status"] == "extracted" and one["cause"] for one in (exact, ideal)),
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from deepera_graph.bioasq.questions import ExactAnswer, Question
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 PartStatus = Literal[
     "answered", "extracted", "failed", "skipped_budget", "no_snippets", "not_asked"
@@ -15,7 +15,7 @@ _USABLE = ("answered", "extracted", "not_asked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypedAnswer:
+class TypedAnswer(HasUsage):
     """The answers to one question, and how they came about.
 
     Attributes:
@@ -62,11 +62,6 @@ class TypedAnswer:
         if len(parts) > 1:
             return "partly_extracted"
         return "answered" if parts == {"answered"} else "extracted"
-
-    @property
-    def total_usage(self) -> Usage:
-        """What all roles cost together."""
-        return sum(self.usage.values(), Usage())
 
     def to_question(self) -> Question:
         """Return the question with its answers, as a submission has it."""

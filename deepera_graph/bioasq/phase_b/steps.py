@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, NotRequired
 
 from langgraph.graph import END
@@ -22,14 +23,14 @@ from deepera_graph.budget import Budget
 from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.pipeline.state import append
 from deepera_graph.schema import with_repair_note
-from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 LONG_SNIPPET = 600  # characters; a sentence has about 150
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TypedSettings:
+class TypedSettings(AgentSettings):
     """How questions are answered.
 
     Attributes:
@@ -49,29 +50,19 @@ class TypedSettings:
     max_characters: int = 24_000
     fallback: bool = True
     max_concurrency: int = 16
-    budget: Budget | Mapping[str, Any] | None = None
+    budget: Budget | None = None
 
-    def __post_init__(self) -> None:
-        check_at_least("max_snippets", self.max_snippets, 1)
-        check_at_least("max_characters", self.max_characters, 1000)
-        check_at_least("max_concurrency", self.max_concurrency, 1)
-        if self.budget is not None:
-            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
+    _LEAST = MappingProxyType({"max_characters": 1000})
 
-    @property
-    def limits(self) -> Budget | None:
-        """The budget, read."""
-        return self.budget if isinstance(self.budget, Budget) else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the manifest."""
-        return {
-            "max_snippets": self.max_snippets,
-            "max_characters": self.max_characters,
-            "fallback": self.fallback,
-            "max_concurrency": self.max_concurrency,
-            "budget": self.limits.to_dict() if self.limits else None,
-        }
+class TypedKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `TypedSettings`."""
+
+    max_snippets: int
+    max_characters: int
+    fallback: bool
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
 
 
 class PartRecord(TypedDict):

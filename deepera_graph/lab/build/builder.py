@@ -66,7 +66,7 @@ from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import Backend
 from deepera_graph.stores.judgements import JudgementCache, open_cache
-from deepera_graph.usage import CHARS_PER_TOKEN, Usage
+from deepera_graph.usage import CHARS_PER_TOKEN, HasUsage, Usage
 
 CALLS_AT_ONCE = MAX_CONCURRENCY
 MAX_BATCH = 256
@@ -219,7 +219,7 @@ class _Build:
                 corpus,
                 datasets,
                 drops,
-                usage=self._model.usage,
+                usage=self._model.used,
                 model=describe_model(self._backend),
                 embeddings=about,
                 generators=[one.describe() for one in generators],
@@ -369,18 +369,13 @@ async def _draft_batch(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildEstimate:
+class BuildEstimate(HasUsage):
     """The calls of a build by step if every reply can be used at once, at 4 characters a token."""
 
     n_documents: int
     n_questions: int
     usage: dict[str, Usage]
     most_calls: int  # all attempts at every distractor; documents without a question come on top
-
-    @property
-    def total_usage(self) -> Usage:
-        """All steps together."""
-        return sum(self.usage.values(), Usage())
 
 
 def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> BuildEstimate:

@@ -130,7 +130,7 @@ def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
 
 # A reply that stayed unusable is kept, too: asking again might give another build. A call that
 # failed is not, so the next run tries again.
-class BuilderModel:
+class BuilderModel(Chat):
     """A chat model that is asked one step of the build after the other, and counted by step."""
 
     def __init__(
@@ -142,28 +142,24 @@ class BuilderModel:
         meter: Meter,
         on_answer: Callable[[], None] = lambda: None,
     ) -> None:
-        self._backend, self._cache, self._meter = backend, cache, meter
-        self._limiter = limiter
-        self._on_answer = on_answer
-        self._chats: dict[str, Chat] = {}
-        self._unusable: dict[str, Usage] = {}
+        super().__init__(backend, cache=cache, limiter=limiter, meter=meter)
+        self._kept, self._on_answer = cache, on_answer
         self.n_failed: Counter[str] = Counter()
-        self._identity = self._chat("").fingerprint
 
-    async def ask(self, step: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the answer to a prompt, from the cache if it is there."""
+    async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
+        """Return the answer to a prompt of a step, from the cache if it is there."""
         shown = [[one.type, str(one.content)] for one in messages]
-        fingerprint = {"model": self._identity, "schema": json_schema(kind)}
-        key = cache_key(f"{_UNUSABLE} {step}", {"messages": shown}, fingerprint)
+        fingerprint = {"model": self.fingerprint, "schema": json_schema(kind)}
+        key = cache_key(f"{_UNUSABLE} {name}", {"messages": shown}, fingerprint)
         try:
-            self._raise_kept(step, key)
-            return await self._chat(step).ask(step, messages, kind)
+            self._raise_kept(name, key)
+            return await super().ask(name, messages, kind)
         except AnswerError as error:
             usage = {column: getattr(error.usage, column) for column in _USAGE_COLUMNS}
-            self._cache.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
+            self._kept.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
             raise
         except CallError:
-            self.n_failed[step] += 1
+            self.n_failed[name] += 1
             raise
         finally:
             self._on_answer()
@@ -171,40 +167,25 @@ class BuilderModel:
     def count_apart(self) -> Self:
         """Return this model with counts of its own; cache, limits and budget are shared."""
         return type(self)(
-            self._backend,
-            cache=self._cache,
+            self.backend,
+            cache=self._kept,
             limiter=self._limiter,
             meter=self._meter,
             on_answer=self._on_answer,
         )
 
     @property
-    def usage(self) -> dict[str, Usage]:
-        """What the answers of each step took when they were new."""
-        steps = {step: chat.usage for step, chat in self._chats.items() if step}
-        return {step: used + self._unusable.get(step, Usage()) for step, used in steps.items()}
-
-    @property
     def n_sent(self) -> int:
         """Calls whose replies were not in the cache."""
-        return sum(used.calls - used.cached_calls for used in self.usage.values())
+        return self.usage.calls - self.usage.cached_calls
 
-    def _raise_kept(self, step: str, key: str) -> None:
+    def _raise_kept(self, name: str, key: str) -> None:
         """Raise again what was wrong with a reply, if it was unusable before."""
-        kept = self._cache.get(key)
+        kept = self._kept.get(key)
         if kept is not None:
-            self._chat(step)
             usage = Usage(**kept["usage"], cached_calls=kept["usage"]["calls"])
-            self._unusable[step] = self._unusable.get(step, Usage()) + usage
+            self._count(name, usage)
             raise AnswerError(str(kept["why"]), usage=usage)
-
-    def _chat(self, step: str) -> Chat:
-        """Return the step's own chat, so that its usage is counted apart."""
-        if step not in self._chats:
-            self._chats[step] = Chat(
-                self._backend, cache=self._cache, limiter=self._limiter, meter=self._meter
-            )
-        return self._chats[step]
 
 
 def without_server(backend: Backend) -> Backend:

@@ -423,7 +423,7 @@ class _Quest:
 
     def _sum_usage(self, entries: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """Return what replies took when they were new, by step: of topics, and of questions."""
-        total: dict[str, Usage] = {**self._models[0].usage}
+        total: dict[str, Usage] = {**self._models[0].used}
         for entry in entries.values():
             for step, used in entry["record"]["usage"].items():
                 total[step] = total.get(step, Usage()) + Usage(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from deepera_graph.lab.build.builder import estimate_step
 from deepera_graph.lab.quest.asking import KINDS, PACKAGE
 from deepera_graph.lab.quest.plan import INTENTS, QuestPlan
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 # Measured on 46 467 papers with few citations, see docs/quest.md: of what searches return so many
 # pass the prefilter once, and a hop along citations brings so many pairs on top of each.
@@ -19,7 +19,7 @@ _PAPER, _GRADE, _RULING, _CHOICE = 950, 330, 330, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestEstimate:
+class QuestEstimate(HasUsage):
     """The calls of a construction by step if every question passes, at 4 characters a token.
 
     Attributes:
@@ -35,11 +35,6 @@ class QuestEstimate:
     n_pairs: int
     most_pairs: int
     usage: dict[str, Usage]
-
-    @property
-    def total_usage(self) -> Usage:
-        """All steps together."""
-        return sum(self.usage.values(), Usage())
 
 
 def estimate_quest(

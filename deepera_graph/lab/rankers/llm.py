@@ -1,6 +1,5 @@
 """A chat model for whatever in the benchmark asks one, and rankers by what it says."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -12,10 +11,9 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.agents.cached import CachedRole
 from deepera_graph.agents.llm_role import LlmRole
-from deepera_graph.agents.role import CheckedRole
-from deepera_graph.budget import Limiter, Meter, with_meter
+from deepera_graph.agents.role import wrap_role
+from deepera_graph.budget import Limiter, Meter, ado_many, with_meter
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
@@ -23,7 +21,6 @@ from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import (
     AnswerError,
     BackendError,
-    BudgetError,
     CallError,
     RoleError,
     SettingsError,
@@ -62,7 +59,11 @@ class _ChatReply(RoleAnswer):
 
 
 class Chat:
-    """Asks a chat model for answers with fields, in the way the LLM backend does."""
+    """Asks a chat model for answers with fields, in the way the LLM backend does.
+
+    Attributes:
+        used: What the answers took, by what was asked for.
+    """
 
     def __init__(
         self,
@@ -75,7 +76,7 @@ class Chat:
         if not isinstance(backend.judge, LlmJudge):
             raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
         self.backend = backend
-        self.usage = Usage()
+        self.used: dict[str, Usage] = {}
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._meter = meter or Meter(None)
@@ -102,6 +103,11 @@ class Chat:
         return self._model.name
 
     @property
+    def usage(self) -> Usage:
+        """Model calls and tokens so far."""
+        return sum(self.used.values(), Usage())
+
+    @property
     def langchain(self) -> BaseChatModel:
         """The LangChain model, for code that calls it by itself."""
         return self._model.langchain
@@ -116,33 +122,35 @@ class Chat:
 
     async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
         """Return the model's answer."""
+        self._count(name, Usage())
         shown = [{"role": one.type, "content": str(one.content)} for one in messages]
         try:
             said = await self._role(name, kind).ainvoke({"messages": shown}, self._config)
         except RoleError as error:
-            self.usage += error.usage
+            self._count(name, error.usage)
             if isinstance(error, CallError) and error.unusable:
                 raise BackendError(f"{self.name}: {error}") from error
             raise
-        self.usage += said.usage or Usage()
+        self._count(name, said.usage or Usage())
         return kind.model_validate(said.values)
+
+    def _count(self, name: str, usage: Usage) -> None:
+        self.used[name] = self.used.get(name, Usage()) + usage
 
     def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
         if (name, kind) not in self._roles:
-            self._roles[name, kind] = self._make_role(name, kind)
+            self._roles[name, kind] = wrap_role(
+                name,
+                _Fill(self._model, kind),
+                _ChatReply,
+                limiter=self._limiter,
+                cache=self._cache,
+                fingerprint=lambda: {
+                    "model": self.backend.fingerprint()["spec"],
+                    "filled": json_schema(kind),
+                },
+            )
         return self._roles[name, kind]
-
-    def _make_role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
-        checked = CheckedRole(_Fill(self._model, kind), _ChatReply, self._limiter)
-        if self._cache is None:
-            return checked
-        return CachedRole(
-            checked,
-            name=name,
-            schema=_ChatReply,
-            cache=self._cache,
-            fingerprint={"model": self.backend.fingerprint()["spec"], "filled": json_schema(kind)},
-        )
 
 
 def of_run(backend: Backend, number: int) -> Backend:
@@ -154,23 +162,12 @@ def of_run(backend: Backend, number: int) -> Backend:
 
 def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run works in the loop of the model calls, and return what they give, in order."""
-    # The first error ends them all; but where the budget is spent, calls in flight are finished, so
-    # that what they cost is not lost to the cache.
-    return io_loop.run(_gather(list(works)))
+    every = list(works)
+    return io_loop.run(ado_many(_await, every, max(1, len(every))))
 
 
-async def _gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    tasks = [asyncio.ensure_future(work) for work in works]
-    try:
-        return await asyncio.gather(*tasks)
-    except BudgetError:
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
+async def _await(work: Coroutine[Any, Any, T]) -> T:
+    return await work
 
 
 class _Fill(LlmRole[_ChatTask, _ChatReply]):

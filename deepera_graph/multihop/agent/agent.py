@@ -11,8 +11,7 @@ Source:
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
@@ -20,8 +19,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.agents.role import RoleNode, wrap_role
-from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
-from deepera_graph.budget import Budget, Limiter
+from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest
+from deepera_graph.budget import Limiter
 from deepera_graph.multihop.agent import steps
 from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import (
@@ -33,18 +32,17 @@ from deepera_graph.multihop.agent.roles import (
 )
 from deepera_graph.multihop.agent.state import (
     MultiHopInput,
+    MultiHopKwargs,
     MultiHopOutput,
     MultiHopSettings,
     MultiHopState,
 )
 from deepera_graph.multihop.agent.step_search import Retrieve, measuring
-from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.passages import check_question
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.words import name_passage
-from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -53,19 +51,6 @@ if TYPE_CHECKING:
 Find = Callable[[str], Sequence[Document]]
 _STEPS_A_ROUND = 3  # plan, retrieve, gather; and two, reply and gather, for each reading
 _STEPS_APART = 8  # receive, the last plan, reason, the end, and some to spare
-
-
-class MultiHopKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `MultiHopSettings`."""
-
-    max_steps: int
-    step_passages: int
-    read_at_once: int
-    final_passages: int
-    passages_a_step: int
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
-    uncertainty: Uncertainty | Mapping[str, Any] | None
 
 
 def build_multihop_graph(
@@ -97,8 +82,13 @@ def build_multihop_graph(
             out of range, or uncertainty is wanted and cannot be measured.
     """
     roles = as_multihop_backend(backend)
-    chosen = read_settings(settings)
-    wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache, roles=roles)
+    chosen = MultiHopSettings.of(settings)
+    wrapped = partial(
+        wrap_role,
+        limiter=Limiter(chosen.max_concurrency),
+        cache=cache,
+        fingerprint=roles.fingerprint,
+    )
 
     graph = StateGraph(MultiHopState, input_schema=MultiHopInput, output_schema=MultiHopOutput)
     graph.add_node("receive", steps.receive)
@@ -170,11 +160,6 @@ def as_multihop_backend(
     return given if isinstance(given, MultiHopBackend) else multihop_backend(given)
 
 
-def read_settings(given: MultiHopSettings | Mapping[str, Any] | None) -> MultiHopSettings:
-    """Return settings, or raise `SettingsError` for one that is unknown or out of range."""
-    return given if isinstance(given, MultiHopSettings) else MultiHopSettings.of(given or {})
-
-
 class MultiHopAgent:
     """Answers questions whose evidence lies in several passages that no single search finds.
 
@@ -207,7 +192,7 @@ class MultiHopAgent:
         **settings: Unpack[MultiHopKwargs],
     ) -> None:
         self.backend = as_multihop_backend(backend)
-        self.settings = read_settings(settings)
+        self.settings = MultiHopSettings.of(settings)
         self._retriever, self._judge = retriever, judge
         self._has_saver = checkpointer is not None
         self.graph = build_multihop_graph(
@@ -236,18 +221,13 @@ class MultiHopAgent:
             SettingsError: There is no checkpointer to resume from, or the thread was begun by other
                 roles or with other settings.
         """
-        *_, last = self.stream(question, config=config, resume=resume)
-        result: MultiHopResult = last["result"]
-        return result
+        return _Run(self, question, config).finish(resume=resume)
 
     async def asolve(
         self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
     ) -> MultiHopResult:
         """Do what `solve` does, in the running loop."""
-        async for event in self.astream(question, config=config, resume=resume):
-            last = event
-        result: MultiHopResult = last["result"]
-        return result
+        return await _Run(self, question, config).afinish(resume=resume)
 
     def stream(
         self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
@@ -274,7 +254,7 @@ class MultiHopAgent:
         model compares them, up to m (m - 1) comparisons. What a judge or the scorer of the
         retriever asks is not counted here.
         """
-        n, measure = self.settings.max_steps, self.settings.measure
+        n, measure = self.settings.max_steps, self.settings.uncertainty
         most = {"plan": n, "reply": n * self.settings.readings, "reason": 1}
         if measure is not None:
             n_batches = -(-self._retriever.budget // self._retriever.batch_size)
@@ -286,34 +266,28 @@ class MultiHopAgent:
         return made_by(self.backend, self.settings)
 
 
-class _Run(AgentRun):
+class _Run(AgentRun[MultiHopResult]):
     """One question on its way through the graph."""
 
-    kind, begun, differs = "agent", "steps", "by other roles or with other settings"
+    name, kind, begun = "DeepEra multihop", "agent", "steps"
+    differs = "by other roles or with other settings"
 
     def __init__(self, agent: MultiHopAgent, question: str, config: RunnableConfig | None) -> None:
         check_question(question, ())
-        self._agent = agent
+        self._agent, settings = agent, agent.settings
+        a_round = _STEPS_A_ROUND + 2 * settings.readings
         super().__init__(
             agent.graph,
             {"question": question},
-            self._configured(config),
-            by=agent.made_by(),
+            config,
+            settings,
+            n_steps=a_round * settings.max_steps + _STEPS_APART,
             has_saver=agent._has_saver,
         )
 
-    def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of the run: its budget, its limits, and room for all its steps."""
-        settings = self._agent.settings
-        given = share_limits(
-            config, max_concurrency=settings.max_concurrency, budget=settings.limits
-        )
-        given.pop("max_concurrency", None)  # our limiter counts the calls, not LangGraph's
-        given["run_name"] = given.get("run_name") or "DeepEra multihop"
-        a_round = _STEPS_A_ROUND + 2 * settings.readings
-        most = a_round * settings.max_steps + _STEPS_APART
-        given["recursion_limit"] = max(given["recursion_limit"], most)
-        return given
+    def made_by(self) -> str:
+        """Return who answers, and how far it goes."""
+        return self._agent.made_by()
 
     def result(self) -> MultiHopResult:
         """Return the result, once the stream has ended."""
@@ -327,12 +301,12 @@ class _Run(AgentRun):
             evidence=tuple(state["evidence"]),
             stopped=state["stopped"],
             problems=tuple(state["problems"]),
-            usage={name: Usage.of(used) for name, used in state["usage"].items()},
-            seconds=perf_counter() - self._started,
+            usage=self.usage,
+            seconds=self.seconds,
             manifest=make_manifest(agent.backend, agent.settings),
         )
 
-    def _events(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+    def _told(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
         """Yield what a node has to say."""
         opened = update.get("steps") or []
         if node == "plan":

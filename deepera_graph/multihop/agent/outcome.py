@@ -6,6 +6,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from deepera_graph.agents.result import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.multihop.agent.state import (
     AnswerStatus,
@@ -20,7 +21,7 @@ from deepera_graph.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class MultiHopResult:
+class MultiHopResult(AgentResult):
     """A question of several hops, the path that was gone, and the answer.
 
     Attributes:
@@ -60,11 +61,6 @@ class MultiHopResult:
     def outcome(self) -> AnswerStatus:
         """``answered``, ``insufficient_evidence``, ``failed`` or ``budget_stop``."""
         return self.answer["status"]
-
-    @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all roles."""
-        return sum(self.usage.values(), Usage())
 
     def to_documents(self) -> list[Document]:
         """Return copies of the passages that steps or the answer cite, in the order of the path.
@@ -125,10 +121,7 @@ class MultiHopResult:
             "stopped": self.stopped,
             "steps": [{**one, "passages": _plain(one["passages"])} for one in self.steps],
             "evidence": _plain(self.evidence),
-            "problems": list(self.problems),
-            "usage": {name: used.record() for name, used in self.usage.items()},
-            "seconds": self.seconds,
-            "manifest": dict(self.manifest),
+            **self.plain_end(),
         }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
@@ -11,7 +12,7 @@ from deepera_graph.budget import Budget
 from deepera_graph.multihop.agent.uncertainty import BatchUncertainty, Uncertainty
 from deepera_graph.multihop.path import PathStep, StepStatus, Support
 from deepera_graph.pipeline.state import Span, append
-from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 StopReason = Literal["", "complete", "max_steps", "repetition", "plan_failed", "budget"]
@@ -20,11 +21,10 @@ AnswerStatus = Literal["answered", "insufficient_evidence", "failed", "budget_st
 
 _BEGINNING = 60  # characters of a passage that stand for its title
 READ_AT_ONCE = 5
-_FROM_1 = ("max_steps", "step_passages", "read_at_once", "final_passages", "max_concurrency")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MultiHopSettings:
+class MultiHopSettings(AgentSettings):
     """How far the agent goes.
 
     Attributes:
@@ -49,51 +49,29 @@ class MultiHopSettings:
     final_passages: int = 10
     passages_a_step: int = 2
     max_concurrency: int = 16
-    budget: Budget | Mapping[str, Any] | None = None
-    uncertainty: Uncertainty | Mapping[str, Any] | None = None
+    budget: Budget | None = None
+    uncertainty: Uncertainty | None = None
 
-    def __post_init__(self) -> None:
-        for name in _FROM_1:
-            check_at_least(name, getattr(self, name), 1)
-        check_at_least("passages_a_step", self.passages_a_step, 0)
-        if self.budget is not None:
-            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
-        if self.uncertainty is not None:
-            found = read_fields("uncertainty", Uncertainty, self.uncertainty)
-            object.__setattr__(self, "uncertainty", found)
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "MultiHopSettings":
-        """Return the settings of these names; an unknown one raises `SettingsError`."""
-        return read_fields("settings", cls, given)
-
-    @property
-    def limits(self) -> Budget | None:
-        """The budget, read."""
-        return self.budget if isinstance(self.budget, Budget) else None
+    _LEAST = MappingProxyType({"passages_a_step": 0})
+    _READ = MappingProxyType({"budget": Budget, "uncertainty": Uncertainty})
 
     @property
     def readings(self) -> int:
         """How often the passages of a step may be read, part after part."""
         return -(-self.step_passages // self.read_at_once)
 
-    @property
-    def measure(self) -> Uncertainty | None:
-        """How uncertainty is measured, read."""
-        return self.uncertainty if isinstance(self.uncertainty, Uncertainty) else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the manifest."""
-        return {
-            "max_steps": self.max_steps,
-            "step_passages": self.step_passages,
-            "read_at_once": self.read_at_once,
-            "final_passages": self.final_passages,
-            "passages_a_step": self.passages_a_step,
-            "max_concurrency": self.max_concurrency,
-            "budget": self.limits.to_dict() if self.limits else None,
-            "uncertainty": self.measure.to_dict() if self.measure else None,
-        }
+class MultiHopKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `MultiHopSettings`."""
+
+    max_steps: int
+    step_passages: int
+    read_at_once: int
+    final_passages: int
+    passages_a_step: int
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
+    uncertainty: Uncertainty | Mapping[str, Any] | None
 
 
 class CitedRecord(TypedDict):

@@ -30,7 +30,7 @@ def measuring(
     roles: MultiHopBackend, settings: MultiHopSettings, checked: Checked, retriever: Any
 ) -> AnswerUncertainty | None:
     """Return what measures uncertainty; None if it is not wanted."""
-    wanted = settings.measure
+    wanted = settings.uncertainty
     if wanted is None:
         return None
     if not isinstance(retriever, AdaptiveRetriever):

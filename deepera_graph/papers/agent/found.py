@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from deepera_graph.agents.result import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
@@ -75,7 +76,7 @@ class FoundPaper:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Found(AgentResult):
     """The papers that a question asks for, and how they were found.
 
     Attributes:
@@ -137,11 +138,6 @@ class Found:
         return [one.id for one in self.papers]
 
     @property
-    def total_usage(self) -> Usage:
-        """Calls and tokens of all roles."""
-        return sum(self.usage.values(), Usage())
-
-    @property
     def steps(self) -> int:
         """Rounds in which something was called."""
         return len({one["step"] for one in self.actions})
@@ -186,10 +182,7 @@ class Found:
             "left_out": [one.to_dict() for one in self.left_out],
             "actions": [dict(one) for one in self.actions],
             "stopped": self.stopped,
-            "problems": list(self.problems),
-            "usage": {name: used.record() for name, used in self.usage.items()},
-            "seconds": self.seconds,
-            "manifest": dict(self.manifest),
+            **self.plain_end(),
         }
 
     def export(self, format: FoundFormat = "text", *, k: int | None = None) -> str:

@@ -5,22 +5,24 @@ batch) -> gather -> plan ... -> rank [-> reorder]. A selector that gives no scor
 at the end alone; a costly one is spared what is too far from the topic.
 """
 
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
-from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
-from deepera_graph.agents.run import AgentRun, Event, share_limits, versions
-from deepera_graph.budget import Budget, Limiter
+from deepera_graph.agents.run import (
+    AgentRun,
+    Event,
+    hash_plain,
+    versions,
+    without_limits,
+)
+from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
 from deepera_graph.papers.agent.calls import acarry_out, carry_out
@@ -33,6 +35,7 @@ from deepera_graph.papers.agent.selectors.sentences import nearness_to_topic
 from deepera_graph.papers.agent.state import (
     LimitsRead,
     PaperSearchInput,
+    PaperSearchKwargs,
     PaperSearchOutput,
     PaperSearchSettings,
     PaperSearchState,
@@ -48,7 +51,6 @@ from deepera_graph.papers.scope import Scope, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -60,21 +62,6 @@ _STEPS_APART = 9
 _SCREEN = 0.25  # cosine from which on a paper is worth a call of a model
 # roles that a chat model has, if any
 _ASKED = ("understand", "pasa", "spar", "scout", "llm", "reorder")
-
-
-class PaperSearchKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `PaperSearchSettings`."""
-
-    max_steps: int
-    max_actions: int
-    max_parallel: int
-    max_papers: int
-    patience: int
-    judged: int
-    max_judged: int
-    screen: float | None
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
 
 
 class PaperSearch:
@@ -261,7 +248,14 @@ class PaperSearch:
         if self._roles is None or name not in _ASKED:
             return CheckedRole(role, schema, limiter)
         kept = f"papers {name}"
-        return wrap_role(kept, role, schema, limiter=limiter, cache=self._cache, roles=self._roles)
+        return wrap_role(
+            kept,
+            role,
+            schema,
+            limiter=limiter,
+            cache=self._cache,
+            fingerprint=self._roles.fingerprint,
+        )
 
     def search(
         self,
@@ -286,9 +280,7 @@ class PaperSearch:
             SettingsError: There is no checkpointer to resume from, or the thread was begun with
                 other settings or another scope; or the base does not know a venue of the scope.
         """
-        *_, last = self.stream(question, scope=scope, config=config, resume=resume)
-        found: Found = last["result"]
-        return found
+        return _Run(self, question, scope, config).finish(resume=resume)
 
     async def asearch(
         self,
@@ -299,10 +291,7 @@ class PaperSearch:
         resume: bool = False,
     ) -> Found:
         """Do what `search` does, in the running loop."""
-        async for event in self.astream(question, scope=scope, config=config, resume=resume):
-            last = event
-        found: Found = last["result"]
-        return found
+        return await _Run(self, question, scope, config).afinish(resume=resume)
 
     def stream(
         self,
@@ -345,13 +334,8 @@ class PaperSearch:
     def made_by(self, scope: Scope | None = None) -> str:
         """Return 16 hex digits that name how is searched, and in what scope."""
         plain = self.describe()
-        plain["settings"] = {
-            name: value
-            for name, value in plain["settings"].items()
-            if name not in ("budget", "max_concurrency")
-        }
-        whole = json.dumps([plain, (scope or Scope()).to_dict()], sort_keys=True)
-        return sha256(whole.encode()).hexdigest()[:16]
+        plain["settings"] = without_limits(plain["settings"])
+        return hash_plain([plain, (scope or Scope()).to_dict()])
 
     @property
     def keeps_replies(self) -> bool:
@@ -367,10 +351,11 @@ def _roles_of(planner: Any) -> PaperRoles | None:
     return None
 
 
-class _Run(AgentRun):
+class _Run(AgentRun[Found]):
     """One question on its way through the graph."""
 
-    kind, begun, differs = "search", "step", "with other settings or another scope"
+    name, kind, begun = "DeepEra papers", "search", "step"
+    differs = "with other settings or another scope"
 
     def __init__(
         self,
@@ -385,22 +370,19 @@ class _Run(AgentRun):
         super().__init__(
             search.graph,
             {"question": question, "scope": self._scope.to_dict()},
-            self._configured(config),
-            by=search.made_by(self._scope),
+            config,
+            search.settings,
+            n_steps=_STEPS_A_ROUND * search.settings.max_steps + _STEPS_APART,
             has_saver=search._has_saver,
         )
 
-    def _configured(self, config: RunnableConfig | None) -> RunnableConfig:
-        """Return the config of the run: its budget, its limits, and room for all its steps."""
-        settings = self._search.settings
-        given = share_limits(
-            config, max_concurrency=settings.max_concurrency, budget=settings.limits
-        )
-        given["run_name"] = given.get("run_name") or "DeepEra papers"
-        most = _STEPS_A_ROUND * settings.max_steps + _STEPS_APART
-        given["recursion_limit"] = max(given["recursion_limit"], most)
-        given["max_concurrency"] = (given.get("max_concurrency") or settings.max_concurrency) + 1
-        return given
+    def made_by(self) -> str:
+        """Return how is searched, and in what scope."""
+        return self._search.made_by(self._scope)
+
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        """Return how many calls of the base LangGraph may make at once, and one thread to wait."""
+        return (asked or self._settings.max_concurrency) + 1
 
     def result(self) -> Found:
         """Return what was found, once the stream has ended."""
@@ -409,8 +391,8 @@ class _Run(AgentRun):
             raise RuntimeError("the graph ended without a reason")
         return Found.of(
             state,
-            usage={name: Usage.of(used) for name, used in state["usage"].items()},
-            seconds=perf_counter() - self._started,
+            usage=self.usage,
+            seconds=self.seconds,
             manifest={
                 **self._search.describe(),
                 "scope": self._scope.to_dict(),
@@ -419,7 +401,7 @@ class _Run(AgentRun):
             },
         )
 
-    def _events(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
+    def _told(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
         """Yield what a node has to say."""
         if node == "understand":
             yield {"event": "understood", "limits": update["limits"]}

@@ -12,7 +12,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.pipeline.state import append
 from deepera_graph.schema import RoleAnswer
-from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 Tool = Literal["search", "references", "citations"]
@@ -25,7 +25,7 @@ TOOLS: tuple[Tool, ...] = ("search", "references", "citations")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaperSearchSettings:
+class PaperSearchSettings(AgentSettings):
     """How far a search goes.
 
     Attributes:
@@ -53,39 +53,28 @@ class PaperSearchSettings:
     patience: int = 2
     judged: int = 20
     max_judged: int = 100
-    screen: float | None = None
     max_concurrency: int = 8
-    budget: Budget | Mapping[str, Any] | None = None
+    screen: float | None = None
+    budget: Budget | None = None
 
-    def __post_init__(self) -> None:
-        for name in _COUNTS:
-            check_at_least(name, getattr(self, name), 1)
+    def _check(self) -> None:
         if self.screen is not None and not -1 <= self.screen <= 1:
             raise SettingsError(f"screen must be in [-1, 1], got {self.screen!r}")
-        if self.budget is not None:
-            object.__setattr__(self, "budget", read_fields("budget", Budget, self.budget))
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "PaperSearchSettings":
-        """Return the settings of these names; an unknown one raises `SettingsError`."""
-        return read_fields("settings", cls, given)
-
-    @property
-    def limits(self) -> Budget | None:
-        """The budget, read."""
-        return self.budget if isinstance(self.budget, Budget) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the manifest."""
-        plain: dict[str, Any] = {name: getattr(self, name) for name in _COUNTS}
-        plain["screen"] = self.screen
-        return {**plain, "budget": self.limits.to_dict() if self.limits else None}
 
 
-_COUNTS = (
-    "max_steps", "max_actions", "max_parallel", "max_papers", "patience", "judged",
-    "max_judged", "max_concurrency",
-)  # fmt: skip
+class PaperSearchKwargs(TypedDict, total=False):
+    """The settings as keyword arguments; see `PaperSearchSettings`."""
+
+    max_steps: int
+    max_actions: int
+    max_parallel: int
+    max_papers: int
+    patience: int
+    judged: int
+    max_judged: int
+    screen: float | None
+    max_concurrency: int
+    budget: Budget | Mapping[str, Any] | None
 
 
 class Action(BaseModel):

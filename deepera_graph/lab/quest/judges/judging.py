@@ -61,11 +61,11 @@ class Tools:
     @property
     def usage(self) -> dict[str, Usage]:
         """What answers took when they were new, by step and, of grades, by judge."""
-        found = {**self.writer.usage}
-        for step, used in self.adjudicator.usage.items():
+        found = {**self.writer.used}
+        for step, used in self.adjudicator.used.items():
             found[step] = found.get(step, Usage()) + used
         for name, judge in self.judges.items():
-            found |= {f"{step} {name}": used for step, used in judge.usage.items()}
+            found |= {f"{step} {name}": used for step, used in judge.used.items()}
         return found
 
 
