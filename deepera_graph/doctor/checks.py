@@ -304,8 +304,7 @@ def check_cache(where: str | Path | None) -> Iterator[Finding]:
 
 
 def _check_existing_cache(file: Path) -> Finding:
-    from deepera_graph.stores.judgements import JudgementCache
-    from deepera_graph.stores.sqlite import FORMAT
+    from deepera_graph.stores.judgements import JUDGEMENTS, JudgementCache
 
     with closing(JudgementCache(file).open()) as cache:
         cache.forget(_PROBE)
@@ -313,7 +312,7 @@ def _check_existing_cache(file: Path) -> Finding:
         cache.forget(_PROBE)
         stats = cache.stats()
     found = (
-        f"{stats.n_entries} answers, {stats.n_bytes / 1_000_000:.1f} MB, format {FORMAT}, "
+        f"{stats.n_entries} answers, {stats.n_bytes / 1_000_000:.1f} MB, format {JUDGEMENTS.form}, "
         f"in {file.parent}"
     )
     if not written:

@@ -14,9 +14,28 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.stores.sqlite import Handle, cannot_use, is_busy
+from deepera_graph.stores.sqlite import FileKind, Handle, is_busy, side_files
 
 _logger = logging.getLogger(__name__)
+JUDGEMENTS = FileKind(
+    name="judgement cache",
+    advice="name another folder for the cache, turn it off, or delete the file if nothing else "
+    "needs it",
+    application_id=0x44654572,  # "DeEr"
+    form=1,
+    tables=(
+        """
+CREATE TABLE judgement (
+    key TEXT PRIMARY KEY NOT NULL,
+    role TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    last_used INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    value TEXT NOT NULL
+) WITHOUT ROWID
+""",
+    ),
+)
 
 
 def check_limits(older_than_days: float | None, max_bytes: int | None) -> None:
@@ -63,9 +82,6 @@ def compact(connection: sqlite3.Connection, n_removed: int) -> int:
     return n_removed
 
 
-_PARTS = ("", "-wal", "-shm")
-
-
 @dataclass(frozen=True, slots=True)
 class CacheStats:
     """What a judgement cache holds.
@@ -103,8 +119,7 @@ def read_stats(connection: sqlite3.Connection, path: Path | None) -> CacheStats:
 
 
 def _bytes_on_disk(path: Path) -> int:
-    files = (path.with_name(path.name + part) for part in _PARTS)
-    return sum(file.stat().st_size for file in files if file.exists())
+    return sum(file.stat().st_size for file in side_files(path))
 
 
 def _bytes_in_memory(connection: sqlite3.Connection) -> int:
@@ -137,7 +152,7 @@ class JudgementCache:
     def __init__(self, path: Path | None = None, *, timeout: float = TIMEOUT_SECONDS) -> None:
         self.path = None if path is None else Path(path).absolute()
         self._timeout = timeout
-        self._handle = Handle(self.path, timeout)
+        self._handle = Handle(self.path, JUDGEMENTS, timeout=timeout)
         self._resting_until: dict[str, float] = {}
         self._warned: set[str] = set()
 
@@ -282,15 +297,8 @@ class JudgementCache:
 
     def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Work on the file, and say which file it was if that fails."""
-        try:
+        with JUDGEMENTS.wrap_errors(self.path):
             return self._handle.use(work)
-        except sqlite3.Error as error:
-            if is_busy(error):
-                raise StoreError(
-                    f"another process holds the judgement cache {str(self.path)!r}: try again when "
-                    "it is done"
-                ) from error
-            raise StoreError(cannot_use(self.path, str(error))) from error
 
     def _attempt(self, kind: str, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Work on the file, or give None: a run does not need the cache."""

@@ -3,57 +3,84 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
 from weakref import WeakSet
 
-from deepera_graph.errors import StoreError
+from deepera_graph.errors import DeepEraError, StoreError
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 _RETRY_SECONDS = 0.01
 _SMALLEST_DATABASE = 512  # bytes: one page of the smallest size, sqlite.org/fileformat2.html
+_SIDES = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What a file holds, and how messages call it."""
+    """What a file holds, and what messages say of it."""
 
     name: str  # e.g. "judgement cache"
-    place: str  # what a user may name instead, e.g. "another folder for the cache"
-    application_id: int  # in the header of the file: tells it from any other
-    form: int  # number of the format, likewise
-    tables: tuple[str, ...]  # statements that make them
+    advice: str  # what to do about a file that cannot be used
+    application_id: int = 0  # in the header of the file: tells it from any other; 0 if none does
+    form: int = 0  # number of the format, likewise
+    tables: tuple[str, ...] = ()  # statements that make them
     setup: tuple[str, ...] = ()  # statements before the first table, e.g. about pages
+    error: type[DeepEraError] = StoreError
+
+    def refuse(self, path: Path | None, why: str | Exception) -> DeepEraError:
+        """Return the error that says what is wrong with a file, and what to do."""
+        text, advice = _explain(why) if isinstance(why, Exception) else (why, "")
+        return self.error(
+            f"the {self.name} {str(path)!r} cannot be used: {text}; {advice or self.advice}"
+        )
+
+    @contextmanager
+    def wrap_errors(self, path: Path | None) -> Iterator[None]:
+        """Turn SQLite's errors into one that names the file."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self.refuse(path, error) from error
+
+    def is_new(self, db: sqlite3.Connection, path: Path | None, *, any_form: bool = False) -> bool:
+        """Tell whether a database is empty; raise the error unless it is, or is of this kind."""
+        owner = _number(db, "PRAGMA application_id")
+        form, n_tables = _number(db, "PRAGMA user_version"), _number(db, _COUNT_TABLES)
+        if (owner, form, n_tables) == (0, 0, 0):
+            return True
+        if owner != self.application_id:
+            raise self.refuse(path, "it is a database of another program")
+        if form != self.form and not any_form:
+            raise self.error(
+                f"the {self.name} {str(path)!r} has format {form}, and this version of "
+                f"deepera-graph reads format {self.form}: {self.advice}"
+            )
+        return False
 
 
-FORMAT = 1
-JUDGEMENTS = FileKind(
-    name="judgement cache",
-    place="another folder for the cache",
-    application_id=0x44654572,  # "DeEr"
-    form=FORMAT,
-    tables=(
-        """
-CREATE TABLE judgement (
-    key TEXT PRIMARY KEY NOT NULL,
-    role TEXT NOT NULL,
-    created INTEGER NOT NULL,
-    last_used INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    value TEXT NOT NULL
-) WITHOUT ROWID
-""",
-    ),
+_COUNT_TABLES = "SELECT count(*) FROM sqlite_master"
+_WITH_ADVICE = (  # words of SQLite's own, what they mean, and what to do
+    ("no such module: fts5", "", "take a Python whose SQLite has FTS5, which the words need"),
+    ("locked", "another process holds it", "try again when it is done"),
+    ("full", "the disk is full", "what was committed stays, and going on is possible"),
 )
 
 
-def connect(
-    path: Path | None, *, timeout: float, kind: FileKind = JUDGEMENTS
-) -> sqlite3.Connection:
+def _explain(error: Exception) -> tuple[str, str]:
+    """Return what an error says, and what to do; empty for the advice of the kind of file."""
+    text = (isinstance(error, OSError) and error.strerror) or str(error)
+    for words, meaning, advice in _WITH_ADVICE:
+        if words in text:
+            return meaning or text, advice
+    return text, ""
+
+
+def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Connection:
     """Open the file, readable and writable by its owner only; any thread may use the connection.
 
     A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
@@ -67,26 +94,51 @@ def connect(
         if path is not None:
             _make_private(path, kind)
         return _until(time.monotonic() + timeout, path, timeout, kind)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise StoreError(cannot_use(path, why, kind)) from error
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         if is_busy(error):
             raise
-        raise StoreError(cannot_use(path, str(error), kind)) from error
+        raise kind.refuse(path, error) from error
 
 
 def is_busy(error: BaseException) -> bool:
     """Tell whether another process holds the file."""
+    return _code_of(error) in _BUSY
+
+
+def is_damage(error: BaseException) -> bool:
+    """Tell whether the file is at fault, and not its folder, the disk or another process."""
+    if isinstance(error, StoreError):
+        cause = error.__cause__
+        return cause is None or (isinstance(cause, sqlite3.Error) and is_damage(cause))
+    return _code_of(error) in _DAMAGE
+
+
+def _code_of(error: BaseException) -> int | None:
     code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _BUSY  # the low byte is the primary code
+    return None if code is None else code & 0xFF  # the low byte is the primary code
+
+
+def side_files(path: Path) -> list[Path]:
+    """Return a database and the files that SQLite has beside it, those that are there."""
+    every = (path.with_name(path.name + side) for side in _SIDES)
+    return [one for one in every if one.exists()]
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file that cannot be used, with those beside it; return its new name."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.unusable-{number}")).exists():
+        number += 1
+    for one in side_files(path):
+        one.rename(aside.with_name(aside.name + one.name.removeprefix(path.name)))
+    return aside
 
 
 def _make_private(path: Path, kind: FileKind) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # SQLite gives -wal and -shm its mode
     if 0 < path.stat().st_size < _SMALLEST_DATABASE:  # SQLite would take it for empty
-        raise StoreError(cannot_use(path, "file is not a database", kind))
+        raise kind.refuse(path, "file is not a database")
 
 
 def _until(
@@ -111,7 +163,7 @@ def _until(
 def _prepare(connection: sqlite3.Connection, path: Path | None, kind: FileKind) -> None:
     connection.execute("BEGIN")  # one look: another process may be making the file right now
     with connection:
-        new = _is_new(connection, path, kind)  # nothing is written yet: it may be someone else's
+        new = kind.is_new(connection, path)  # nothing is written yet: it may be someone else's
     if new:
         _run_all(connection, kind.setup)
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -120,7 +172,7 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, kind: FileKind) 
         return
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if _is_new(connection, path, kind):  # nobody was faster
+        if kind.is_new(connection, path):  # nobody was faster
             _run_all(connection, kind.tables)
             connection.execute(f"PRAGMA application_id = {kind.application_id}")
             connection.execute(f"PRAGMA user_version = {kind.form}")
@@ -131,39 +183,9 @@ def _run_all(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
         connection.execute(statement)
 
 
-def _is_new(connection: sqlite3.Connection, path: Path | None, kind: FileKind) -> bool:
-    """Tell whether the database is empty."""
-    owner, form, n_tables = (
-        _number(connection, query)
-        for query in (
-            "PRAGMA application_id",
-            "PRAGMA user_version",
-            "SELECT count(*) FROM sqlite_master",
-        )
-    )
-    if (owner, form, n_tables) == (0, 0, 0):
-        return True
-    if owner != kind.application_id:
-        raise StoreError(cannot_use(path, "it is a database of another program", kind))
-    if form != kind.form:
-        raise StoreError(
-            f"the {kind.name} {str(path)!r} has format {form}, and this version of "
-            f"deepera-graph reads format {kind.form}: name {kind.place}, or delete the file"
-        )
-    return False
-
-
 def _number(connection: sqlite3.Connection, query: str) -> int:
     with closing(connection.execute(query)) as cursor:
         return int(cursor.fetchone()[0])
-
-
-def cannot_use(path: Path | None, why: str, kind: FileKind = JUDGEMENTS) -> str:
-    """Say what is wrong with the file, and what to do."""
-    return (
-        f"the {kind.name} {str(path)!r} cannot be used: {why}. Name {kind.place}, turn it off, or "
-        "delete the file if nothing else needs it"
-    )
 
 
 T = TypeVar("T")
@@ -172,7 +194,7 @@ T = TypeVar("T")
 class Handle:
     """A connection that threads take in turns."""
 
-    def __init__(self, path: Path | None, timeout: float, kind: FileKind = JUDGEMENTS) -> None:
+    def __init__(self, path: Path | None, kind: FileKind, *, timeout: float) -> None:
         self._connection: sqlite3.Connection | None = None
         self._path, self._timeout, self._kind = path, timeout, kind
         self._lock = Lock()
@@ -183,7 +205,7 @@ class Handle:
         """Give what *work* gives; the connection is its own as long as it lasts."""
         with self._lock:
             if self._connection is None:
-                self._connection = connect(self._path, timeout=self._timeout, kind=self._kind)
+                self._connection = connect(self._path, self._kind, timeout=self._timeout)
             return work(self._connection)
 
     def close(self) -> None:

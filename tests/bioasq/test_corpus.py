@@ -253,17 +253,17 @@ def test_there_must_be_something_to_go_on_from(tmp_path, made):
 def test_a_state_that_is_none_or_in_use_is_named(tmp_path, made):
     state = tmp_path / "corpus.jsonl.sqlite"
     state.write_bytes(b"no database at all, but long enough for a header" * 40)
-    with pytest.raises(SettingsError, match="is no state of a reading"):
+    with pytest.raises(SettingsError, match="cannot be used: file is not a database"):
         made([says(1, "one")])
     state.unlink()
     held = sqlite3.connect(state, isolation_level=None)
     held.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(SettingsError, match="is in use by another process"):
+    with pytest.raises(SettingsError, match="another process holds it"):
         made([says(1, "one")])
     held.close()
     state.unlink()
     state.mkdir()
-    with pytest.raises(SettingsError, match=r"sqlite' cannot be written: unable to open"):
+    with pytest.raises(SettingsError, match=r"sqlite' cannot be used: unable to open"):
         made([says(1, "one")])
 
 

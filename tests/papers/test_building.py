@@ -185,14 +185,14 @@ def test_a_file_that_is_no_base_is_refused_and_stays(tmp_path):
     other = tmp_path / "notes.papers"
     other.write_text("These are my notes on tides, longer than a header of SQLite is, indeed.")
     for attempt in (PaperBase.open, lambda path: PaperBase.build(path, [], overwrite=True)):
-        with pytest.raises(StoreError, match=r"notes\.papers.*is no base"):
+        with pytest.raises(StoreError, match=r"notes\.papers.*is not a database"):
             attempt(other)
     assert other.read_text().startswith("These are my notes")
     database = tmp_path / "other.papers"
     with sqlite3.connect(database) as db:
         db.execute("CREATE TABLE t (x)")
     db.close()
-    with pytest.raises(StoreError, match="but no base of papers"):
+    with pytest.raises(StoreError, match="is a database of another program"):
         PaperBase.open(database)
 
 
@@ -201,7 +201,9 @@ def test_a_base_of_another_version_is_refused(tmp_path):
     db = sqlite3.connect(tmp_path / "b.papers")
     db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(StoreError, match=r"newer version of this package \(format 99"):
+    with pytest.raises(
+        StoreError, match=r"has format 99, and this .* reads format 1: build it again"
+    ):
         PaperBase.open(tmp_path / "b.papers")
 
 

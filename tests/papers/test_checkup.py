@@ -47,7 +47,7 @@ def test_a_missing_base_one_of_another_format_and_damaged_vectors_fail(path, tmp
     assert "are missing" in find(path)["vectors of papers"].found
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA user_version = 99")
-    assert "(format 99, this one reads 1)" in find(path)["base of papers"].found
+    assert "has format 99" in find(path)["base of papers"].found
 
 
 def test_papers_without_a_vector_and_files_not_read_to_their_end_are_warnings(path, tmp_path):

@@ -352,7 +352,7 @@ def test_a_file_locked_for_reading_is_a_miss(cache, lock, value, caplog):
     assert cache.get("k") is None
     assert cache.get("k") is None
     assert len(caplog.records) == 1
-    with pytest.raises(StoreError, match="another process holds the judgement cache"):
+    with pytest.raises(StoreError, match="another process holds it"):
         cache.stats()
 
 

@@ -31,9 +31,13 @@ from deepera_graph.bioasq.pubmed.files import (
 from deepera_graph.bioasq.pubmed.records import Deleted, PubmedRecord
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
+from deepera_graph.stores.sqlite import FileKind
 
 STATE = ".sqlite"  # added to the name of the output
 _FORMAT = 1
+_READING = FileKind(
+    name="state of a reading", advice="give --overwrite to begin again", error=SettingsError
+)
 _ROWS_AT_ONCE = 500
 _ENDS = 1 << 16  # bytes of a file's beginning and end by which it is known again
 _KEPT, _NO_ABSTRACT, _BOOK = "kept", "no abstract", "book"
@@ -215,19 +219,6 @@ def _replacing(out: Path) -> Iterator[IO[bytes]]:
         draft.unlink(missing_ok=True)
 
 
-@contextmanager
-def _wrap_errors(path: Path) -> Iterator[None]:
-    """Raise what SQLite says of the state as a `SettingsError` that names it."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:  # its lower byte is the code of the kind of error
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise SettingsError(f"{str(path)!r} is in use by another process") from error
-        raise SettingsError(f"{str(path)!r} cannot be written: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise SettingsError(f"{str(path)!r} is no state of a reading: {error}") from error
-
-
 class _State:
     """What is known of all records, on disk."""
 
@@ -241,7 +232,7 @@ class _State:
         if anew:
             path.unlink(missing_ok=True)
         with (
-            _wrap_errors(path),
+            _READING.wrap_errors(path),
             closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as db,
         ):
             _prepare(db)

@@ -14,7 +14,7 @@ import numpy as np
 
 from deepera_graph.errors import StoreError
 from deepera_graph.judges.trained.reading.encoder import Encoded
-from deepera_graph.stores.sqlite import FileKind, Handle, is_busy
+from deepera_graph.stores.sqlite import FileKind, Handle, is_busy, is_damage, set_aside
 
 _logger = logging.getLogger(__name__)
 FILE_NAME = "vectors.sqlite3"
@@ -29,11 +29,9 @@ _ROOM_LEFT = 0.95  # how much stays when the oldest give way, so that they seldo
 _MAX_NOTED = 100_000  # texts
 _ROW_BYTES = 200  # what SQLite adds to an entry
 _FOREVER = float("inf")
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-_SIDES = ("", "-wal", "-shm")
 VECTORS = FileKind(
     name="file of kept vectors",
-    place="another folder",
+    advice="delete it: it is made anew",
     application_id=0x44655665,  # "DeVe"
     form=1,
     setup=("PRAGMA page_size = 16384", "PRAGMA auto_vacuum = INCREMENTAL"),
@@ -87,7 +85,7 @@ class KeptVectors:
     def __init__(self, folder: Path, version: str, *, max_mb: float) -> None:
         self.path = folder / FILE_NAME
         self._version, self._max_bytes = version, int(max_mb * _MB)
-        self._handle = Handle(self.path, TIMEOUT_SECONDS, VECTORS)
+        self._handle = Handle(self.path, VECTORS, timeout=TIMEOUT_SECONDS)
         self._opened: int | None = None  # inode of the file that is open
         self._resting_until: dict[str, float] = {}
         self._warned: set[str] = set()
@@ -175,7 +173,7 @@ class KeptVectors:
         try:
             found = self._handle.use(work)
         except (sqlite3.Error, StoreError) as error:
-            if _is_damage(error):
+            if is_damage(error):
                 self._set_aside(str(error), self._opened or before)
             else:
                 self._rest(kind, error)
@@ -199,16 +197,12 @@ class KeptVectors:
             self._noted.clear()
             if expected is None or _number_file(self.path) != expected:
                 return
-            aside = _free_name(self.path)
             try:
-                for side in _SIDES:
-                    one = self.path.with_name(self.path.name + side)
-                    if one.exists():
-                        one.rename(aside.with_name(aside.name + side))
+                now = f"and is now {set_aside(self.path).name}: {why}"
             except OSError as error:
                 self._resting_until = dict.fromkeys(("read", "write"), _FOREVER)
-                why = f"{why}; it cannot be renamed: {error}"
-        self._warn(f"{self.path} cannot be used, and is now {aside.name}: {why}")
+                now = f"nor renamed: {why}; {error}"
+        self._warn(f"{self.path} cannot be used, {now}")
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:
@@ -268,25 +262,8 @@ def _count_bytes(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT coalesce(sum(size), 0) FROM entry").fetchone()[0])
 
 
-def _is_damage(error: Exception) -> bool:
-    """Tell whether the file is at fault, and not its folder, the disk or another process."""
-    if isinstance(error, StoreError):
-        cause = error.__cause__
-        return cause is None or (isinstance(cause, sqlite3.Error) and _is_damage(cause))
-    code = getattr(error, "sqlite_errorcode", None)
-    return code is not None and code & 0xFF in _DAMAGE  # the low byte is the primary code
-
-
 def _number_file(path: Path) -> int | None:
     try:
         return path.stat().st_ino
     except OSError:
         return None
-
-
-def _free_name(path: Path) -> Path:
-    """Return the first name that no file set aside has."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.unusable-{number}")).exists():
-        number += 1
-    return aside

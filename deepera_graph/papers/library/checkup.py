@@ -9,7 +9,7 @@ from deepera_graph.doctor.checks import Finding
 from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.library.store import (
-    FORMAT,
+    PAPERS,
     PaperFile,
     count_vectors,
     describe_file,
@@ -70,7 +70,7 @@ def _read(base: str) -> _Held:
 
 
 def _describe(base: str, about: dict[str, Any]) -> Finding:
-    found = f"{_counted(about)} in {base} (format {FORMAT})"
+    found = f"{_counted(about)} in {base} (format {PAPERS.form})"
     if about["unfinished"]:
         names = ", ".join(about["unfinished"])
         advice = "run the same deepera papers build again, which goes on"

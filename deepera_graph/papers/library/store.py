@@ -17,10 +17,15 @@ from deepera_graph.errors import MissingStoreError, StoreError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, venue_key
 from deepera_graph.papers.scope import Scope
+from deepera_graph.stores.sqlite import FileKind
 
-FORMAT = 1
+PAPERS = FileKind(
+    name="base of papers",
+    advice="build it again from its sources",
+    application_id=0x64707270,  # "dprp"
+    form=1,
+)
 VECTORS = ".vectors"  # added to the name of the file
-APPLICATION = 0x64707270  # "dprp": tells the file from other databases
 W_TITLE, W_ABSTRACT = 2.0, 1.0  # weights of BM25
 _CACHE_KIB = 32_768
 _MMAP = 1 << 30
@@ -88,7 +93,8 @@ class PaperFile:
         self._closed = False
         check_there(path)
         with self.reading() as db:
-            check_format(db, self.path)
+            if PAPERS.is_new(db, self.path):
+                raise PAPERS.refuse(self.path, "the file is empty")
 
     def close(self) -> None:
         """Let go of the file."""
@@ -102,7 +108,7 @@ class PaperFile:
         """Lend a connection that cannot write, for one thread at a time."""
         if self._closed:
             raise StoreError(f"the base {str(self.path)!r} is closed")
-        with wrap_errors(self.path):
+        with PAPERS.wrap_errors(self.path):
             with self._lock:
                 db = self._free.pop() if self._free else None
             db = db or _connect_reader(self.path)
@@ -122,32 +128,6 @@ def check_there(path: str | Path) -> None:
         raise MissingStoreError(
             f"there is no base of papers {str(path)!r}; deepera papers build makes one"
         )
-
-
-@contextmanager
-def wrap_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into a `StoreError` that names the file."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(f"the base {str(path)!r}: {_explain(error)}") from error
-
-
-def _explain(error: sqlite3.Error) -> str:
-    text = str(error)
-    if "fts5" in text and "no such module" in text:
-        return "this Python's SQLite is built without FTS5, which the index of words needs"
-    if "not a database" in text:
-        return "the file is no base of papers"
-    if "locked" in text:
-        return "another process is writing into it; try again when it is done"
-    if "full" in text:
-        return (
-            "the disk is full; what was committed stays, and building it again goes on from there"
-        )
-    if "malformed" in text:
-        return f"the file is damaged ({text}); build it again from its sources"
-    return text
 
 
 def _connect_reader(path: Path) -> sqlite3.Connection:
@@ -181,20 +161,6 @@ def connect_writer(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     _tune(db)
     return db
-
-
-def check_format(db: sqlite3.Connection, path: Path, *, any_version: bool = False) -> None:
-    """Raise `StoreError` unless a file is a base that this version reads."""
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    if application != APPLICATION:
-        raise StoreError(f"{str(path)!r} is an SQLite file, but no base of papers")
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version != FORMAT and not any_version:
-        older = "an older" if version < FORMAT else "a newer"
-        raise StoreError(
-            f"the base {str(path)!r} was made by {older} version of this package (format "
-            f"{version}, this one reads {FORMAT}); build it again from its sources"
-        )
 
 
 def read_about(db: sqlite3.Connection, name: str, default: str = "") -> str:

@@ -16,21 +16,19 @@ from filelock import FileLock, Timeout
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.literature.paper_keys import main_title, title_key
 from deepera_graph.papers.library.store import (
-    APPLICATION,
-    FORMAT,
+    PAPERS,
     TABLES,
     VECTORS,
-    check_format,
     connect_writer,
     leave_plain,
     read_about,
     to_paper,
-    wrap_errors,
     write_about,
 )
 from deepera_graph.papers.library.vector_server import drop_vectors
 from deepera_graph.papers.paper import Paper, PaperRecord, venue_key
 from deepera_graph.papers.same_paper import have_like_titles, may_be_same
+from deepera_graph.stores.sqlite import side_files
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
@@ -73,7 +71,7 @@ class Writer:
         try:
             if overwrite:
                 _remove(self.path)
-            with wrap_errors(self.path):
+            with PAPERS.wrap_errors(self.path):
                 self._db = connect_writer(self.path)
                 self._prepare()
                 self._next = self._one("SELECT coalesce(max(n), 0) + 1 FROM papers")
@@ -99,7 +97,7 @@ class Writer:
 
     def begin(self, identity: str, name: str) -> Known:
         """Begin a source, or go on with it; tell how many of its records are done."""
-        with wrap_errors(self.path):
+        with PAPERS.wrap_errors(self.path):
             row = self._db.execute(
                 "SELECT run, done, finished, report FROM sources WHERE identity = ?", (identity,)
             ).fetchone()
@@ -114,7 +112,7 @@ class Writer:
 
     def put(self, record: PaperRecord) -> Outcome:
         """Add a record, or bring what is there up to date; nothing is committed yet."""
-        with wrap_errors(self.path):
+        with PAPERS.wrap_errors(self.path):
             self._begin_transaction()
             number = self._find(record.paper.id)
             if number is not None:
@@ -127,7 +125,7 @@ class Writer:
 
     def commit(self, identity: str, done: int, *, finished: bool, report: Any) -> None:
         """Commit what was put since the last time, and that *done* records of a source are."""
-        with wrap_errors(self.path), self._changing() as db:
+        with PAPERS.wrap_errors(self.path), self._changing() as db:
             self._flush()
             db.execute(
                 "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
@@ -136,18 +134,18 @@ class Writer:
 
     def optimize(self) -> None:
         """Have the index of words in one piece, which makes searches faster."""
-        with wrap_errors(self.path):
+        with PAPERS.wrap_errors(self.path):
             self._db.execute("INSERT INTO words (words) VALUES ('optimize')")
 
     def place_vectors(self, places: Iterable[tuple[int, int]], header: str) -> None:
         """Note where the vectors of papers are, by their numbers, and what is in their file."""
-        with wrap_errors(self.path), self._changing() as db:
+        with PAPERS.wrap_errors(self.path), self._changing() as db:
             db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
             write_about(db, "vectors", header)
 
     def forget_vectors(self) -> None:
         """Forget all vectors."""
-        with wrap_errors(self.path), self._changing() as db:
+        with PAPERS.wrap_errors(self.path), self._changing() as db:
             db.execute("DELETE FROM vectors")
             db.execute("DELETE FROM about WHERE name = 'vectors'")
 
@@ -187,15 +185,13 @@ class Writer:
             os.unlink(f"{self.path}{LOCK}")  # noqa: PTH108
 
     def _prepare(self) -> None:
-        is_new = not self._one("SELECT count(*) FROM sqlite_schema")
-        if not is_new:
-            check_format(self._db, self.path)
+        is_new = PAPERS.is_new(self._db, self.path)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         if is_new:
             self._db.executescript(
-                f"BEGIN; {TABLES} PRAGMA application_id = {APPLICATION}; "
-                f"PRAGMA user_version = {FORMAT}; "
+                f"BEGIN; {TABLES} PRAGMA application_id = {PAPERS.application_id}; "
+                f"PRAGMA user_version = {PAPERS.form}; "
                 f"INSERT INTO about VALUES ('uid', '{uuid4().hex}'); COMMIT;"
             )
 
@@ -369,12 +365,12 @@ def _remove(path: Path) -> None:
     """Remove a base; anything else that bears its name stays."""
     if not path.is_file():
         return
-    with wrap_errors(path), closing(sqlite3.connect(path)) as db:
-        check_format(db, path, any_version=True)
+    with PAPERS.wrap_errors(path), closing(sqlite3.connect(path)) as db:
+        PAPERS.is_new(db, path, any_form=True)
         told = read_about(db, "vectors")
     drop_vectors(told)
-    for suffix in ("", "-wal", "-shm", VECTORS):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    for one in (*side_files(path), path.with_name(path.name + VECTORS)):
+        one.unlink(missing_ok=True)
 
 
 class _Batch:

@@ -1,6 +1,5 @@
 """Training pools as numbers: each passage is matched once and kept, whatever is fitted to it."""
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
 from deepera_graph.lab.training.weights import Log, log_nothing
 from deepera_graph.packages import send_nothing
 from deepera_graph.schema import IntentFields, PassageTask, intent_fields
+from deepera_graph.stores.sqlite import FileKind, connect
 from deepera_graph.text.questions import looks_like_claim
 
 Floats = NDArray[np.float64]
@@ -49,11 +49,15 @@ OneT = TypeVar("OneT")
 
 _GPU = "CUDAExecutionProvider"  # of the package onnxruntime-gpu
 N_SPLITS = 4
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS pairs "
-    "(key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, tokens BLOB)",
-    "CREATE TABLE IF NOT EXISTS texts "
-    "(key BLOB PRIMARY KEY, vector BLOB, body BLOB, sentences BLOB)",
+_TIMEOUT_SECONDS = 5.0
+_FEATURES = FileKind(
+    name="cache of features",
+    advice="name another folder, or delete it",
+    tables=(
+        "CREATE TABLE pairs (key BLOB PRIMARY KEY, plain BLOB, cosines BLOB, tokens BLOB)",
+        "CREATE TABLE texts (key BLOB PRIMARY KEY, vector BLOB, body BLOB, sentences BLOB)",
+    ),
+    error=SettingsError,
 )
 _FIND = (
     "SELECT plain, cosines, tokens, vector, body, sentences FROM pairs, texts "
@@ -83,13 +87,8 @@ class FeatureCache:
     """Matches in an SQLite file of one encoder's weights: about 10 KB a text, 1 KB a pair."""
 
     def __init__(self, file: Path) -> None:
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            self._rows = sqlite3.connect(file)
-            for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=OFF", *_TABLES):
-                self._rows.execute(statement)
-        except (OSError, sqlite3.Error) as error:
-            raise SettingsError(f"{str(file)!r} cannot keep what was read: {error}") from error
+        self._rows = connect(file, _FEATURES, timeout=_TIMEOUT_SECONDS)
+        self._rows.execute("PRAGMA synchronous = OFF")
 
     def find(self, keys: Sequence[Key]) -> dict[Key, PassageMatch]:
         """Return those matches that are kept."""
@@ -104,6 +103,7 @@ class FeatureCache:
             plain = np.array(one.plain, np.float64).tobytes()
             pairs.append((pair, plain, one.cosines.tobytes(), one.tokens.tobytes()))
             texts.append((text, *(x.tobytes() for x in (one.vector, one.body, one.sentences))))
+        self._rows.execute("BEGIN IMMEDIATE")
         with self._rows:
             self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
             self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?)", texts)
