@@ -256,22 +256,21 @@ def find_names(question: str) -> list[str]:
 
     A capital counts only within a sentence, and not at all in a question in title case.
     """
-    tokens = list(_TOKEN.finditer(question))
-    plain = [token for token in tokens if token.group().lower() not in STOP_WORDS]
-    capitalised = [token for token in plain if token.group()[0].isupper()]
-    titled = [token for token in capitalised if not _is_code(token.group())]
-    in_title_case = len(titled) > _LARGEST_SHARE * len(plain)
+    tokens = [(one.start(), one.group()) for one in _TOKEN.finditer(question)]
+    plain = [(start, token) for start, token in tokens if token.lower() not in STOP_WORDS]
+    n_titled = sum(token[0].isupper() and not _is_code(token) for _, token in plain)
+    in_title_case = n_titled > _LARGEST_SHARE * len(plain)
     names: list[str] = []
-    for token in plain:
-        if _is_code(token.group()) or (
-            not in_title_case and token in capitalised and _is_within(question, token.start())
+    for start, token in plain:
+        if _is_code(token) or (
+            not in_title_case and token[0].isupper() and _is_within(question, start)
         ):
-            names.extend(words(token.group()))
+            names.extend(words(token))
     return names
 
 
 def _is_code(token: str) -> bool:
-    return any(c.isdigit() for c in token) and any(c.isupper() for c in token)
+    return not token.isalpha() and any(map(str.isdigit, token)) and any(map(str.isupper, token))
 
 
 def _is_within(question: str, start: int) -> bool:
