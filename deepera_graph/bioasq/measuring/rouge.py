@@ -9,7 +9,7 @@ BioASQ says neither which options it uses nor whether it stems.
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from deepera_graph.packages import import_extra
@@ -94,6 +94,7 @@ _ENDINGS = (
 )
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Stem a word of small letters as ROUGE-1.5.5 does.
 

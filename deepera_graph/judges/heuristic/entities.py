@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from deepera_graph.judges.heuristic.phrases import NO_ADJECTIVES, is_adjective, list_phrases
 from deepera_graph.judges.heuristic.topicality import WORD_LISTS, is_listed, rarity
@@ -86,6 +87,7 @@ def _last_content_word(question: str) -> list[str]:
     return found[-1:]
 
 
+@lru_cache(maxsize=65_536)
 def guess_kind(name: str) -> str:
     """Say what kind of thing a name names, by its last word; `UNKNOWN_KIND` if none fits.
 

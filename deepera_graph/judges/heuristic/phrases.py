@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from deepera_graph.judges.heuristic.topicality import WORD_LISTS
 from deepera_graph.text.words import STOP_WORDS
@@ -70,6 +71,7 @@ _OPENINGS = {
     "relative": _to_set("which what who that how why"),
     "conjunction": _to_set("when where if because once while whether unless although until till"),
 }
+_OPENED_BY = {word: name for name, its in _OPENINGS.items() for word in its}
 # after these "to" is a preposition
 _BEFORE_TO = _to_set(
     "prone due exposed exposure response resistance relative related compared similar"
@@ -113,8 +115,9 @@ class _Reader:
     """The words of a question, the clause that is read, and whether the last word was in a name."""
 
     question: str
-    tokens: list[re.Match[str]]
-    words: list[str] = field(default_factory=list)
+    tokens: list[str]
+    words: list[str]  # the same in lower case
+    gaps: list[str]  # what stands between a word and the one before it; nothing at both ends
     clause: _Clause = field(default_factory=_Clause)
     in_name: bool = False
 
@@ -122,19 +125,13 @@ class _Reader:
         """Return a word in lower case; nothing beyond the ends."""
         return self.words[place] if 0 <= place < len(self.words) else ""
 
-    def gap(self, place: int) -> str:
-        """Return what stands between a word and the one before it."""
-        if not 0 < place < len(self.tokens):
-            return ""
-        return self.question[self.tokens[place - 1].end() : self.tokens[place].start()].strip()
-
     def before(self, place: int) -> str:
         """Return the word before, unless a sign stands between."""
-        return "" if self.gap(place) else self.word(place - 1)
+        return "" if place < 1 or self.gaps[place] else self.words[place - 1]
 
     def after(self, place: int) -> str:
         """Return the word after, unless a sign stands between."""
-        return "" if self.gap(place + 1) else self.word(place + 1)
+        return "" if self.gaps[place + 1] else self.word(place + 1)
 
     def places_after(self, place: int) -> range:
         """Return the places of the next words, as many as a clause has at most."""
@@ -143,14 +140,16 @@ class _Reader:
 
 def list_phrases(question: str) -> list[tuple[str, ...]]:
     """List the noun phrases of a question as tuples of words, in text order."""
-    tokens = list(_WORD.finditer(question))
-    reader = _Reader(question, tokens, [token.group().lower() for token in tokens])
+    found = list(_WORD.finditer(question))
+    gaps = [question[one.end() : other.start()].strip() for one, other in pairwise(found)]
+    tokens = [token.group() for token in found]
+    reader = _Reader(question, tokens, [one.lower() for one in tokens], ["", *gaps, ""])
     phrases: list[tuple[str, ...]] = []
     run: list[int] = []
     clause = ""
     for place in range(len(tokens)):
         within = _is_in_name(reader, place)
-        if run and (not within or reader.gap(place)):
+        if run and (not within or reader.gaps[place]):
             phrases.append(_cut(reader, run, clause))
             run = []
         if within:
@@ -164,7 +163,7 @@ def _cut(reader: _Reader, run: list[int], clause: str) -> tuple[str, ...]:
     kept = list(run)
     while kept and _ends_in_adjective([reader.words[place] for place in kept], clause):
         kept.pop()
-    return tuple(reader.tokens[place].group() for place in kept)
+    return tuple(reader.tokens[place] for place in kept)
 
 
 def _ends_in_adjective(words: list[str], clause: str) -> bool:
@@ -189,7 +188,7 @@ def is_adjective(word: str) -> bool:
 
 def _is_in_name(reader: _Reader, place: int) -> bool:
     """Read a word, and say whether it is part of a name."""
-    if _BREAK.search(reader.gap(place)):
+    if _BREAK.search(reader.gaps[place]):
         reader.clause, reader.in_name = _Clause(), False
     opened = _find_opening(reader.words[place])
     if opened and not (opened == "have" and reader.clause.asks == "do"):
@@ -199,7 +198,7 @@ def _is_in_name(reader: _Reader, place: int) -> bool:
         return True
     elif _is_outside(reader, place):
         _read_particle(reader, place)
-    elif not _is_name_like(reader.tokens[place].group()) and _is_verb(reader, place):
+    elif not _is_name_like(reader.tokens[place]) and _is_verb(reader, place):
         _read_verb(reader, place)
     else:
         reader.in_name = reader.clause.has_subject = True
@@ -210,7 +209,7 @@ def _is_outside(reader: _Reader, place: int) -> bool:
     """Whether a word is part of no name and no verb: a particle, a unit, a degree."""
     if _is_unit(reader, place):
         return True
-    if _is_name_like(reader.tokens[place].group()):
+    if _is_name_like(reader.tokens[place]):
         return False
     return _is_particle(reader.words[place]) or _is_degree_of_how(reader, place)
 
@@ -227,21 +226,21 @@ def _open_clause(reader: _Reader, asks: str, place: int) -> _Clause:
 
 
 def _find_opening(word: str) -> str:
-    return next((name for name, its in _OPENINGS.items() if word in its), "")
+    return _OPENED_BY.get(word, "")
 
 
 def _is_numeral(reader: _Reader, place: int) -> bool:
     """Whether a short number belongs to the name before it, as in "type 2 diabetes"."""
-    if not (reader.in_name and _NUMERAL.match(reader.words[place])) or reader.gap(place):
+    if not (reader.in_name and _NUMERAL.match(reader.words[place])) or reader.gaps[place]:
         return False
     return not reader.word(place + 1)[:1].isdigit() and not _is_unit(reader, place + 1)
 
 
 def _is_unit(reader: _Reader, place: int) -> bool:
     """Whether a word is the unit of the number before it."""
-    if not _is_number(reader.word(place - 1)) or reader.gap(place) not in ("", "°"):
+    if not _is_number(reader.word(place - 1)) or reader.gaps[place] not in ("", "°"):
         return False
-    return bool(_UNIT.match(reader.tokens[place].group())) if place < len(reader.tokens) else False
+    return bool(_UNIT.match(reader.tokens[place])) if place < len(reader.tokens) else False
 
 
 def _is_number(word: str) -> bool:
@@ -392,7 +391,7 @@ def _has_verb_later(reader: _Reader, place: int, verbs: frozenset[str]) -> bool:
         clear = word in verbs or (word in _NOUNS_OR_VERBS and reader.after(later) in _OBJECTS)
         if clear and reader.before(later) not in _NO_VERB_AFTER:
             return True
-        if _BREAK.search(reader.gap(later)) or _find_opening(word):
+        if _BREAK.search(reader.gaps[later]) or _find_opening(word):
             return word in _HAVE and reader.clause.asks == "do"
     return False
 
@@ -403,7 +402,7 @@ def _has_question_later(reader: _Reader, place: int) -> bool:
         word = reader.words[later]
         if word in _ASKS:
             return reader.clause.asks == "relative"
-        if _BREAK.search(reader.gap(later)) or _find_opening(word):
+        if _BREAK.search(reader.gaps[later]) or _find_opening(word):
             return False
     return False
 
@@ -429,6 +428,6 @@ def _is_degree(word: str) -> bool:
 
 def _is_name_like(token: str) -> bool:
     """Whether a word has a capital within, or letters and digits."""
-    return token[1:] != token[1:].lower() or (
-        any(letter.isdigit() for letter in token) and any(letter.isalpha() for letter in token)
-    )
+    if token[1:] != token[1:].lower():
+        return True
+    return not token.isalpha() and (any(map(str.isdigit, token)) and any(map(str.isalpha, token)))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Any
 
 from deepera_graph.schema import PassageTask
@@ -129,8 +129,10 @@ def find_topic(words: Sequence[str]) -> str:
     points = dict.fromkeys(TOPICS, 0.0)
     for word in words:
         _add_points(points, _find_listed(word), rarity(stem(word)))
-    for pair in pairwise(words):
-        _add_points(points, _find_listed("-".join(pair)), 2)
+    for word, other in pairwise(words):
+        in_pair = word in _FIRST_OF_PAIRS  # else a pair is listed as what its first word begins
+        listed = _find_listed(f"{word}-{other}") if in_pair else _find_beginning(word)
+        _add_points(points, listed, 2)
     best = max(points, key=points.__getitem__)
     return best if points[best] else UNKNOWN_TOPIC
 
@@ -145,14 +147,22 @@ def _add_points(points: dict[str, float], topics: Sequence[str], n_points: float
         points[topic] += n_points / len(topics)
 
 
+@lru_cache(maxsize=65_536)
 def _find_listed(word: str) -> Sequence[str]:
     """Return the domains of the longest listed word that stands for this one."""
     whole = word[:-1] if word.endswith("s") and len(word) <= SHORT + 1 else word
     first = max(1, len(word) - _LONGEST + 1)  # none longer is listed
-    beginnings = (word[:end] for end in range(min(len(word), _LONGEST), SHORT, -1))
     endings = () if "-" in word else (f"-{word[at:]}" for at in range(first, len(word) - 1))
-    tried = chain((word, whole), beginnings, endings)
-    return next((_LISTED[form] for form in tried if form in _LISTED), ())
+    return _LISTED.get(word) or _LISTED.get(whole) or _find_beginning(word) or _look_up(endings)
+
+
+@lru_cache(maxsize=65_536)
+def _find_beginning(word: str) -> Sequence[str]:
+    return _look_up(word[:end] for end in range(min(len(word), _LONGEST), SHORT, -1))
+
+
+def _look_up(forms: Iterable[str]) -> Sequence[str]:
+    return next((_LISTED[form] for form in forms if form in _LISTED), ())
 
 
 def _list_topics() -> Mapping[str, Sequence[str]]:
@@ -165,6 +175,7 @@ def _list_topics() -> Mapping[str, Sequence[str]]:
 
 _LISTED = _list_topics()
 _LONGEST = max(map(len, _LISTED))
+_FIRST_OF_PAIRS = frozenset(word.rpartition("-")[0] for word in _LISTED)
 
 
 TABLE = "term_counts.json"
@@ -245,22 +256,21 @@ def find_names(question: str) -> list[str]:
 
     A capital counts only within a sentence, and not at all in a question in title case.
     """
-    tokens = list(_TOKEN.finditer(question))
-    plain = [token for token in tokens if token.group().lower() not in STOP_WORDS]
-    capitalised = [token for token in plain if token.group()[0].isupper()]
-    titled = [token for token in capitalised if not _is_code(token.group())]
-    in_title_case = len(titled) > _LARGEST_SHARE * len(plain)
+    tokens = [(one.start(), one.group()) for one in _TOKEN.finditer(question)]
+    plain = [(start, token) for start, token in tokens if token.lower() not in STOP_WORDS]
+    n_titled = sum(token[0].isupper() and not _is_code(token) for _, token in plain)
+    in_title_case = n_titled > _LARGEST_SHARE * len(plain)
     names: list[str] = []
-    for token in plain:
-        if _is_code(token.group()) or (
-            not in_title_case and token in capitalised and _is_within(question, token.start())
+    for start, token in plain:
+        if _is_code(token) or (
+            not in_title_case and token[0].isupper() and _is_within(question, start)
         ):
-            names.extend(words(token.group()))
+            names.extend(words(token))
     return names
 
 
 def _is_code(token: str) -> bool:
-    return any(c.isdigit() for c in token) and any(c.isupper() for c in token)
+    return not token.isalpha() and any(map(str.isdigit, token)) and any(map(str.isupper, token))
 
 
 def _is_within(question: str, start: int) -> bool:

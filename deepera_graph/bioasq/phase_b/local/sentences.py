@@ -21,7 +21,7 @@ NEAR = 0.3  # of the share of the question that the nearest sentence names
 _FAR: Final = 10.0  # more than any sum of weights
 _LONG: Final = 60  # words beyond which length makes no difference
 _NUMBERS_IN_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*\d[^()\[\]]*[)\]]")
-_LABEL: Final = re.compile(r"^[A-Z][A-Z /&]{3,40}:\s+")
+_LABEL: Final = re.compile(r"[A-Z][A-Z /&]{3,40}:\s+")
 _P_VALUE: Final = re.compile(r",?\s*\bp\s*[<>=≤≥]\s*0?[.·]\d+", re.IGNORECASE)
 _AIMED_TEXT = """
     analyse:analysed analyze:analyzed ascertain:ascertained assess:assessed
@@ -53,7 +53,7 @@ _AIM: Final = re.compile(  # "The aim of this study was to assess whether ...", 
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(  # what only says that something follows, or from which analysis
-    r"^(?:(?:in (?:this|the present|our|the current) (?:study|series|cohort|trial|analysis),?\s+)?"
+    r"(?:(?:in (?:this|the present|our|the current) (?:study|series|cohort|trial|analysis),?\s+)?"
     r"(?:our |the |these |this )?(?:\w+ )?"
     r"(?:results|findings|data|analys[ei]s|study|we|it was)\s+(?:also |clearly |further )?"
     r"(?:showed?|shows?|demonstrated?|indicated?|suggest(?:ed|s)?|revealed|found|observed|"
@@ -69,7 +69,7 @@ _LEAD: Final = re.compile(  # what only says that something follows, or from whi
 _RESPECTIVELY: Final = re.compile(r",?\s+respectively\b", re.IGNORECASE)
 _LEAST_LEFT = 5  # words of a sentence after its lead is gone
 _CUES: Final = {
-    name: re.compile(one, re.IGNORECASE)
+    name: re.compile(one)  # of a sentence in lower case
     for name, one in {
         "concludes": r"conclu|suggest|indicat|demonstrat|reveal|found|show|support|confirm",
         "significant": r"significan",
@@ -114,16 +114,21 @@ def trim(sentence: str) -> str:
     Numbers in brackets, p values, the label of its section and what leads in ("however", "our
     results show that") are left out; an aim becomes what the study did.
     """
-    bare = _P_VALUE.sub("", _NUMBERS_IN_BRACKETS.sub("", _LABEL.sub("", sentence)))
+    bare = _P_VALUE.sub("", _NUMBERS_IN_BRACKETS.sub("", _cut(_LABEL, sentence)))
     bare = " ".join(bare.split()).replace(" ,", ",").replace(" .", ".")
     aim = _AIM.match(bare)
     if aim:
         return f"The study {_AIMED[aim['verb'].lower()]} {bare[aim.end() :]}"
     for _ in range(2):
-        rest = _LEAD.sub("", bare)
+        rest = _cut(_LEAD, bare)
         if rest != bare and len(rest.split()) >= _LEAST_LEFT:
             bare = f"{rest[0].upper()}{rest[1:]}"
     return _RESPECTIVELY.sub("", bare)
+
+
+def _cut(beginning: "re.Pattern[str]", text: str) -> str:
+    found = beginning.match(text)
+    return text[found.end() :] if found else text
 
 
 def describe(question: str, snippets: Sequence[str]) -> list[Told]:
@@ -162,7 +167,7 @@ def _describe_words(
     asked_pairs: set[tuple[str, str]],
     frequency: Mapping[str, int],
 ) -> dict[str, float]:
-    own, tokens = set(stems(text)), words(text)
+    own, tokens, plain = set(stems(text)), words(text), text.lower()
     n_words = min(_LONG, len(tokens)) / 30
     shared = len(asked & own)
     pairs = _pairs(tokens)
@@ -177,7 +182,7 @@ def _describe_words(
         "numbers": _share_of_numbers(tokens),
         "numbers before trimming": _share_of_numbers(words(whole)),
     }
-    return found | {name: float(min(2, len(one.findall(text)))) for name, one in _CUES.items()}
+    return found | {name: float(min(2, len(one.findall(plain)))) for name, one in _CUES.items()}
 
 
 def _describe_place(
@@ -194,7 +199,7 @@ def _describe_place(
 
 
 def _share_of_numbers(tokens: Sequence[str]) -> float:
-    with_digit = sum(any(letter.isdigit() for letter in one) for one in tokens)
+    with_digit = sum(not one.isalpha() and any(map(str.isdigit, one)) for one in tokens)
     return with_digit / (len(tokens) or 1)
 
 

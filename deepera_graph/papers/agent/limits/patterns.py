@@ -18,12 +18,18 @@ PLAIN_MARKS = str.maketrans(
     {"’": "'", "‘": "'", "–": "-", "—": "-", "≥": ">=", "≤": "<=", GAP: " "}
 )
 BOUNDARY = rf"(?:^|[,;:(]|(?<=[.?!)])|(?<=\s)--?(?=\s)|{GAP})"
+ONSET = r"(?<!\s)(?!\B\w)"  # not within a word, nor after the space from which a match would begin
 CLOSES = rf"(?=\s*(?:$|[,;:.?!()]|--?\s|{GAP}))"
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these, the longest first."""
-    return "|".join(map(_one_of, sorted(words, key=lambda one: (-len(one), one))))
+    """Return a pattern of any of these, the longest first; nothing, of none.
+
+    It looks at the first letter before it tries them all, as most words of a text begin none.
+    """
+    ordered = sorted(words, key=lambda one: (-len(one), one))
+    letters = "".join(sorted({re.escape(one[0]) for one in ordered}))
+    return f"(?=[{letters}])(?:{'|'.join(map(_one_of, ordered))})" if ordered else ""
 
 
 def _one_of(phrase: str) -> str:
@@ -36,7 +42,10 @@ Span = tuple[int, int]
 LISTS = WORDS["years"]
 NUMBERS: Sequence[str] = LISTS["numbers"]
 YEAR_WORDS: Mapping[str, int] = LISTS["words"]
-YEAR = rf"((?:19|20)\d0'?s|(?:19|20)\d\d(?!s)|'[5-9]0s|(?:{'|'.join(YEAR_WORDS)}))(?!\w|-[A-Za-z])"
+YEAR = (
+    rf"(?=[12'{''.join(one[0] for one in YEAR_WORDS)}])"
+    rf"((?:19|20)\d0'?s|(?:19|20)\d\d(?!s)|'[5-9]0s|(?:{'|'.join(YEAR_WORDS)}))(?!\w|-[A-Za-z])"
+)
 THE = r"(?:the\s+)?(?:(?:years?|end of)\s+)?(?:the\s+)?"
 LEAD = (
     rf"(?:,?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
@@ -112,6 +121,8 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         *RANGE,
     ),
 )
+REACH = 200  # characters: no limit in years has more on either side of its first or last
+NEAR_YEARS = re.compile(rf"{YEAR}(?:.{{0,{2 * REACH}}}?{YEAR})*", re.I)
 COUNT = rf"(?P<n>\d{{1,2}}|{'|'.join(NUMBERS)})"
 AGES = (
     (
@@ -132,14 +143,18 @@ AGES = (
     ),
     (re.compile(rf"{LEAD}(?:\b(?:in|from)\s+)?\bthis\s+(?P<n>)(?P<unit>year)\b", re.I), 0),
 )
+NEAR_AGES = re.compile(rf"(?:year|decade)(?:.{{0,{2 * REACH}}}?(?:year|decade))*", re.I)
 NAME = r"((?:[A-Z][\w&+.-]*)(?:(?:,\s*|\s+(?:or|and|nor)\s+(?:at\s+)?|\s+)[A-Z][\w&+.-]*)*)"
 NOT_AT = re.compile(
-    r",?\s*(?:\b(?:and|but)\s+)?\b(?:[Nn]ot|[Ee]xcluding|[Ee]xcept(?:\s+for)?|[Ll]eaving out"
+    ONSET
+    + r",?\s*(?:\b(?:and|but)\s+)?\b(?:[Nn]ot|[Ee]xcluding|[Ee]xcept(?:\s+for)?|[Ll]eaving out"
     r"|[Ww]ithout)\s+(?:those\s+|papers\s+|ones\s+|work\s+)?(?:(?:published|presented)\s+)?(?:at|from)\s+"
     + NAME
 )
 ONLY_AT = re.compile(
-    r",?\s*(?:\b(?:and|but)\s+)?\b[Oo]nly\s+(?:those\s+|papers\s+)?(?:published\s+)?(?:at|in|from)\s+"
+    ONSET
+    + r",?\s*(?:\b(?:and|but)\s+)?\b[Oo]nly\s+(?:those\s+|papers\s+)?(?:published\s+)?"
+    + r"(?:at|in|from)\s+"
     + NAME
 )
 
@@ -150,8 +165,8 @@ def venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
         return
     some = rf"((?:{known})(?:(?:\s*,\s*|\s*,?\s+(?:or|and)\s+)(?:(?:at|in)\s+)?(?:{known}))*)"
     deed = r"(?:published|presented|appeared|appearing)"
-    yield re.compile(rf",?\s*(?:\b{deed}\s+)?\bat\s+(?:the\s+)?(?i:{some})")
-    yield re.compile(rf",?\s*\b(?:{deed}|papers|articles)\s+(?:in|from)\s+(?:the\s+)?{some}")
+    yield re.compile(rf"{ONSET},?\s*(?:\b{deed}\s+)?\bat\s+(?:the\s+)?(?i:{some})")
+    yield re.compile(rf"{ONSET},?\s*\b(?:{deed}|papers|articles)\s+(?:in|from)\s+(?:the\s+)?{some}")
     yield re.compile(rf"{some}\s+(?:only|alone|papers|articles)\b")
     yield re.compile(rf"{BOUNDARY}\s*(?:(?:only|in|from)\s+)*{some}{CLOSES}")
 
@@ -167,7 +182,7 @@ ONLY_TYPES = (
 )
 THING = r"(?P<keep>[^,.;?]+)"
 TWICE = re.compile(
-    r",?\s*\b(?:but\s+)?(?:(?:do|does|did|is|are|can|could)?\s*not|never)\s+"
+    ONSET + r",?\s*\b(?:but\s+)?(?:(?:do|does|did|is|are|can|could)?\s*not|never)\s+"
     r"(?:(?:do|work|go|operate|function|be\s+done)\s+)?(?:without|exclud(?:e|ing)|lack(?:ing)?|avoid(?:ing)?)\s+"
     + THING,
     re.I,
@@ -176,10 +191,10 @@ USE = any_of(CUES["use"])
 NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
 LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+)*)"
 EXCLUDING = re.compile(
-    rf"{LEAD_IN}(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
+    rf"{ONSET}{LEAD_IN}(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
     rf"\b(?:do|does|did)\s*n(?:o|')t\s+(?:{USE})"
-    rf"|{LEAD_IN}(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
-    rf"|{LEAD_IN}(?P<soft>{any_of(CUES['soft'])})"
+    rf"|{ONSET}{LEAD_IN}(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
+    rf"|{ONSET}{LEAD_IN}(?P<soft>{any_of(CUES['soft'])})"
     rf"|(?:{BOUNDARY}|\b(?:but|and|yet|that|which|please)\b)\s*{LEAD_IN}"
     rf"(?:{any_of(CUES['clause'])})(?=\s){NEVER}"
     rf"|(?:{any_of(CUES['place'])})\s+(?-i:(?=[A-Z]))",

@@ -25,12 +25,15 @@ from deepera_graph.papers.agent.limits.patterns import (
     JOINED,
     LEADING,
     LIST,
+    NEAR_AGES,
+    NEAR_YEARS,
     NOT_AT,
     NUMBERS,
     ONLY_AT,
     ONLY_TYPES,
     PHRASES,
     PLAIN_MARKS,
+    REACH,
     TRAILING,
     TWICE,
     TYPES,
@@ -92,7 +95,8 @@ class _Reading:
     def limits(self, question: str) -> Limits:
         """Return what was read."""
         topic = _tidy(self._text)
-        is_topic = {one for one in self._exclude if set(stems(one)) <= set(stems(topic))}
+        in_topic = set(stems(topic))
+        is_topic = {one for one in self._exclude if in_topic.issuperset(stems(one))}
         self._notes += [
             f"{one!r} is what is asked for, and is not left out" for one in sorted(is_topic)
         ]
@@ -113,10 +117,14 @@ class _Reading:
             notes=tuple(self._notes),
         )
 
-    def _take(self, pattern: "re.Pattern[str]") -> Iterator["re.Match[str]"]:
+    def _take(
+        self, pattern: "re.Pattern[str]", near: "re.Pattern[str] | None" = None
+    ) -> Iterator["re.Match[str]"]:
         """Yield the matches of a pattern, and take them out of the text."""
-        while found := pattern.search(self._text):
+        at = 0
+        while found := _search(pattern, self._text, at, near):
             self._text = f"{self._text[: found.start()]} {GAP} {self._text[found.end() :]}"
+            at = max(found.start() - REACH, 0)
             yield found
 
     def _read_direction(self) -> None:
@@ -127,10 +135,10 @@ class _Reading:
 
     def _read_years(self) -> None:
         for pattern, add in AGES:
-            for found in self._take(pattern):
+            for found in self._take(pattern, NEAR_AGES):
                 self._count_back(found, add)
-        for pattern, low, high in YEARS:
-            for found in self._take(pattern):
+        for pattern, low, high in YEARS if NEAR_YEARS.search(self._text) else ():
+            for found in self._take(pattern, NEAR_YEARS):
                 self._keep_years([_span(one) for one in found.groups() if one], low, high)
 
     def _keep_years(self, spans: Sequence[Span], low: Pick | None, high: Pick | None) -> None:
@@ -199,6 +207,16 @@ class _Reading:
                 self._not_venues.append(self._venues[one.casefold()])
             else:
                 self._exclude.append(one)
+
+
+def _search(
+    pattern: "re.Pattern[str]", text: str, at: int, near: "re.Pattern[str] | None"
+) -> "re.Match[str] | None":
+    """Return the first match, which is looked for only within reach of what stands in all."""
+    if near is None:
+        return pattern.search(text, at)
+    spans = ((max(one.start() - REACH, at), one.end() + REACH) for one in near.finditer(text, at))
+    return next(filter(None, (pattern.search(text, *span) for span in spans)), None)
 
 
 def split_phrases(text: str) -> list[str]:
