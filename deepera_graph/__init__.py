@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.evidence.check.graph import ManuscriptCheck as ManuscriptCheck
+    from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
+    from deepera_graph.evidence.check.report import CheckReport as CheckReport
+    from deepera_graph.evidence.check.writing import export_check as export_check
     from deepera_graph.export import describe_evidence as describe_evidence
     from deepera_graph.export import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
@@ -129,6 +133,10 @@ _NAMES = {
     "cache.store": "JudgementCache open_cache",
     "chat.retry": "RateLimits RetryPolicy",
     "citation": "Citation",
+    "evidence.check.graph": "ManuscriptCheck",
+    "evidence.check.library": "WorkLibrary",
+    "evidence.check.report": "CheckReport",
+    "evidence.check.writing": "export_check",
     "export": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "

@@ -39,6 +39,7 @@ COMMANDS = {  # and the module that each is a function of
     "rerank": "rerank",
     "index": "index",
     "ask": "ask",
+    "check": "check",
     "serve": "serve",
     "collections list": "collections",
     "collections show": "collections",
