@@ -126,7 +126,9 @@ def check(
     from deepera_graph.reranker import EvidenceReranker
 
     with ExitStack() as open_:
-        held = open_.enter_context(judgements_of(backend, cache.cache))
+        held = None
+        if not chosen.dry_run:
+            held = open_.enter_context(judgements_of(backend, cache.cache))
         library = open_.enter_context(_open_library(source or [], store, reading, chosen, output))
         services = None
         if literature.sources is not None and not chosen.dry_run:
@@ -217,13 +219,14 @@ def _tell_estimate(
     library: WorkLibrary,
     output: options.OutputOptions,
 ) -> None:
+    from deepera_graph.budget import Budget
     from deepera_graph.evidence.check.manuscript import read_manuscript
 
     found = read_manuscript(manuscript, bibliography=chosen.bib)
     estimate = checker.estimate(manuscript, chosen.bib)
     n_there = sum(library.find(one) is not None for one in found.references)
     plain, _, price = describe_estimate(
-        estimate.usage, estimate.total_usage, checker.reranker.settings.budget
+        estimate.usage, estimate.total_usage, checker.reranker.settings.budget or Budget()
     )
     plain |= {
         "claims": len(found.claims),

@@ -244,7 +244,8 @@ def _strip_marks(text: str, style: Style, index: ReferenceIndex) -> str:
     for mark in reversed(find_marks(text, style, index)):
         text = text[: mark.start] + text[mark.end :]
     bare = re.sub(r"\(\s*(?:see|e\.g\.|reviewed in|cf\.)?[\s,;]*\)", " ", text)
-    return _HANGING.sub("", re.sub(r"\s+([.,;:)])", r"\1", " ".join(bare.split())), count=1)
+    tidy = re.sub(r"[\s,;]+(?=[.;:)])|\s+(?=,)", "", " ".join(bare.split()))
+    return _HANGING.sub("", tidy, count=1)
 
 
 def _find_purpose(before: str, sentence: str, section: str, *, is_last: bool) -> Purpose:

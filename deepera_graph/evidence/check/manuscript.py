@@ -194,7 +194,7 @@ def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
 
 def _end_sentences(text: str, starts: Iterable[int]) -> list[int]:
     """Return where the sentence ends in which each page begins, so that none is cut."""
-    ends = (re.compile(r"[.!?](?=\s+[A-Z])").search(text, max(start - 2, 0)) for start in starts)
+    ends = (re.compile(r"[.!?]\s+(?=[A-Z])").search(text, max(start - 2, 0)) for start in starts)
     return sorted({end.end() for end in ends if end})
 
 
