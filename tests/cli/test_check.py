@@ -1,11 +1,14 @@
 """`deepera check`: options, exit codes, files."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 
+DOCS = Path(__file__).parents[2] / "docs" / "check.md"
 RULES = ("--backend", "rules", "--quiet")
 
 
@@ -52,6 +55,15 @@ def test_a_report_is_not_lost_and_can_be_gone_on_with(deepera, plain, tmp_path):
     assert (again.exit_code, "--resume" in again.stderr) == (2, True)
     assert deepera("check", plain, LIBRARY, *RULES, "-o", out, "--resume").exit_code == 0
     assert out.read_text().splitlines()[2:] == before.splitlines()[2:]
+
+
+def test_the_documentation_shows_what_is_printed(deepera, tmp_path):
+    page = DOCS.read_text(encoding="utf-8")
+    [draft] = re.findall(r"```markdown\n(.*?)```", page, re.DOTALL)
+    [shown] = re.findall(r"```console\n\$ deepera check .*?\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "draft.md").write_text(draft)
+    result = deepera("check", tmp_path / "draft.md", LIBRARY, "--quiet")
+    assert (result.exit_code, result.stdout) == (1, shown)
 
 
 def test_a_dry_run_says_what_would_be_judged(deepera, plain):
