@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from deepera_graph.errors import SettingsError as SettingsError
     from deepera_graph.errors import StoreError as StoreError
     from deepera_graph.errors import WorkerError as WorkerError
+    from deepera_graph.evidence.check.graph import ManuscriptCheck as ManuscriptCheck
+    from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
+    from deepera_graph.evidence.check.report import CheckReport as CheckReport
+    from deepera_graph.evidence.check.writing import export_check as export_check
     from deepera_graph.export.tables import describe_evidence as describe_evidence
     from deepera_graph.export.tables import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
@@ -128,6 +132,10 @@ _NAMES = {
     "budget": "Budget",
     "chat.retry": "RateLimits RetryPolicy",
     "literature.citation": "Citation",
+    "evidence.check.graph": "ManuscriptCheck",
+    "evidence.check.library": "WorkLibrary",
+    "evidence.check.report": "CheckReport",
+    "evidence.check.writing": "export_check",
     "export.tables": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "

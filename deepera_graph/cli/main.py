@@ -9,6 +9,7 @@ COMMANDS = {  # and the module that each is a function of
     "rerank": "judging.rerank",
     "index": "index",
     "ask": "judging.ask",
+    "check": "check",
     "serve": "serve",
     "collections list": "collections",
     "collections show": "collections",

@@ -83,13 +83,21 @@ def evidence_page(result: RerankResult, *, outcome: str, answer: str) -> str:
         _section("Not needed", result, result.not_needed[:SHOWN_UNASKED]),
     )
     notes = "".join(f'<p class="note">Note: {escape(one)}</p>\n' for one in result.warnings)
+    head = (
+        f'<p class="outcome">{escape(outcome)}</p>\n<p class="soft">{_describe_run(result)}</p>\n'
+        f"{notes}{_answer(answer)}"
+    )
+    return build_page(result.question, head, "".join(sections))
+
+
+def build_page(title: str, head: str, main: str, *, more_style: str = "") -> str:
+    """Return a page in the style of all; *head* and *main* are HTML, the title is text."""
     return replace_controls(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(in_one_line(result.question))}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<header>\n<h1>{escape(result.question)}</h1>\n"
-        f'<p class="outcome">{escape(outcome)}</p>\n<p class="soft">{_describe_run(result)}</p>\n'
-        f"{notes}{_answer(answer)}</header>\n<main>\n{''.join(sections)}</main>\n</body>\n</html>\n"
+        f"<title>{escape(in_one_line(title))}</title>\n<style>{_STYLE}{more_style}</style>\n</head>\n"
+        f"<body>\n<header>\n<h1>{escape(title)}</h1>\n{head}</header>\n"
+        f"<main>\n{main}</main>\n</body>\n</html>\n"
     )
 
 

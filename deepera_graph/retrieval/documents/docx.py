@@ -10,7 +10,7 @@ Source:
 import io
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 from xml.etree.ElementTree import Element
 from zipfile import ZipFile
@@ -31,6 +31,7 @@ from deepera_graph.retrieval.documents.article import (
 )
 from deepera_graph.retrieval.documents.safe_xml import parse_xml
 
+Raiser = Callable[[str, str], str]
 OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _CONTENTS = re.compile(r"(?:toc|table of figures)\b.*", re.IGNORECASE)
@@ -58,17 +59,36 @@ def read_docx(name: object, source: BinaryIO) -> Article:
     Raises:
         InputError: It is empty, too large, broken, protected, of another kind or has no text.
     """
+    blocks, title, about = read_docx_blocks(name, source)
+    article = build_article(blocks, title, about)
+    if article is None:
+        raise InputError(f"{name}: has no text")
+    return article
+
+
+def read_docx_blocks(
+    name: object, source: BinaryIO, raise_text: Raiser = write_raised
+) -> tuple[list[Block], str, dict[str, Any]]:
+    """Return all of a file in blocks, the references too, its title, and what it says of itself.
+
+    *raise_text* writes a raised text, given what stands before it.
+
+    Raises:
+        InputError: It is empty, too large, broken, protected, or of another kind.
+    """
     raw = read_whole(source, name)
     if raw.startswith(OLD_WORD):
         raise InputError(
             f"{name}: protected by a password, or in the old form of Word; save it anew"
         )
     return call_foreign(
-        f"{name}: broken, or not a DOCX file", lambda: _read(name, raw), error=InputError
+        f"{name}: broken, or not a DOCX file",
+        lambda: _read(name, raw, raise_text),
+        error=InputError,
     )
 
 
-def _read(name: object, raw: bytes) -> Article:
+def _read(name: object, raw: bytes, raise_text: Raiser) -> tuple[list[Block], str, dict[str, Any]]:
     with ZipFile(io.BytesIO(raw)) as archive:
         if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
             raise InputError(f"{name}: unpacks to more than {MOST_BYTES >> 20} MB")
@@ -80,7 +100,7 @@ def _read(name: object, raw: bytes) -> Article:
         document = _load(archive, main, name)
     body = None if document is None else document.find("body")
     titles, blocks = list[str](), list[Block]()
-    for style, block in () if body is None else _read_blocks(body, styles):
+    for style, block in () if body is None else _read_blocks(body, styles, raise_text):
         if style in styles.titles and block.text and not blocks:
             titles.append(block.text)
         else:
@@ -89,10 +109,7 @@ def _read(name: object, raw: bytes) -> Article:
         blocks = [_guess_heading(block) for block in blocks]
     title = join_words(" ".join(titles)) or about.pop(_TITLE, "")
     about.pop(_TITLE, None)
-    article = build_article(blocks, title, about)
-    if article is None:
-        raise InputError(f"{name}: has no text")
-    return article
+    return blocks, title, about
 
 
 def _find_main(archive: ZipFile, name: object) -> str:
@@ -145,22 +162,22 @@ def _value(element: Element | None) -> str:
     return "" if element is None else element.get("val", "")
 
 
-def _read_blocks(parent: Element, styles: _Styles) -> Iterator[tuple[str, Block]]:
+def _read_blocks(
+    parent: Element, styles: _Styles, raise_text: Raiser
+) -> Iterator[tuple[str, Block]]:
     """Yield paragraphs and rows of tables with their styles, those in content controls, too."""
     for child in parent:
         if child.tag == "p":
             style = _value(child.find("pPr/pStyle"))
             if style not in styles.contents:
-                yield (
-                    style,
-                    Block(_text_of(child), _read_outline(child) or styles.levels.get(style, 0)),
-                )
+                level = _read_outline(child) or styles.levels.get(style, 0)
+                yield style, Block(_text_of(child, raise_text), level)
         elif child.tag == "tbl":
             for row in child.iter("tr"):
-                cells = (join_words(_text_of(cell)) for cell in _cells_of(row))
+                cells = (_text_of(cell, raise_text) for cell in _cells_of(row))
                 yield "", Block(CELLS.join(filter(None, cells)))
         elif child.tag not in _LEFT_OUT and child.tag != "sectPr":
-            yield from _read_blocks(child, styles)
+            yield from _read_blocks(child, styles, raise_text)
 
 
 def _cells_of(row: Element) -> Iterator[Element]:
@@ -171,17 +188,17 @@ def _cells_of(row: Element) -> Iterator[Element]:
             yield from _cells_of(child)
 
 
-def _text_of(element: Element) -> str:
-    return join_words("".join(_read_texts(element)))
+def _text_of(element: Element, raise_text: Raiser) -> str:
+    return join_words("".join(_read_texts(element, raise_text)))
 
 
-def _read_texts(element: Element) -> Iterator[str]:
+def _read_texts(element: Element, raise_text: Raiser) -> Iterator[str]:
     before = ""
     for child in element:
         if child.tag == "r":
-            text = "".join(_read_texts(child))
+            text = "".join(_read_texts(child, raise_text))
             is_raised = _value(child.find("rPr/vertAlign")) == "superscript"
-            yield write_raised(before, text) if is_raised else text
+            yield raise_text(before, text) if is_raised else text
             before = text or before
             continue
         if child.tag == "t":
@@ -189,7 +206,7 @@ def _read_texts(element: Element) -> Iterator[str]:
         elif child.tag in _SPACES:
             yield "-" if child.tag == "noBreakHyphen" else " "
         elif child.tag not in _LEFT_OUT and child.tag != "tbl":
-            yield from _read_texts(child)
+            yield from _read_texts(child, raise_text)
             if child.tag == "p":
                 yield " "
 

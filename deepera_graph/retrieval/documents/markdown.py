@@ -34,21 +34,31 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
     Raises:
         InputError: The file is empty, too large, not UTF-8, or has no text.
     """
+    blocks, about, unread = read_markdown_blocks(name, source)
+    title = about.pop("title", "")
+    blocks, title = take_title(blocks, title if isinstance(title, str) else str(title))
+    article = build_article(blocks, title, about, unread)
+    if article is None:
+        raise InputError(f"{name}: has no text but {'a heading' if title else 'marks'}")
+    return article
+
+
+def read_markdown_blocks(name: object, source: BinaryIO) -> tuple[list[Block], dict[str, Any], str]:
+    """Return all of a file in blocks, its metadata, and what is wrong with these.
+
+    Raises:
+        InputError: The file is empty, too large, or not UTF-8.
+    """
     text = decode(read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:
         front = None
     about, unread = _read_front_matter(front[1]) if front is not None else ({}, "")
     body = text[front.end() :] if front is not None else text
-    title = about.pop("title", "")
     blocks = call_foreign(
         f"{name}: Markdown that cannot be read", lambda: list(_read_blocks(body)), error=InputError
     )
-    blocks, title = take_title(blocks, title if isinstance(title, str) else str(title))
-    article = build_article(blocks, title, about, unread)
-    if article is None:
-        raise InputError(f"{name}: has no text but {'a heading' if title else 'marks'}")
-    return article
+    return blocks, about, unread
 
 
 def _read_blocks(text: str) -> Iterator[Block]:

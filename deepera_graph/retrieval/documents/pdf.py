@@ -30,6 +30,7 @@ _REST_OF_WORD = re.compile(r"\s*([a-zà-ÿ]+[.,;:)]*)(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
 _REFERENCES = re.compile(rf"^{REFERENCES}$", re.IGNORECASE | re.MULTILINE)
+_FIRST_ENTRY = re.compile(r"\s*(?:\[1\]|1[.)])\s")
 _AFTER_REFERENCES = re.compile(
     r"^(?:appendix|appendices|supplementary|supporting information|figure legends)\b.{0,60}$",
     re.IGNORECASE | re.MULTILINE,
@@ -120,15 +121,47 @@ def _mask(line: str) -> str:
 
 
 def _drop_references(pages: Sequence[str]) -> list[str]:
-    """Drop from the last heading "References" on, if it stands in the second half of the file."""
-    whole = "\n\f\n".join(page.replace("\f", " ") for page in pages)
-    headings = [one for one in _REFERENCES.finditer(whole) if one.start() > len(whole) / 2]
-    if not headings:
+    """Drop the list of references at the end, with its heading."""
+    whole = _join_whole(pages)
+    found = _find_references(whole)
+    if found is None:
         return list(pages)
-    begin = headings[-1].start()
-    after = _AFTER_REFERENCES.search(whole, begin)
-    end = after.start() if after else len(whole)
+    begin, _, end = found
     return (whole[:begin] + "\f" * whole.count("\f", begin, end) + whole[end:]).split("\f")
+
+
+def _join_whole(pages: Sequence[str]) -> str:
+    return "\n\f\n".join(page.replace("\f", " ") for page in pages)
+
+
+def _find_references(whole: str) -> tuple[int, int, int] | None:
+    """Return where the last heading "References" stands, and its list ends.
+
+    It is one if it stands in the second half of the file, or a list with numbers begins below it.
+    """
+    headings = [
+        one
+        for one in _REFERENCES.finditer(whole)
+        if one.start() > len(whole) / 2 or _FIRST_ENTRY.match(whole, one.end())
+    ]
+    if not headings:
+        return None
+    after = _AFTER_REFERENCES.search(whole, headings[-1].start())
+    return (*headings[-1].span(), after.start() if after else len(whole))
+
+
+def read_reference_lines(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> list[str]:
+    """Return the lines of the list of references, which `read_pdf` leaves out; none without one.
+
+    Raises:
+        InputError: The file is broken or protected by a password.
+        SettingsError: The package of the reader is not installed.
+    """
+    check_pdf_reader(reader, file)
+    pages, _, _ = read_pages(file, read_whole(source, file), reader)
+    whole = _join_whole(_join_broken_words(_drop_running_lines(list(pages.values()))))
+    found = _find_references(whole)
+    return [] if found is None else _split_lines(whole[found[1] : found[2]].replace("\f", "\n"))
 
 
 def _join_broken_words(pages: Sequence[str]) -> list[str]:

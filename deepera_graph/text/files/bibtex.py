@@ -197,7 +197,7 @@ def _read_fields(body: str, strings: _Strings) -> dict[str, str]:
             part, at = _read_value(body, more.end(), strings)
             raw += part
         name = found[1].lower()
-        fields.setdefault(name, _unescape(raw) if name in _AS_IT_IS else _to_plain(raw))
+        fields.setdefault(name, _unescape(raw) if name in _AS_IT_IS else write_plain(raw))
     return fields
 
 
@@ -228,7 +228,7 @@ def _find_quote(body: str, start: int) -> int:
     return len(body) + 1
 
 
-def _to_plain(raw: str) -> str:
+def write_plain(raw: str) -> str:
     """Return TeX as text: accents as letters, without braces; formulas with more stay."""
     text = _RELATION.sub(
         lambda found: found[1] + (found[2] or _RELATIONS[found[3]]) + found[4], _STYLE.sub("", raw)

@@ -1,0 +1,259 @@
+"""`deepera check`: whether what a manuscript cites says what it is cited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import (
+    OK,
+    SOME_FAILED,
+    check_file,
+    count,
+    describe_estimate,
+    progress_bar,
+    say,
+    tell,
+    write_bytes,
+    write_text,
+)
+from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
+
+    from deepera_graph.agents.journal import Journal
+    from deepera_graph.evidence.check.graph import ManuscriptCheck
+    from deepera_graph.evidence.check.library import WorkLibrary
+    from deepera_graph.evidence.check.report import CheckReport
+
+DAILY = {
+    "check": (
+        "sources", "collection", "bib", "retractions", "out", "resume", "overwrite", "format",
+        "dry_run", "backend", "model", "base_url", "as_json", "quiet",
+    ),
+}  # fmt: skip
+_OF_SUFFIX = {".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json"}
+_JOURNAL = ".check.jsonl"
+_check = partial(opt, panel="What is checked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """What is checked, and where the report goes."""
+
+    bib: Path | None = _check(
+        "File of references (BibTeX, RIS, CSL-JSON, nbib), in place of the one that the manuscript "
+        "names or prints. Abstracts in it are read where the library has none.",
+        brief="File of references: BibTeX, RIS, CSL-JSON.",
+        metavar="FILE",
+    )
+    retractions: Path | None = _check(
+        "CSV of notices, with the columns of Retraction Watch; works that it names are marked.",
+        brief="CSV of retracted papers, as of Retraction Watch.",
+        metavar="FILE",
+    )
+    out: Path | None = opt(
+        "File of the report, whose suffix says the form: .md, .html, .csv, .json, or else text. "
+        f"Verdicts are kept beside it, in FILE{_JOURNAL}, for --resume.",
+        "--out",
+        "-o",
+        brief="File of the report: .html, .md, .csv, .json or .txt.",
+        metavar="FILE",
+        shown="stdout",
+    )
+    resume: bool = opt(
+        "With --out: go on with a check that was cut short; verdicts that are there are kept.",
+        brief="Go on with a check that was cut short.",
+        default=False,
+    )
+    overwrite: bool = opt("Replace the report.", default=False)
+    format: Literal["text", "markdown", "html", "csv", "json"] | None = opt(
+        "Form of the report.",
+        metavar="FORM",
+        shown="by the suffix of --out, else text",
+    )
+    dry_run: bool = opt(
+        "Say what is cited, what of it can be read, and what judging would cost at most; nothing "
+        "is judged, and no service is asked.",
+        brief="Only say what would be judged, and the cost.",
+        default=False,
+    )
+
+
+def check(
+    manuscript: Annotated[
+        str,
+        typer.Argument(metavar="MANUSCRIPT", help="A .docx, .tex, .md or .pdf file, or a .csv."),
+    ],
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders of what is cited."),
+    ] = None,
+    *,
+    chosen: CheckOptions,
+    literature: options.LiteratureOptions,
+    store: options.StoreOptions,
+    keep: options.KeepOptions,
+    reading: options.ReadOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Check whether what a manuscript cites says what it is cited for."""
+    from deepera_graph.cli.judging.literature import check_literature, open_literature
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import open_judge, open_unasked
+    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+
+    _check_options(chosen, source or [], store, output)
+    check_literature(literature)
+    kept = options.FilterOptions(content="passage")
+    settings = settings_of(judge, kept, budget)
+    keeping = keep_with(find_collection_folder(store), keep)
+    backend = open_unasked(judge) if chosen.dry_run else open_judge(judge, keeping)
+    from deepera_graph.evidence.check.graph import ManuscriptCheck
+    from deepera_graph.reranker import EvidenceReranker
+
+    with ExitStack() as open_:
+        held = None
+        if not chosen.dry_run:
+            held = open_.enter_context(judgements_of(backend, cache.cache))
+        library = open_.enter_context(_open_library(source or [], store, reading, chosen, output))
+        services = None
+        if literature.sources is not None and not chosen.dry_run:
+            services = open_.enter_context(open_literature(literature, cache.cache))
+        journal = _make_journal(chosen, backend.name)
+        if journal is not None and not chosen.dry_run:
+            open_.enter_context(journal.open(resume=chosen.resume))
+        checker = ManuscriptCheck(
+            EvidenceReranker(backend, cache=held, **settings),
+            library=library,
+            literature=services,
+            journal=journal,
+            pdf_reader=reading.pdf_reader,
+        )
+        if chosen.dry_run:
+            _tell_estimate(checker, manuscript, chosen, library, output)
+            raise typer.Exit(OK)
+        with progress_bar("checking", hidden=output.quiet):
+            report = checker.check(manuscript, chosen.bib)
+    _write(report, chosen, output)
+    if any(one.verdict == "not_judged" for one in report.pairs):
+        say(f"{count(report.counts['not_judged'], 'pair')} could not be judged")
+    raise typer.Exit(SOME_FAILED if report.has_errors else OK)
+
+
+def _check_options(
+    chosen: CheckOptions,
+    sources: list[str],
+    store: options.StoreOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Raise `SettingsError` for options that do not go together, and files that would be lost."""
+    if sources and store.collection is not None:
+        raise SettingsError("give a SOURCE or --collection, not both")
+    if chosen.resume and chosen.out is None:
+        raise SettingsError("--resume goes with --out")
+    if chosen.resume and chosen.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if output.as_json and chosen.format not in (None, "json"):
+        raise SettingsError(f"give --json or --format {chosen.format}, not both")
+    if chosen.out is not None:
+        check_file(chosen.out, overwrite=chosen.overwrite, resume=chosen.resume)
+
+
+@contextmanager
+def _open_library(
+    sources: list[str],
+    store: options.StoreOptions,
+    reading: options.ReadOptions,
+    chosen: CheckOptions,
+    output: options.OutputOptions,
+) -> Iterator[WorkLibrary]:
+    """Give the works of files or of a collection; without either there are none."""
+    from deepera_graph.cli.opening.sources import PassageSource
+    from deepera_graph.cli.opening.stores import open_collection
+    from deepera_graph.evidence.check.library import WorkLibrary
+    from deepera_graph.literature.retractions import read_retractions
+
+    notices = None if chosen.retractions is None else read_retractions(chosen.retractions)
+    passages: list[Document] = []
+    if store.collection is not None:
+        with open_collection(store, must_exist=True) as opened:
+            passages = [one.passage for one in opened.scan()]
+            yield WorkLibrary(passages, search=opened, retractions=notices)
+        return
+    if sources:
+        read = PassageSource(*sources, reading=reading, verbose=False)
+        read.check()
+        passages = list(read.passages)
+        if not output.quiet:
+            read.tell()
+    yield WorkLibrary(passages, retractions=notices)
+
+
+def _make_journal(chosen: CheckOptions, judge: str) -> Journal | None:
+    from deepera_graph.agents.journal import Journal
+
+    if chosen.out is None:
+        return None
+    path = chosen.out.with_name(chosen.out.name + _JOURNAL)
+    return Journal(path, {"command": "check", "judge": judge})
+
+
+def _tell_estimate(
+    checker: ManuscriptCheck,
+    manuscript: str,
+    chosen: CheckOptions,
+    library: WorkLibrary,
+    output: options.OutputOptions,
+) -> None:
+    from deepera_graph.budget import Budget
+    from deepera_graph.evidence.check.manuscript import read_manuscript
+
+    found = read_manuscript(manuscript, bibliography=chosen.bib)
+    estimate = checker.estimate(manuscript, chosen.bib)
+    n_there = sum(library.find(one) is not None for one in found.references)
+    plain, _, price = describe_estimate(
+        estimate.usage, estimate.total_usage, checker.reranker.settings.budget or Budget()
+    )
+    plain |= {
+        "claims": len(found.claims),
+        "pairs": found.n_pairs,
+        "references": len(found.references),
+        "readable": n_there,
+        "passages": estimate.n_passages,
+    }
+    words = (
+        f"{count(len(found.claims), 'claim')} and {count(found.n_pairs, 'pair')} of claim and "
+        f"reference; {n_there} of {count(len(found.references), 'reference')} can be read. At most "
+        f"{count(estimate.n_passages, 'passage')} judged in {count(plain['calls'], 'call')}{price}"
+    )
+    tell(output, plain, lambda: words)
+
+
+def _write(report: CheckReport, chosen: CheckOptions, output: options.OutputOptions) -> None:
+    """Write the report to its file or to stdout; of a file the counts are told."""
+    from deepera_graph.evidence.check.writing import describe_report, export_check
+
+    suffix = "" if chosen.out is None else chosen.out.suffix.lower()
+    form: Any = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "text"))
+    text = export_check(report, form)
+    if chosen.out is None:
+        write_bytes(text.encode()) if form == "json" else write_text(text)
+        return
+    chosen.out.write_text(text, encoding="utf-8", errors="backslashreplace")
+    if not output.quiet:
+        for line in describe_report(report):
+            say(line)

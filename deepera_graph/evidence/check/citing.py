@@ -1,0 +1,257 @@
+"""Which sentences of a manuscript cite which references, and what for."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+from deepera_graph.evidence.check.references import ReferenceIndex
+from deepera_graph.text.words import split_sentences, stems
+
+Purpose = Literal["finding", "method", "review"]
+Style = Literal["keys", "numbers", "names"]
+_KEY = r"[\w][\w:.#$%&+?<>~/-]*"
+_KEYED = re.compile(
+    rf"\[(?P<group>[^\[\]]*@[^\[\]]+)\]|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))"
+)
+_IN_GROUP = re.compile(rf"@(?:\{{([^{{}}]+)\}}|({_KEY}))")
+_NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
+_NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~])\s*$", re.IGNORECASE)
+_PARTICLES = r"(?:(?:van|von|de|der|den|di|la|le)\s)*"
+_NAME = rf"{_PARTICLES}[A-ZÀ-Þ][\w'’-]+"
+_OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s{_NAME}|et\sal\.?))?"
+_NARRATIVE = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s+\((?P<year>(?:19|20)\d\d[a-z]?)\)")
+_BRACKETED = re.compile(r"\(([^()]*\b(?:19|20)\d\d[a-z]?[^()]*)\)")
+_PART = re.compile(
+    rf"(?P<name>{_NAME}){_OTHERS}(?P<comma>,?)\s+(?P<years>(?:19|20)\d\d[a-z]?"
+    r"(?:\s*,\s*(?:(?:19|20)\d\d[a-z]?|[a-z]\b))*)"
+)
+_YEARS = re.compile(r"(?:19|20)\d\d[a-z]?")
+_MONTHS = frozenset(
+    """
+    January February March April May June July August September October November December In
+    Since Until Before After By From During Between
+    """.split()  # noqa: SIM905
+)
+_BEHIND_STOP = re.compile(r"([.!?])\s?((?:\[[\d@][^\[\]]*\])+)(?=\s+[A-Z]|\s*\Z)")
+_MOST_IN_RANGE = 100
+_METHOD = re.compile(
+    r"""
+    \b(?:using|used|via|with\s+the\s+(?:aid|help)\s+of|by\s+means\s+of|employing|applying)\b
+        (?:\s+(?!to\b|showed|found|reduc|increas|lower)[\w./-]+){1,5}\s*(?:\([^()]*\)\s*)?$
+  | \b(?:according\s+to|following|as\s+in|adapted\s+from|based\s+on)\s+
+        (?:the\s+)?(?:\w+\s+){0,4}(?:methods?|protocols?|procedures?|guidelines?|criteria|manual)
+        (?:\s+of)?(?:\s+[\w.]+){0,4}\s*$
+  | \b(?:as\s+)?(?:previously\s+|elsewhere\s+)?described(?:\s+(?:previously|before|elsewhere|in
+        |by(?:\s+[\w.]+){1,4}))*\s*$
+  | \b(?:software|package|library|toolbox|pipeline|algorithm|protocol|assay|kit|questionnaire|scale
+        |instrument|database|test|statement|guidelines?)(?:,?\s+v(?:ersion)?\.?\s*[\d.]+)?
+        \s*(?:\([^()]*\)\s*)?$
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_DOING = re.compile(
+    r"\b(?:we|were|was|is|are)\s+(?:\w+ly\s+)?(?:used|performed|measured|calculated|computed|"
+    r"assessed|analy[sz]ed|aligned|mapped|recorded|scored|extracted|estimated|fitted|carried|"
+    r"implemented|obtained|determined|sequenced|trimmed|quantified|classified)\b",
+    re.IGNORECASE,
+)
+_METHODS_SECTION = re.compile(r"method|material|statistic|protocol|procedure", re.IGNORECASE)
+_REVIEW = re.compile(
+    r"\b(?:reviewed\s+(?:in|by|elsewhere)|for\s+(?:a\s+)?(?:recent\s+)?reviews?|see\s+(?:also\s+)?"
+    r"(?:the\s+)?reviews?|review(?:s|ed)?\s*,?\s*see)\b",
+    re.IGNORECASE,
+)
+_LEAST_STEMS = 4  # of a clause that says something by itself
+_HANGING = re.compile(r"^[\s,;:.)(]*(?:and|but|while|whereas|or)?\s*", re.IGNORECASE)
+
+
+class Cited(NamedTuple):
+    """A mark in a text: where it stands, and the keys that it names."""
+
+    start: int
+    end: int
+    keys: tuple[str, ...]
+
+
+class Paragraph(NamedTuple):
+    """A part of a manuscript."""
+
+    text: str
+    section: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A sentence, or a part of one, and what it cites.
+
+    Attributes:
+        number: In the order of the manuscript, from 1.
+        sentence: As it stands in the manuscript.
+        statement: What is said with these citations, without their marks.
+        keys: What it cites, each once.
+        purpose: ``finding``; ``method``: a tool or procedure is named, which proves nothing;
+            ``review``: it is cited as an overview.
+        section: The heading that it stands under, if any.
+        page: Of the manuscript, if it has pages.
+    """
+
+    number: int
+    sentence: str
+    statement: str
+    keys: tuple[str, ...]
+    purpose: Purpose = "finding"
+    section: str = ""
+    page: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {**asdict(self), "keys": list(self.keys)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(**{**plain, "keys": tuple(plain["keys"])})
+
+
+def find_style(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Style:
+    """Return how a manuscript cites: by keys, by numbers, or by names and years."""
+    texts = [one.text for one in paragraphs]
+    if any(_KEYED.search(text) and find_marks(text, "keys", index) for text in texts):
+        return "keys"
+    if any(find_marks(text, "numbers", index) for text in texts):
+        return "numbers"
+    return "names"
+
+
+def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[Claim]:
+    """Return the claims of a manuscript in order; what has no citation is none."""
+    style, claims = find_style(paragraphs, index), list[Claim]()
+    for one in paragraphs:
+        for sentence in split_sentences(_BEHIND_STOP.sub(r" \2\1", one.text)):
+            for statement, keys, purpose in _read_sentence(sentence.text, one, style, index):
+                claims.append(
+                    Claim(
+                        number=len(claims) + 1,
+                        sentence=sentence.text,
+                        statement=statement,
+                        keys=keys,
+                        purpose=purpose,
+                        section=one.section,
+                        page=one.page,
+                    )
+                )
+    return claims
+
+
+def find_marks(text: str, style: Style, index: ReferenceIndex) -> list[Cited]:
+    """Return the citations of a text in order."""
+    return list(
+        {"keys": _find_keys, "numbers": _find_numbers, "names": _find_names}[style](text, index)
+    )
+
+
+def _find_keys(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+    for found in _KEYED.finditer(text):
+        parts = _IN_GROUP.findall(found["group"]) if found["group"] else []
+        keys = [braced or bare for braced, bare in parts] or [found["braced"] or found["bare"]]
+        if found["bare"] and not index.by_key(keys[0].rstrip(".:,")):
+            continue  # part of a mail address, or a name on a social network
+        yield Cited(*found.span(), tuple(key.rstrip(".:,") for key in keys if key))
+
+
+def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+    for found in _NUMBERED.finditer(text):
+        if not _NO_CITATION.search(text[: found.start()]):
+            yield Cited(*found.span(), tuple(_expand(found[1])))
+
+
+def _expand(numbers: str) -> Iterator[str]:
+    """Yield ``3, 4, 5, 9`` for ``3-5,9``."""
+    for part in re.split(r"\s*[,;]\s*", numbers):
+        first, *last = re.split(r"\s*[-–—]\s*", part)
+        end = int(last[-1]) if last else int(first)
+        if not 0 <= end - int(first) < _MOST_IN_RANGE:
+            end = int(first)
+        yield from map(str, range(int(first), end + 1))
+
+
+def _find_names(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+    marks = [
+        Cited(*one.span(), (_name_key(one["name"], one["year"], index),))
+        for one in _NARRATIVE.finditer(text)
+    ]
+    for found in _BRACKETED.finditer(text):
+        keys = [key for one in _PART.finditer(found[1]) for key in _keys_of_part(one, index)]
+        if keys:
+            marks.append(Cited(*found.span(), tuple(keys)))
+    yield from sorted(marks)
+
+
+def _keys_of_part(found: re.Match[str], index: ReferenceIndex) -> Iterator[str]:
+    """Yield the keys of ``Lee et al., 2019, 2020``; none of a date."""
+    if found["name"] in _MONTHS:
+        return
+    for year in _YEARS.findall(found["years"]):
+        known = index.by_name(found["name"], year)
+        if known is not None or found["more"] or found["comma"]:
+            yield known.key if known else f"{found['name']} {year}"
+
+
+def _name_key(name: str, year: str, index: ReferenceIndex) -> str:
+    known = index.by_name(name, year)
+    return known.key if known else f"{name} {year}"
+
+
+def _read_sentence(
+    sentence: str, place: Paragraph, style: Style, index: ReferenceIndex
+) -> Iterator[tuple[str, tuple[str, ...], Purpose]]:
+    """Yield what is said with each group of citations; what stands side by side is one group."""
+    groups = _join_marks(sentence, find_marks(sentence, style, index))
+    start = 0
+    for place_of, group in enumerate(groups):
+        is_last = place_of == len(groups) - 1
+        end = len(sentence) if is_last else group[-1].end
+        said = _say(sentence[start:end], sentence[:end], style, index)
+        keys = tuple(dict.fromkeys(key for mark in group for key in mark.keys))
+        before = _strip_marks(sentence[start : group[0].start], style, index)
+        yield said, keys, _find_purpose(before, sentence, place.section, is_last=is_last)
+        start = group[-1].end
+
+
+def _join_marks(sentence: str, marks: Sequence[Cited]) -> list[list[Cited]]:
+    groups: list[list[Cited]] = []
+    for mark in marks:
+        gap = sentence[groups[-1][-1].end : mark.start] if groups else "none"
+        if gap.strip(" ,;") in ("", "and"):
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return groups
+
+
+def _say(part: str, so_far: str, style: Style, index: ReferenceIndex) -> str:
+    """Return a clause without marks; one that says too little goes with what is before it."""
+    for text in (part, so_far):
+        said = _strip_marks(text, style, index)
+        if len(set(stems(said))) >= _LEAST_STEMS:
+            return said
+    return said
+
+
+def _strip_marks(text: str, style: Style, index: ReferenceIndex) -> str:
+    for mark in reversed(find_marks(text, style, index)):
+        text = text[: mark.start] + text[mark.end :]
+    bare = re.sub(r"\(\s*(?:see|e\.g\.|reviewed in|cf\.)?[\s,;]*\)", " ", text)
+    tidy = re.sub(r"[\s,;]+(?=[.;:)])|\s+(?=,)", "", " ".join(bare.split()))
+    return _HANGING.sub("", tidy, count=1)
+
+
+def _find_purpose(before: str, sentence: str, section: str, *, is_last: bool) -> Purpose:
+    if _REVIEW.search(sentence):
+        return "review"
+    if _METHOD.search(before.rstrip(" ([,;")):
+        return "method"
+    in_methods = bool(_METHODS_SECTION.search(section))
+    return "method" if in_methods and _DOING.search(sentence) else "finding"

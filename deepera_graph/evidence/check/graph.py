@@ -1,0 +1,471 @@
+"""The whole check of a manuscript.
+
+read -> resolve -> judge (one branch a pair of claim and reference) -> decide -> suggest (one branch
+a claim that nothing supports) -> report. Nothing to judge: resolve -> decide. Nothing to suggest:
+decide -> report.
+"""
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Send
+from typing_extensions import TypedDict
+
+from deepera_graph.agents.run import share_limits
+from deepera_graph.evidence.check.citing import Claim
+from deepera_graph.evidence.check.library import Work, WorkLibrary, choose_found, query_of
+from deepera_graph.evidence.check.manuscript import MANY, Manuscript, read_manuscript
+from deepera_graph.evidence.check.references import Reference, ReferenceIndex
+from deepera_graph.evidence.check.report import Alternative, CheckedPair, CheckReport
+from deepera_graph.evidence.check.verdict import (
+    LOCAL_POINTS,
+    MOST_OTHERS,
+    Decision,
+    Points,
+    cut_work,
+    decide_by_model,
+    decide_by_rules,
+)
+from deepera_graph.literature.citation import Citation
+from deepera_graph.reranker import Estimate, EvidenceReranker
+from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.documents.pdf_pages import PdfReader
+from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from langgraph.graph.state import CompiledStateGraph
+
+    from deepera_graph.agents.journal import Journal
+    from deepera_graph.papers.sources import Literature
+
+_N_FOUND = 5  # papers of each service that a reference is looked for among
+_STEPS = 20
+
+
+class CheckInput(TypedDict):
+    """What the graph is given: the path of a manuscript, and of its references or None."""
+
+    path: str
+    bibliography: str | None
+
+
+class CheckState(CheckInput, total=False):
+    """What the nodes write."""
+
+    manuscript: dict[str, Any]
+    works: dict[str, dict[str, Any]]
+    notes: list[str]
+    pairs: Annotated[list[dict[str, Any]], operator.add]
+    suggestions: Annotated[list[dict[str, Any]], operator.add]
+    costs: Annotated[list[dict[str, Any]], operator.add]
+    doubtful: list[dict[str, Any]]
+    report: dict[str, Any]
+
+
+class PairTask(TypedDict):
+    """A pair to judge: a claim, its reference, and the work if there is one."""
+
+    claim: dict[str, Any]
+    reference: dict[str, Any] | None
+    key: str
+    work: dict[str, Any] | None
+
+
+class SuggestTask(TypedDict):
+    """A claim that nothing supports, and the studies that it cites."""
+
+    claim: dict[str, Any]
+    without: int
+
+
+class ManuscriptCheck:
+    """Checks whether what a manuscript cites says what it is cited for.
+
+    ``ManuscriptCheck(library=WorkLibrary(read_passages("papers/"))).check("draft.docx").counts``
+
+    Args:
+        reranker: Who judges; the local judge if None. A chat model decides by direction and quote.
+        library: The works that are cited, and other studies; without it what the list of references
+            has of abstracts.
+        literature: Services that are asked for works that the library does not have; if None,
+            nothing is sent anywhere.
+        journal: Keeps verdicts, so that a check that was cut short goes on; opened by the caller.
+        pdf_reader: ``"pypdf"`` or ``"pdfium"``.
+    """
+
+    def __init__(
+        self,
+        reranker: EvidenceReranker | None = None,
+        *,
+        library: WorkLibrary | None = None,
+        literature: "Literature | None" = None,
+        journal: "Journal | None" = None,
+        pdf_reader: PdfReader = "pypdf",
+    ) -> None:
+        self.reranker = reranker or EvidenceReranker("local", content="passage")
+        self.library = WorkLibrary() if library is None else library
+        self._literature, self._journal, self._pdf_reader = literature, journal, pdf_reader
+        self._asks_model = self.reranker.backend.asks_model
+        self.graph = self._build()
+
+    def check(
+        self, path: str | Path, bibliography: str | Path | None = None, **config: Any
+    ) -> CheckReport:
+        """Check a manuscript; see `read_manuscript` for what it may be.
+
+        Raises:
+            InputError: The manuscript cannot be read, has no references, or cites none.
+            SettingsError: The package that reads it is not installed.
+        """
+        return _read_output(self.graph.invoke(*self._arguments(path, bibliography, config)))
+
+    async def acheck(
+        self, path: str | Path, bibliography: str | Path | None = None, **config: Any
+    ) -> CheckReport:
+        """Do what `check` does, in the running loop."""
+        return _read_output(await self.graph.ainvoke(*self._arguments(path, bibliography, config)))
+
+    def estimate(self, path: str | Path, bibliography: str | Path | None = None) -> Estimate:
+        """Say what a check would cost at most; nothing is asked, of services neither."""
+        manuscript = read_manuscript(path, bibliography=bibliography, pdf_reader=self._pdf_reader)
+        works = self._resolve(manuscript)
+        jobs = [
+            (claim.statement, cut_work(works[key], claim.statement, by_sentence=self._by_sentence))
+            for claim in manuscript.claims
+            for key in claim.keys
+            if claim.purpose != "method" and key in works
+        ]
+        if len(self.library):
+            others = [one.statement for one in manuscript.claims if one.purpose != "method"]
+            jobs += [
+                (one, self.library.search_others(one, MOST_OTHERS, without=0)) for one in others
+            ]
+        return self.reranker.estimate(jobs)
+
+    def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
+        graph: StateGraph[Any, None, Any, Any] = StateGraph(CheckState, input_schema=CheckInput)
+        graph.add_node("read", self._read)
+        graph.add_node("resolve", RunnableLambda(self._look_up, afunc=self._alook_up))
+        graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
+        graph.add_node("decide", _decide)
+        graph.add_node("suggest", RunnableLambda(self._suggest, afunc=self._asuggest))
+        graph.add_node("report", self._report)
+        graph.add_edge(START, "read")
+        graph.add_edge("read", "resolve")
+        graph.add_conditional_edges("resolve", _one_per_pair, ["judge", "decide"])
+        graph.add_edge("judge", "decide")  # waits for every branch
+        graph.add_conditional_edges("decide", _one_per_doubtful, ["suggest", "report"])
+        graph.add_edge("suggest", "report")
+        graph.add_edge("report", END)
+        return graph.compile(name="ManuscriptCheck")
+
+    def _arguments(
+        self, path: str | Path, bibliography: str | Path | None, config: Mapping[str, Any]
+    ) -> tuple[CheckInput, RunnableConfig]:
+        given: RunnableConfig = {
+            "max_concurrency": self.reranker.questions_at_once,
+            "recursion_limit": _STEPS,
+            **config,  # type: ignore[typeddict-item]  # keys of a config
+        }
+        named = None if bibliography is None else str(bibliography)
+        shared = share_limits(given, self.reranker.settings)
+        return {"path": str(path), "bibliography": named}, shared
+
+    def _read(self, state: CheckState) -> dict[str, Any]:
+        found = read_manuscript(
+            state["path"], bibliography=state["bibliography"], pdf_reader=self._pdf_reader
+        )
+        notes = []
+        if len(found.references) >= MANY:
+            notes.append(
+                f"{len(found.references)} references: {found.n_pairs} pairs of claim and reference "
+                "are judged one by one, which takes a while"
+            )
+        return {"manuscript": found.to_dict(), "notes": notes}
+
+    def _look_up(self, state: CheckState) -> dict[str, Any]:
+        works, missing = self._resolve_state(state)
+        for one in missing if self._literature is not None else ():
+            found = self._literature.search(query_of(one), _N_FOUND)  # type: ignore[union-attr]
+            self._add_found(works, one, found.to_documents())
+        return {"works": {key: work.to_dict() for key, work in works.items()}}
+
+    async def _alook_up(self, state: CheckState) -> dict[str, Any]:
+        works, missing = self._resolve_state(state)
+        for one in missing if self._literature is not None else ():
+            found = await self._literature.asearch(query_of(one), _N_FOUND)  # type: ignore[union-attr]
+            self._add_found(works, one, found.to_documents())
+        return {"works": {key: work.to_dict() for key, work in works.items()}}
+
+    def _resolve_state(self, state: CheckState) -> tuple[dict[str, Work], list[Reference]]:
+        """Return the works that are at hand, and the cited references that are not."""
+        manuscript = Manuscript.from_dict(state["manuscript"])
+        works = self._resolve(manuscript)
+        cited = {
+            key for one in manuscript.claims if one.purpose != "method" for key in one.keys
+        }.difference(works)
+        return works, [one for one in manuscript.references if one.key in cited]
+
+    def _resolve(self, manuscript: Manuscript) -> dict[str, Work]:
+        found = {one.key: self.library.find(one) for one in manuscript.references}
+        return {key: work for key, work in found.items() if work is not None}
+
+    @staticmethod
+    def _add_found(works: dict[str, Work], one: Reference, found: Sequence[Document]) -> None:
+        if (work := choose_found(one, found)) is not None:
+            works[one.key] = work
+
+    @property
+    def _by_sentence(self) -> bool:
+        return not self._asks_model
+
+    @property
+    def _points(self) -> Points:
+        if (self.reranker.backend.spec or {}).get("kind") == "local":
+            return LOCAL_POINTS
+        judge_point = self.reranker.effective_settings.threshold
+        cut = judge_point if isinstance(judge_point, float) else 0.5
+        return Points(cut, cut / 2)
+
+    def _judge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
+        claim, work, settled = self._begin(task)
+        if settled is not None or work is None:
+            return _write_pair(settled)
+        pool = self.reranker.rerank(claim.statement, self._parts(claim, work), config=config)
+        alone = None
+        if not self._asks_model and pool.passages:
+            best = Document(page_content=pool.passages[0].text, metadata=pool.passages[0].metadata)
+            alone = self.reranker.rerank(claim.statement, [best], config=config)
+        return self._end(task, claim, work, pool, alone)
+
+    async def _ajudge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
+        claim, work, settled = self._begin(task)
+        if settled is not None or work is None:
+            return _write_pair(settled)
+        pool = await self.reranker.arerank(claim.statement, self._parts(claim, work), config=config)
+        alone = None
+        if not self._asks_model and pool.passages:
+            best = Document(page_content=pool.passages[0].text, metadata=pool.passages[0].metadata)
+            alone = await self.reranker.arerank(claim.statement, [best], config=config)
+        return self._end(task, claim, work, pool, alone)
+
+    def _parts(self, claim: Claim, work: Work) -> list[Document]:
+        return cut_work(work, claim.statement, by_sentence=self._by_sentence)
+
+    def _begin(self, task: PairTask) -> tuple[Claim, Work | None, CheckedPair | None]:
+        """Return what is to be judged; or a verdict that needs no judge, or is in the journal."""
+        claim = Claim.from_dict(task["claim"])
+        work = None if task["work"] is None else Work.from_dict(task["work"])
+        known = self._journal.entries.get(_name_pair(task)) if self._journal else None
+        if known is not None:
+            return claim, work, CheckedPair.from_dict(known["pair"])
+        return claim, work, _settle(claim, task, work)
+
+    def _end(
+        self,
+        task: PairTask,
+        claim: Claim,
+        work: Work,
+        pool: RerankResult,
+        alone: RerankResult | None,
+    ) -> dict[str, Any]:
+        """Draw the verdict of what was judged, and keep it unless the judge failed."""
+        if self._asks_model:
+            found = decide_by_model(pool, work)
+        elif alone is None:
+            found = Decision(verdict="not_judged", notes=("there was nothing to judge",))
+        else:
+            only = alone.all_passages[0]
+            found = decide_by_rules(claim.statement, work, only, only.score, self._points)
+        if work.status == "retracted":
+            said = f"the judge finds the claim {found.verdict.replace('_', ' ')} in it"
+            found = Decision(
+                verdict="retracted",
+                score=found.score,
+                quote=found.quote,
+                page=found.page,
+                notes=(said, *found.notes),
+            )
+        reference = task["reference"] or {"text": ""}
+        about = {"reference": reference["text"], **_describe(work)}
+        pair = CheckedPair.of(claim, task["key"], _with_review(claim, found), **about)
+        if self._journal is not None and found.verdict != "not_judged":
+            self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
+        results = [pool] if alone is None else [pool, alone]
+        cost = sum((one.total_usage for one in results), Usage())
+        return {"pairs": [pair.to_dict()], "costs": [cost.record()]}
+
+    def _suggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
+        claim, found = self._find_others(task)
+        if not found:
+            return {"suggestions": []}
+        result = self.reranker.rerank(claim.statement, found, config=config)
+        return self._end_suggestion(claim, result)
+
+    async def _asuggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
+        claim, found = self._find_others(task)
+        if not found:
+            return {"suggestions": []}
+        result = await self.reranker.arerank(claim.statement, found, config=config)
+        return self._end_suggestion(claim, result)
+
+    def _find_others(self, task: SuggestTask) -> tuple[Claim, list[Document]]:
+        claim = Claim.from_dict(task["claim"])
+        found = self.library.search_others(claim.statement, MOST_OTHERS, without=task["without"])
+        return claim, found
+
+    def _end_suggestion(self, claim: Claim, result: RerankResult) -> dict[str, Any]:
+        against = ("contradicts", "no_difference")
+        best = next(
+            (
+                one
+                for one in result.kept
+                if result.fallback is None
+                and one.direction not in against
+                and one.paper_status != "retracted"
+            ),
+            None,
+        )
+        suggestions = []
+        if best is not None:
+            source = result.cite(best)
+            other = Alternative(
+                source=str(source),
+                link=source.link,
+                quote=best.quote or best.text,
+                page=best.quote_page,
+                score=best.score or 0.0,
+            )
+            suggestions = [{"claim": claim.number, "other": _plain(other)}]
+        return {"suggestions": suggestions, "costs": [result.total_usage.record()]}
+
+    def _report(self, state: CheckState) -> dict[str, Any]:
+        others = {one["claim"]: one["other"] for one in state.get("suggestions", [])}
+        manuscript = _join_duplicates(Manuscript.from_dict(state["manuscript"]), state["works"])
+        order = {one.key: n for n, one in enumerate(manuscript.references)}
+        pairs = sorted(
+            state.get("pairs", []),
+            key=lambda one: (one["claim"]["number"], order.get(one["key"], len(order))),
+        )
+        report = CheckReport(
+            manuscript=manuscript,
+            pairs=tuple(
+                CheckedPair.from_dict({**one, "other": others.get(one["claim"]["number"])})
+                for one in pairs
+            ),
+            notes=tuple(state.get("notes", [])),
+            usage=sum(map(Usage.of, state.get("costs", [])), Usage()),
+            judge=self.reranker.backend.name,
+        )
+        return {"report": report.to_dict()}
+
+
+def _join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:
+    """Add to the duplicates in the list what was found to be of one study."""
+    groups = {frozenset(one): one for one in manuscript.duplicates}
+    by_study: dict[int, list[str]] = {}
+    for one in manuscript.references:
+        if study := works.get(one.key, {}).get("study"):
+            by_study.setdefault(study, []).append(one.key)
+    for keys in by_study.values():
+        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
+            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
+            groups[frozenset(keys)] = tuple(keys)
+    return replace(manuscript, duplicates=tuple(groups.values()))
+
+
+def _read_output(state: Mapping[str, Any]) -> CheckReport:
+    return CheckReport.from_dict(state["report"])
+
+
+def _one_per_pair(state: CheckState) -> list[Send] | str:
+    manuscript = Manuscript.from_dict(state["manuscript"])
+    index = ReferenceIndex(manuscript.references)
+    tasks = [
+        PairTask(
+            claim=claim.to_dict(),
+            reference=None if (found := index.by_key(key)) is None else found.to_dict(),
+            key=key,
+            work=state["works"].get(key),
+        )
+        for claim in manuscript.claims
+        for key in claim.keys
+    ]
+    return [Send("judge", one) for one in tasks] or "decide"
+
+
+def _decide(state: CheckState) -> dict[str, Any]:
+    """Find the claims that nothing supports, and what they cite."""
+    by_claim: dict[int, list[dict[str, Any]]] = {}
+    for one in state.get("pairs", []):
+        by_claim.setdefault(one["claim"]["number"], []).append(one)
+    doubtful = []
+    for group in by_claim.values():
+        verdicts = {one["verdict"] for one in group}
+        if verdicts.isdisjoint({"supported", "method"}):
+            works = [state["works"].get(one["key"], {}).get("study", 0) for one in group]
+            doubtful.append({"claim": group[0]["claim"], "without": works[0]})
+    return {"doubtful": doubtful}
+
+
+def _one_per_doubtful(state: CheckState) -> list[Send] | str:
+    return [Send("suggest", one) for one in state["doubtful"]] or "report"
+
+
+def _settle(claim: Claim, task: PairTask, work: Work | None) -> CheckedPair | None:
+    """Return the verdict that needs no judge, if there is one."""
+    reference = task["reference"]
+    text = "" if reference is None else reference["text"]
+    about = {"reference": text, **({} if work is None else _describe(work))}
+    if reference is None:
+        note = f"the list of references has no {task['key']!r}"
+        return CheckedPair.of(claim, task["key"], Decision(verdict="missing", notes=(note,)))
+    if work is None:
+        source = Citation(**{**reference["source"], "authors": ()})
+        gone = source.status == "retracted"
+        note = "it is in no place that was searched, or has no abstract there"
+        verdict = Decision(verdict="retracted" if gone else "unavailable", notes=(note,))
+    elif claim.purpose == "method":
+        gone = work.status == "retracted"
+        verdict = Decision(verdict="retracted" if gone else "method")
+    else:
+        return None
+    if claim.purpose == "method" and verdict.verdict == "unavailable":
+        verdict = Decision(verdict="method")
+    return CheckedPair.of(claim, task["key"], verdict, **about)
+
+
+def _describe(work: Work) -> dict[str, str]:
+    return {"source": str(work.source), "link": work.source.link, "read": work.extent}
+
+
+def _with_review(claim: Claim, found: Decision) -> Decision:
+    """Add what an overview means for a claim that is not found in it."""
+    if claim.purpose != "review" or found.verdict not in ("not_found", "partly"):
+        return found
+    note = "cited as an overview: what it sums up may say so elsewhere"
+    plain = {name: getattr(found, name) for name in Decision.__dataclass_fields__}
+    return Decision(**{**plain, "notes": (*found.notes, note)})
+
+
+def _write_pair(pair: CheckedPair | None) -> dict[str, Any]:
+    return {"pairs": [] if pair is None else [pair.to_dict()]}
+
+
+def _name_pair(task: PairTask) -> str:
+    """Return what a pair is kept under: the claim, the reference and what there is to read."""
+    passages: Iterable[Document] = (task["work"] or {}).get("passages", ())
+    said = "\0".join([task["claim"]["statement"], *(one.page_content for one in passages)])
+    digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{task['claim']['number']}/{task['key']}/{digest}"
+
+
+def _plain(other: Alternative) -> dict[str, Any]:
+    return {name: getattr(other, name) for name in Alternative.__dataclass_fields__}

@@ -1,0 +1,205 @@
+"""The works that a manuscript cites: found among passages, in the list itself, or in services."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from difflib import SequenceMatcher
+from typing import Any, Literal, Protocol, Self
+
+from langchain_core.documents import Document
+
+from deepera_graph.evidence.check.references import Reference, read_source
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import PaperStatus, gravest, read_title
+from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.literature.retractions import Retractions
+from deepera_graph.literature.same_study import find_studies, is_same_study, list_ids
+from deepera_graph.stores.words import WordIndex
+
+Extent = Literal["abstract", "full text"]
+_LEAST_WORDS = 4  # of a title that is looked for within a printed entry
+_LEAST_LIKENESS = 0.9
+_FULL_TEXT = 1000  # words; what is longer is no abstract
+
+
+class Searches(Protocol):
+    """Where passages are searched for, such as a store or an index of words."""
+
+    def search(self, question: str, k: int) -> list[Document]:
+        """Return the best *k* passages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A work and what there is to read of it.
+
+    Attributes:
+        passages: Not empty.
+        source: Where they are from.
+        status: What became of it.
+        study: Its number in the library; 0 if it is not of the library.
+    """
+
+    passages: tuple[Document, ...]
+    source: Citation
+    status: PaperStatus | None = None
+    study: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, and documents."""
+        return {
+            "passages": list(self.passages),
+            "source": asdict(self.source),
+            "status": self.status,
+            "study": self.study,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        source, passages = read_source(plain["source"]), tuple(plain["passages"])
+        return cls(**{**plain, "source": source, "passages": passages})
+
+    @property
+    def extent(self) -> Extent:
+        """Whether an abstract was there to read, or more."""
+        words = sum(len(one.page_content.split()) for one in self.passages)
+        has_pages = any("page" in one.metadata for one in self.passages)
+        return "full text" if has_pages or words > _FULL_TEXT else "abstract"
+
+
+class WorkLibrary:
+    """Passages by the works that they are of.
+
+    Args:
+        passages: Of papers, with their metadata; read at once.
+        search: Where other studies are looked for; an index of the words of *passages* if None.
+        retractions: Notices in a file of one's own.
+    """
+
+    def __init__(
+        self,
+        passages: Iterable[Document] = (),
+        *,
+        search: Searches | None = None,
+        retractions: Retractions | None = None,
+    ) -> None:
+        held = list(passages)
+        self._notices = retractions or Retractions()
+        self._own = WordIndex() if search is None else None
+        if self._own is not None:
+            self._own.add(held)
+        self._search: Searches = search or self._own  # type: ignore[assignment]  # one of both
+        found = find_studies((one.id or "", one.metadata) for one in held)
+        groups: dict[int, list[tuple[Document, PaperStatus | None]]] = defaultdict(list)
+        for one, (study, status) in zip(held, found, strict=True):
+            groups[study].append((one, status))
+        self._works = {study: self._join(study, group) for study, group in groups.items()}
+        self._study_of = {
+            one.id: study for one, (study, _) in zip(held, found, strict=True) if one.id
+        }
+        self._by_id: dict[Any, int] = {}
+        self._by_title: dict[str, int] = {}
+        for study, group in groups.items():
+            for one, _ in group:
+                self._name(study, Citation.of(one.metadata, one.id or ""))
+
+    def __len__(self) -> int:
+        """Return how many works there are."""
+        return len(self._works)
+
+    def find(self, reference: Reference) -> Work | None:
+        """Return the work of a reference, with the status that any notice gives it; else None."""
+        study = self._find_study(reference)
+        found = self._works.get(study) if study else None
+        if found is None and reference.abstract.strip():
+            metadata = {"title": reference.source.title, "doi": reference.source.doi}
+            text = Document(id=reference.key, page_content=reference.abstract, metadata=metadata)
+            found = Work(passages=(text,), source=reference.source)
+        if found is None:
+            return None
+        return replace(found, status=gravest((found.status, self.status_of(reference))))
+
+    def status_of(self, reference: Reference) -> PaperStatus | None:
+        """Return what became of a work, as its entry or a notice says."""
+        return gravest((reference.source.status, self._notices.find(reference.source)))
+
+    def search_others(self, statement: str, k: int, *, without: int) -> list[Document]:
+        """Return the best *k* passages of other studies."""
+        found = self._search.search(statement, k + 10) if self._works else []
+        others = [one for one in found if self._study_of.get(one.id) != without]
+        return others[:k]
+
+    def _join(self, study: int, group: Sequence[tuple[Document, PaperStatus | None]]) -> Work:
+        first, *rest = [Citation.of(one.metadata, one.id or "") for one, _ in group]
+        source = replace(first.borrow(rest), page="")
+        status = gravest((*(status for _, status in group), self._notices.find(source)))
+        passages = tuple(one for one, _ in group)
+        return Work(passages=passages, source=source, status=status, study=study)
+
+    def _name(self, study: int, source: Citation) -> None:
+        for id in list_ids(source):
+            self._by_id.setdefault(id, study)
+        if source.key:
+            self._by_id.setdefault(("key", source.key), study)
+        if key := title_key(read_title(source.title).title):
+            self._by_title.setdefault(key, study)
+
+    def _find_study(self, reference: Reference) -> int | None:
+        for id in (*list_ids(reference.source), ("key", reference.key)):
+            if id in self._by_id and self._may_be(
+                reference, self._by_id[id], by_key=id[0] == "key"
+            ):
+                return self._by_id[id]
+        return self._find_title(reference)
+
+    def _may_be(self, reference: Reference, study: int, *, by_key: bool) -> bool:
+        """Tell whether a work fits: of two papers that bear one key by chance, titles differ."""
+        title, other = reference.source.title, self._works[study].source.title
+        return not by_key or not title or not other or _are_alike(title, other)
+
+    def _find_title(self, reference: Reference) -> int | None:
+        """Find a work by its title: as it was read of the entry, or anywhere within the entry."""
+        title, text = title_key(reference.source.title), f" {title_key(reference.text)} "
+        if title in self._by_title:
+            return self._by_title[title]
+        inside = [
+            (len(key), study)
+            for key, study in self._by_title.items()
+            if len(key.split()) >= _LEAST_WORDS and f" {key} " in text
+        ]
+        if inside:
+            return max(inside)[1]
+        near = [
+            (SequenceMatcher(None, title, key).ratio(), study)
+            for key, study in self._by_title.items()
+            if title and abs(len(key) - len(title)) < len(title) / 5
+        ]
+        likeness, study = max(near, default=(0.0, 0))
+        return study if likeness >= _LEAST_LIKENESS else None
+
+
+def _are_alike(title: str, other: str) -> bool:
+    key, theirs = title_key(title), title_key(other)
+    mains = title_key(main_title(title)), title_key(main_title(other))
+    same = key == theirs or mains[0] == theirs or mains[1] == key
+    return same or SequenceMatcher(None, key, theirs).ratio() >= _LEAST_LIKENESS
+
+
+def query_of(reference: Reference) -> str:
+    """Return what a service of literature is asked for a reference: its title, else its DOI."""
+    return reference.source.title or reference.source.doi or reference.text
+
+
+def choose_found(reference: Reference, found: Sequence[Document]) -> Work | None:
+    """Return the work of a reference among what services found; None if it is not there."""
+    same = [
+        one
+        for one in found
+        if is_same_study(reference.source, Citation.of(one.metadata, one.id or ""))
+        or _are_alike(reference.source.title or "-", str(one.metadata.get("title", "")))
+    ]
+    if not same:
+        return None
+    source = Citation.of(same[0].metadata, same[0].id or "")
+    return Work(passages=tuple(same), source=source, status=source.status)

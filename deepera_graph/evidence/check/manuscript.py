@@ -1,0 +1,277 @@
+"""A manuscript: its claims and its list of references, from Word, LaTeX, Markdown, PDF or CSV."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from deepera_graph.errors import InputError
+from deepera_graph.evidence.check.citing import Claim, Paragraph, find_claims
+from deepera_graph.evidence.check.references import (
+    Reference,
+    ReferenceIndex,
+    read_bibliography,
+    read_printed,
+)
+from deepera_graph.evidence.check.tex import read_tex
+from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.passages import field_key
+from deepera_graph.retrieval.documents.article import (
+    Block,
+    build_article,
+    is_references,
+    take_title,
+    write_raised,
+)
+from deepera_graph.retrieval.documents.docx import read_docx_blocks
+from deepera_graph.retrieval.documents.markdown import read_markdown_blocks
+from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
+from deepera_graph.retrieval.documents.pdf_pages import PdfReader
+from deepera_graph.text.files.records import TABLES, open_records, read_records, suffix_of
+
+FORMS = (".docx", ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
+MANY = 400  # references, from which on it is said how long the work is
+_CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
+_REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
+_RAISED = re.compile(r"\s*\d{1,3}(?:\s*[-–,]\s*\d{1,3})*\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manuscript:
+    """What a manuscript says, and what it cites.
+
+    Attributes:
+        path: Of the file.
+        title: As far as the file says it.
+        claims: Sentences with citations, in order.
+        references: The list of references, in order.
+        duplicates: Groups of references to one work, by their keys.
+        uncited: Keys of references that no sentence cites.
+    """
+
+    path: Path
+    title: str
+    claims: tuple[Claim, ...]
+    references: tuple[Reference, ...]
+    duplicates: tuple[tuple[str, ...], ...] = ()
+    uncited: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "path": str(self.path),
+            "title": self.title,
+            "claims": [one.to_dict() for one in self.claims],
+            "references": [one.to_dict() for one in self.references],
+            "duplicates": [list(one) for one in self.duplicates],
+            "uncited": list(self.uncited),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(
+            path=Path(plain["path"]),
+            title=plain["title"],
+            claims=tuple(map(Claim.from_dict, plain["claims"])),
+            references=tuple(map(Reference.from_dict, plain["references"])),
+            duplicates=tuple(map(tuple, plain["duplicates"])),
+            uncited=tuple(plain["uncited"]),
+        )
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs of a claim and a reference there are."""
+        return sum(len(one.keys) for one in self.claims)
+
+
+def read_manuscript(
+    path: str | Path, *, bibliography: str | Path | None = None, pdf_reader: PdfReader = "pypdf"
+) -> Manuscript:
+    """Read a manuscript.
+
+    - ``.docx``: citations as numbers in brackets or raised, or as names and years, and a list under
+      a heading such as "References".
+    - ``.tex``: commands such as ``\\cite``, and the ``.bib`` that the file names, or
+      ``thebibliography``.
+    - ``.md``: ``[@key]`` with the `bibliography` of its front matter, or numbers or names and a
+      list under a heading.
+    - ``.pdf``: numbers in brackets, or names and years, and a list under a heading.
+    - ``.csv``, ``.tsv``: columns `claim` and `reference` (a DOI, a title, a key or a whole entry).
+
+    Args:
+        path: Of the manuscript.
+        bibliography: File of references (BibTeX, RIS, CSL-JSON), in place of the one that the
+            manuscript names or prints.
+        pdf_reader: ``"pypdf"`` or ``"pdfium"``.
+
+    Raises:
+        InputError: The file is missing, of another kind, scanned or broken; or it has no
+            references, or nothing in it cites any.
+        SettingsError: The package that reads it is not installed.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"there is no manuscript {str(path)!r}")
+    form = suffix_of(path)
+    if form not in FORMS:
+        raise InputError(f"{path}: a manuscript must be {', '.join(FORMS)}, got {form or 'none'!r}")
+    given = None if bibliography is None else read_bibliography(Path(bibliography))
+    if form in TABLES:
+        title, claims, references = _read_pairs(path, given)
+    else:
+        title, paragraphs, printed = _READERS[form](path, given is None, pdf_reader)
+        references = printed if given is None else given
+        if not references:
+            raise InputError(
+                f"{path}: no references found: it has no list under a heading such as References"
+                + (", and names no .bib file" if form in (".tex", ".md") else "")
+                + "; --bib names a file of them"
+            )
+        claims = find_claims(paragraphs, ReferenceIndex(references))
+    if not claims:
+        raise InputError(
+            f"{path}: nothing cites any of its {len(references)} references; known are [3], [3-7], "
+            "(Lee et al., 2019), [@key] and \\cite{key}"
+        )
+    index = ReferenceIndex(references)
+    cited = {key for one in claims for key in one.keys}
+    return Manuscript(
+        path=path,
+        title=title,
+        claims=tuple(claims),
+        references=tuple(references),
+        duplicates=tuple(tuple(one.key for one in group) for group in index.duplicates()),
+        uncited=tuple(one.key for one in references if one.key not in cited),
+    )
+
+
+Read = tuple[str, list[Paragraph], list[Reference]]
+
+
+def _read_docx(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
+    with path.open("rb") as source:
+        blocks, title, _ = read_docx_blocks(path, source, _write_raised)
+    return _read_blocks(blocks, title)
+
+
+def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
+    with path.open("rb") as source:
+        blocks, about, _ = read_markdown_blocks(path, source)
+    named = about.get("bibliography")
+    title, paragraphs, printed = _read_blocks(blocks, str(about.get("title", "")))
+    if named and wants_list:
+        files = named if isinstance(named, list) else [named]
+        printed = [one for file in files for one in read_bibliography(path.parent / str(file))]
+    return title, paragraphs, printed
+
+
+def _read_tex(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
+    found = read_tex(path)
+    references = [Reference.of_text(key, text) for key, text in found.printed]
+    if not references and wants_list:
+        references = [one for file in found.bibliographies for one in read_bibliography(file)]
+    return found.title, _read_blocks(found.blocks, found.title)[1], references
+
+
+def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
+    with path.open("rb") as source:
+        article = read_pdf(path, source, pdf_reader)
+    with path.open("rb") as source:
+        lines = read_reference_lines(path, source, pdf_reader)
+    paragraphs = []
+    for section in article.sections:
+        starts = [*section.starts, len(section.text)]
+        page_of = dict(zip(section.starts, section.pages, strict=True))
+        cuts = _end_sentences(section.text, starts[1:-1])
+        for begin, end in zip([0, *cuts], [*cuts, len(section.text)], strict=True):
+            page = max((start for start in page_of if start <= begin), default=0)
+            text = section.text[begin:end].strip()
+            paragraphs.append(Paragraph(text, section.name, str(page_of.get(page, ""))))
+    return article.title, paragraphs, read_printed(lines, wrapped=True)
+
+
+def _end_sentences(text: str, starts: Iterable[int]) -> list[int]:
+    """Return where the sentence ends in which each page begins, so that none is cut."""
+    ends = (re.compile(r"[.!?]\s+(?=[A-Z])").search(text, max(start - 2, 0)) for start in starts)
+    return sorted({end.end() for end in ends if end})
+
+
+_READERS: dict[str, Any] = {
+    ".docx": _read_docx,
+    ".tex": _read_tex,
+    ".md": _read_markdown,
+    ".markdown": _read_markdown,
+    ".pdf": _read_pdf,
+}
+
+
+def _write_raised(before: str, text: str) -> str:
+    """Write a raised number as a citation where it follows a word or a stop, and no digit."""
+    if before[-1:].isdigit() or not before.strip() or not _RAISED.fullmatch(text):
+        return write_raised(before, text)
+    return f"[{text.strip()}]"
+
+
+def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
+    """Tell the text from the list of references, which stands under a heading."""
+    blocks = [Block(one.text, one.level or (1 if is_references(one.text) else 0)) for one in blocks]
+    printed, inside = list[str](), 0
+    for block in blocks:
+        if block.level and (not inside or block.level <= inside):
+            inside = block.level if is_references(block.text) else 0
+        elif inside and block.text.strip():
+            printed.append(block.text)
+    body, title = take_title(blocks, title)
+    article = build_article(body, title, {})
+    sections = article.sections if article else ()
+    paragraphs = [
+        Paragraph(" ".join(text.split()), section.name)
+        for section in sections
+        for text in section.text.split("\n\n")
+    ]
+    return title, paragraphs, read_printed(printed)
+
+
+def _read_pairs(
+    path: Path, given: Sequence[Reference] | None
+) -> tuple[str, list[Claim], list[Reference]]:
+    """Read a table of claims and references; equal references are one."""
+    references = {one.key: one for one in given or ()}
+    by_title = {title_key(one.source.title): one.key for one in given or () if one.source.title}
+    claims: list[Claim] = []
+    with open_records(path) as (source, _):
+        for row in read_records(source, suffix_of(path)):
+            fields = {field_key(name): value for name, value in row.fields.items()}
+            claim = _first(fields, _CLAIM_FIELDS)
+            cited = _first(fields, _REFERENCE_FIELDS)
+            if not claim:
+                columns = ", ".join(row.fields) or "nothing"
+                raise InputError(
+                    f"{path}, line {row.number}: needs a claim and a reference, has {columns:.200}"
+                )
+            key = by_title.get(title_key(cited), cited)
+            if key and key not in references and given is None:
+                references[key] = _read_cell(key)
+            claims.append(
+                Claim(number=len(claims) + 1, sentence=claim, statement=claim, keys=(key,))
+            )
+    if not references:
+        raise InputError(
+            f"{path}: no references found: it has no column `reference`, or it is empty"
+        )
+    return "", claims, list(references.values())
+
+
+def _first(fields: dict[str, Any], names: Sequence[str]) -> str:
+    found = (str(fields[name]).strip() for name in names if fields.get(name) is not None)
+    return next(filter(None, found), "")
+
+
+def _read_cell(text: str) -> Reference:
+    """Read a reference of a cell: an entry, an id, or else a title."""
+    found = Reference.of_text(text, text)
+    if found.source.doi or found.source.pmid or (found.source.title and found.source.year):
+        return found
+    return Reference.of_fields(text, {"title": text})

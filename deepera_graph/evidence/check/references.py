@@ -1,0 +1,212 @@
+"""The list of references of a manuscript: from files of citation managers, or as it is printed."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from deepera_graph.errors import InputError
+from deepera_graph.literature.citation import Citation, family_key
+from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.literature.same_study import group_sources
+from deepera_graph.text.files.records import open_records, read_records, suffix_of
+from deepera_graph.text.files.references import find_year
+
+BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json")
+_NUMBER = re.compile(r"\A\s*(?:\[(\d{1,4})\]|(\d{1,4})[.)])\s+")
+_INSIDE = re.compile(r"(?:\A|\s)\[(\d{1,4})\]\s+(?=\S)")
+_DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
+_PMID = re.compile(r"\bPMID:?\s*(\d{4,9})")
+_ARXIV = re.compile(r"\barXiv:\s*(\S+?)[.,;]?(?=\s|$)", re.IGNORECASE)
+_QUOTED = re.compile(r"[“\"]([^”\"]{10,})[”\"]")
+_YEAR_FIRST = re.compile(r"\(?\b(?:1[89]|20)\d\d[a-z]?\)?[.:,]?\s+(.{10,}?[.?!])(?=\s|$)")
+_AFTER_INITIALS = re.compile(
+    r"""
+    \A[^.:]{3,200}? (?: \b[A-Z]{1,3} | \bet\ al | (?:[A-Z]\.[ -]?){1,3} ) [.:]? \s+
+    (?=[A-Z][\w-]+\ ) (.{10,}?[.?!]) (?=\s|\Z)
+    """,
+    re.VERBOSE,
+)
+_STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
+_FAMILY = re.compile(r"\A((?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+)")
+_NEW_ENTRY = re.compile(r"\A(?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+,? [A-Z][.A-Z]")
+_LEAST_LETTERS = 12  # of a line that may be a reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """An entry of the list of references.
+
+    Attributes:
+        key: What the text cites it by: a key, or its number.
+        text: As it is printed, or made up of its fields.
+        source: What is known of the work.
+        abstract: Of the work, if the file of references has it.
+    """
+
+    key: str
+    text: str
+    source: Citation
+    abstract: str = ""
+
+    @classmethod
+    def of_fields(cls, key: str, fields: Mapping[str, Any]) -> Self:
+        """Make one of the fields of a file of references."""
+        source = Citation.of(fields, key)
+        return cls(key=key, text=str(source), source=source, abstract=fields.get("abstract", ""))
+
+    @classmethod
+    def of_text(cls, key: str, text: str) -> Self:
+        """Make one of a printed entry."""
+        doi, pmid, arxiv = _DOI.search(text), _PMID.search(text), _ARXIV.search(text)
+        fields = {
+            "title": _find_title(text),
+            "authors": _find_authors(text),
+            "year": find_year([text]),
+            "doi": doi[0].rstrip(".)") if doi else None,
+            "pmid": pmid[1] if pmid else None,
+            "arxiv": arxiv[1] if arxiv else None,
+        }
+        known = {name: value for name, value in fields.items() if value}
+        return cls(key=key, text=" ".join(text.split()), source=Citation.of(known, key))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(**{**plain, "source": read_source(plain["source"])})
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Family name of the first author, in the form that names are compared in, and year."""
+        return family_key(self.source.authors), self.source.year
+
+
+def read_source(plain: Mapping[str, Any]) -> Citation:
+    """Read a citation from plain data."""
+    return Citation(**{**plain, "authors": tuple(plain["authors"])})
+
+
+def read_bibliography(path: Path) -> list[Reference]:
+    """Read a file of references: BibTeX, RIS, CSL-JSON or PubMed's form.
+
+    Raises:
+        InputError: It is missing, of another kind, or holds no reference.
+    """
+    if suffix_of(path) not in BIBLIOGRAPHIES:
+        raise InputError(f"{path}: references must be {', '.join(BIBLIOGRAPHIES)}")
+    if not path.is_file():
+        raise InputError(f"there is no file of references {str(path)!r}")
+    with open_records(path) as (source, _):
+        records = [one.fields for one in read_records(source, suffix_of(path)) if one.fields]
+    found = [
+        Reference.of_fields(str(one.get("key") or one.get("id") or number), one)
+        for number, one in enumerate(records, start=1)
+    ]
+    if not found:
+        raise InputError(f"{path}: holds no reference")
+    return found
+
+
+def read_printed(lines: Iterable[str], *, wrapped: bool = False) -> list[Reference]:
+    """Read the entries of a printed list; one without a number is cited by its place.
+
+    Args:
+        lines: An entry each; or of a page, if they are *wrapped*: then one that begins with no
+            number, and with no author below a finished entry, goes on with the entry before it.
+        wrapped: Whether an entry may take several lines.
+    """
+    entries: list[tuple[str, str]] = []
+    is_numbered = False
+    for number, text in (part for line in lines for part in _split_line(line)):
+        is_numbered = is_numbered or bool(number)
+        goes_on = wrapped and entries and not number and (is_numbered or _goes_on(entries, text))
+        if goes_on:
+            key, before = entries[-1]
+            entries[-1] = key, f"{before} {text}"
+        elif number or len(text) >= _LEAST_LETTERS:
+            entries.append((number or str(len(entries) + 1), text))
+    return [Reference.of_text(key, text) for key, text in entries]
+
+
+def _split_line(line: str) -> list[tuple[str, str]]:
+    """Return the entries of a line with their numbers: in Markdown several may share a line."""
+    marks = list(_INSIDE.finditer(line))
+    if marks and marks[0].start() == 0:
+        ends = [one.start() for one in marks[1:]] + [len(line)]
+        return [
+            (one[1], line[one.end() : end].strip()) for one, end in zip(marks, ends, strict=True)
+        ]
+    number = _NUMBER.match(line)
+    text = line[number.end() :] if number else line
+    return [((number[1] or number[2]) if number else "", text.strip())] if text.strip() else []
+
+
+def _goes_on(entries: Sequence[tuple[str, str]], text: str) -> bool:
+    """Tell whether a line is the rest of the entry before it, or else begins with an author."""
+    return find_year([entries[-1][1]]) is None or not _NEW_ENTRY.match(text)
+
+
+def _find_title(text: str) -> str:
+    if quoted := _QUOTED.search(text):
+        return quoted[1].strip(" .,")
+    if (dated := _YEAR_FIRST.search(text)) and len(dated[1].split()) > 2:
+        return dated[1].strip(" .")
+    if after := _AFTER_INITIALS.match(text):
+        return after[1].strip(" .")
+    parts = _STOPS.split(text)
+    return parts[1].strip(" .") if len(parts) > 2 else ""
+
+
+def _find_authors(text: str) -> str:
+    """Return the first author, and that there are others."""
+    family = _FAMILY.match(text)
+    if not family:
+        return ""
+    head = re.split(r"\(?\b(?:1[89]|20)\d\d", text, maxsplit=1)[0]
+    several = re.search(r"\bet al|,? (?:and|&) |[A-Z]\.?, [A-Z]\w+", head)
+    return f"{family[1]}; others" if several else family[1]
+
+
+class ReferenceIndex:
+    """Finds the references that a text names.
+
+    Attributes:
+        references: In their order.
+    """
+
+    def __init__(self, references: Sequence[Reference]) -> None:
+        self.references = references
+        self._by_key = {one.key: one for one in reversed(references)}
+        self._by_name: dict[tuple[str, str], list[Reference]] = defaultdict(list)
+        for one in references:
+            self._by_name[one.name].append(one)
+
+    def by_key(self, key: str) -> Reference | None:
+        """Return the reference of a key or number."""
+        return self._by_key.get(key)
+
+    def by_name(self, family: str, year: str) -> Reference | None:
+        """Return the reference of a first author and a year, ``2019b`` the second of that year."""
+        found = self._by_name.get((family_key((family,)), year[:4]), [])
+        place = ord(year[4]) - ord("a") if len(year) > 4 else 0
+        return found[min(place, len(found) - 1)] if found else None
+
+    def duplicates(self) -> list[list[Reference]]:
+        """Return the references that are of one work, in groups of two or more."""
+        numbers = group_sources([one.source for one in self.references])
+        groups: dict[object, list[Reference]] = defaultdict(list)
+        for number, one in zip(numbers, self.references, strict=True):
+            groups[number].append(one)
+        by_text: dict[str, list[Reference]] = defaultdict(list)
+        for one in self.references:
+            by_text[title_key(one.text)].append(one)
+        known = [group for group in groups.values() if len(group) > 1]
+        said = {one.key for group in known for one in group}
+        same = [g for g in by_text.values() if len(g) > 1 and not {one.key for one in g} & said]
+        return known + same

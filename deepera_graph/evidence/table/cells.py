@@ -1,0 +1,58 @@
+"""The cells of a study that rules fill, each with the words that it is taken from."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from deepera_graph.evidence.table.effects import Finding, Part, find_effect
+from deepera_graph.evidence.table.studies import find_design, find_size
+
+RuledColumn = Literal["n", "design", "effect", "measure", "interval", "p", "direction"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A value of a study.
+
+    Attributes:
+        value: What is shown.
+        words: The words of the study that it is taken from.
+        span: Where they stand in the text, [start, end).
+    """
+
+    value: str
+    words: str
+    span: tuple[int, int]
+
+
+def read_cells(text: str) -> dict[str, Cell]:
+    """Return the cells that a text tells, by the names of their columns."""
+    finding = find_effect(text)
+    parts: dict[str, Part | None] = {"n": find_size(text), "design": find_design(text)}
+    if finding is not None:
+        parts |= {name: take(finding) for name, take in _OF_FINDING.items()}
+    return {
+        name: Cell(value=part.value, words=text[part.span[0] : part.span[1]], span=part.span)
+        for name, part in parts.items()
+        if part is not None
+    }
+
+
+def _take_measure(finding: Finding) -> Part | None:
+    effect = finding.effect
+    return None if effect is None else Part(value=finding.measure, span=effect.span)
+
+
+def _take_direction(finding: Finding) -> Part | None:
+    if not finding.direction:
+        return None
+    return Part(value=finding.direction, span=finding.sentence)
+
+
+_OF_FINDING: Mapping[str, Callable[[Finding], Part | None]] = {
+    "effect": lambda finding: finding.effect,
+    "measure": _take_measure,
+    "interval": lambda finding: finding.interval,
+    "p": lambda finding: finding.p,
+    "direction": _take_direction,
+}

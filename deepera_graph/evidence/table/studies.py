@@ -1,0 +1,153 @@
+"""Of how many a study is, and how it was made; by rules."""
+
+import re
+from collections.abc import Iterator
+
+from deepera_graph.evidence.table.effects import Part
+from deepera_graph.text.words import split_sentences
+
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
+_ONES = [
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+]
+_IN_WORDS = {word: n for n, word in enumerate(_ONES, start=1)} | {
+    word: n * 10 for n, word in enumerate(_TENS, start=2)
+}
+_WORDS = "|".join([*_TENS, *reversed(_ONES)])
+_COUNT = rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s ]\d{{3}})+\b|(?<![\w.,–-])\d+\b|\b(?:{_WORDS})(?:-(?:{'|'.join(_ONES[:9])}))?\b)(?![.,]\d|\s?%|-)"
+_PEOPLE = (
+    "patients|participants|adults|adolescents|teenagers|children|pupils|students|women|men|people"
+    "|persons|individuals|subjects|volunteers|infants|newborns|residents|households|families|nurses"
+    "|physicians|teachers|workers|drivers|runners|athletes|smokers|veterans|survivors|boys|girls"
+    "|mothers|respondents|employees|couples"
+)
+_ANIMALS = (
+    "mice|rats|dogs|cats|cows|calves|pigs|piglets|sheep|lambs|horses|hens|chickens|birds|fish"
+    "|rabbits|monkeys|cattle|heifers|bees|colonies"
+)
+_THINGS = (
+    "plots|fields|sites|ponds|lakes|streams|forests|stands|meadows|orchards|farms|trees|plants|pots"
+    "|cities|roofs|streets|schools|classes|hospitals|beams|cylinders|specimens|samples|discs|panels"
+    "|cells|films|implants|teeth|eyes|soils|lamps|greenhouses|villages|districts|items"
+)
+_SIZE = re.compile(
+    r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s ]\d{3})+\b|\d+)\b(?P<each>\s*(?:per|each|in\s+each))?"
+)
+_CASES = re.compile(
+    rf"{_COUNT}\s+(?:\w+\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
+    r"(?:\w+\s+){0,2}controls\b"
+)
+_DESIGNS: tuple[tuple[str, str], ...] = (
+    ("meta-analysis", r"meta-?\s?analy\w+"),
+    ("systematic review", r"systematic(?:ally)?\s+review\w*"),
+    ("crossover trial", r"cross-?over"),
+    ("cluster-randomised trial", r"cluster-?\s?randomi[sz]ed"),
+    ("randomised trial", r"randomi[sz]ed|randomly\s+(?:assigned|allocated)|RCT\b"),
+    ("case-control", r"case[-–\s]control"),
+    ("cohort", r"cohort|(?:were|was)?\s*followed\s+for\b"),
+    ("cross-sectional", r"cross-?\s?sectional|surveys?\b|questionnaires?\s+(?:of|among|in)"),
+    (
+        "before-after",
+        r"before[-\s](?:and[-\s])?after\s+(?:study|design|trial|comparison)|pre-?post",
+    ),
+    ("time series", r"(?:interrupted\s+)?time[-\s]series"),
+    ("field experiment", r"field\s+(?:experiments?|trials?)"),
+    ("laboratory experiment", r"laboratory\s+(?:experiments?|stud\w+)|in\s+vitro"),
+    (
+        "animal experiment",
+        r"\b(?:in|of)\s+(?:\w+\s+)?(?:mice|rats|rabbits|zebrafish)\b|^(?:mice|rats)\b",
+    ),
+    ("case report", r"case\s+(?:report|series)"),
+    ("observational", r"observational"),
+    ("experiment", r"\bexperiments?\b"),
+)
+_FOUND = [
+    (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE)) for name, said in _DESIGNS
+]
+_OF_STUDIES = ("meta-analysis", "systematic review")
+_LEAST_THINGS = 5
+
+
+def find_design(text: str) -> Part | None:
+    """Return how a study was made, in the first words that say so; None if none do."""
+    for name, pattern in _FOUND:
+        if found := pattern.search(text):
+            return Part(value=name, span=found.span())
+    return None
+
+
+def find_size(text: str) -> Part | None:
+    """Return of how many a study is: told as such, people, animals, then whatever was measured."""
+    if found := _CASES.search(text):
+        total = _to_int(found["n"]) + _to_int(found["m"])
+        return Part(value=str(total), span=found.span())
+    design = find_design(text)
+    kinds = (_PEOPLE, _ANIMALS) if design and design.value in _OF_STUDIES else None
+    for found_part in (
+        *_read_sizes(text),
+        *_count_nouns(text, kinds or (_PEOPLE, _ANIMALS, _THINGS)),
+    ):
+        return found_part
+    return None
+
+
+def _read_sizes(text: str) -> Iterator[Part]:
+    """Yield a size that is told as ``n = 20``: the sum, where a sentence tells that of each group."""
+    for sentence in split_sentences(text):
+        found = list(_SIZE.finditer(sentence.text))
+        if not found or any(one["each"] for one in found):
+            continue
+        spans = found[0].start() + sentence.start, found[-1].end() + sentence.start
+        yield Part(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
+
+
+def _count_nouns(text: str, kinds: tuple[str, ...]) -> Iterator[Part]:
+    for nouns in kinds:
+        pattern = re.compile(
+            rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.I
+        )
+        found = [one for one in pattern.finditer(text) if _is_size(text, one)]
+        of_many = [
+            one for one in found if one["n"].isdigit() is False or int(one["n"]) >= _LEAST_THINGS
+        ]
+        if of_many:
+            best = max(of_many, key=lambda one: _to_int(one["n"]))
+            yield Part(value=str(_to_int(best["n"])), span=best.span())
+
+
+def _is_size(text: str, found: re.Match[str]) -> bool:
+    """Tell a size from a year, a time and a dose."""
+    inner = text[found.end("n") : found.end()]
+    is_time = re.match(
+        r"\s*(?:years?|weeks?|days?|months?|hours?|minutes?|mg|g|kg|km|m|mm|ml)\b", inner
+    )
+    before = text[max(0, found.start() - 6) : found.start()]
+    is_year = re.search(r"\b(?:in|since|of)\s*$", before) and re.fullmatch(
+        r"(?:19|20)\d\d", found["n"]
+    )
+    return not is_time and not is_year
+
+
+def _to_int(said: str) -> int:
+    plain = re.sub(r"[,\s ]", "", said.lower())
+    if plain.isdigit():
+        return int(plain)
+    return sum(_IN_WORDS[one] for one in plain.split("-"))

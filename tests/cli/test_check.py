@@ -1,0 +1,89 @@
+"""`deepera check`: options, exit codes, files."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.manuscripts import LIBRARY, PLANTED, write_manuscript
+
+DOCS = Path(__file__).parents[2] / "docs" / "check.md"
+RULES = ("--backend", "rules", "--quiet")
+
+
+@pytest.fixture
+def planted(tmp_path):
+    return write_manuscript(PLANTED[1], tmp_path)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    path = tmp_path / "plain.md"
+    path.write_text(
+        "# On\n\nWax coating keeps apples firm [1].\n\n# References\n\n"
+        "1. Lund A, Roy B. Wax coating and the firmness of stored apples. 2018.\n"
+    )
+    return path
+
+
+def test_the_code_is_1_where_a_work_was_retracted(deepera, planted):
+    result = deepera("check", planted, LIBRARY, *RULES)
+    assert result.exit_code == 1
+    assert "RETRACTED" in result.stdout
+
+
+def test_the_code_is_0_where_nothing_is_wrong(deepera, plain):
+    result = deepera("check", plain, LIBRARY, *RULES, "--json")
+    assert result.exit_code == 0
+    assert [one["key"] for one in json.loads(result.stdout)["pairs"]] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("r.html", "<!doctype"), ("r.md", "# "), ("r.csv", "claim,")]
+)
+def test_the_suffix_says_the_form(deepera, plain, tmp_path, name, begins):
+    assert deepera("check", plain, LIBRARY, *RULES, "-o", tmp_path / name).exit_code == 0
+    assert (tmp_path / name).read_text().startswith(begins)
+
+
+def test_a_report_is_not_lost_and_can_be_gone_on_with(deepera, plain, tmp_path):
+    out = tmp_path / "r.md"
+    assert deepera("check", plain, LIBRARY, *RULES, "-o", out).exit_code == 0
+    before = out.read_text()
+    again = deepera("check", plain, LIBRARY, *RULES, "-o", out)
+    assert (again.exit_code, "--resume" in again.stderr) == (2, True)
+    assert deepera("check", plain, LIBRARY, *RULES, "-o", out, "--resume").exit_code == 0
+    assert out.read_text().splitlines()[2:] == before.splitlines()[2:]
+
+
+def test_the_documentation_shows_what_is_printed(deepera, tmp_path):
+    page = DOCS.read_text(encoding="utf-8")
+    [draft] = re.findall(r"```markdown\n(.*?)```", page, re.DOTALL)
+    [shown] = re.findall(r"```console\n\$ deepera check .*?\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "draft.md").write_text(draft)
+    result = deepera("check", tmp_path / "draft.md", LIBRARY, "--quiet")
+    assert (result.exit_code, result.stdout) == (1, shown)
+
+
+def test_a_dry_run_says_what_would_be_judged(deepera, plain):
+    result = deepera("check", plain, LIBRARY, "--model", "openai:any", "--dry-run", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert (found["claims"], found["pairs"], found["readable"]) == (1, 1, 1)
+    assert found["calls"] > 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["gone.docx"], "there is no manuscript 'gone.docx'"),
+        (["gone.docx", "--resume"], "--resume goes with --out"),
+        (["gone.docx", "some/", "-c", "papers"], "give a SOURCE or --collection, not both"),
+        (["gone.docx", "--json", "--format", "csv"], "give --json or --format csv, not both"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(deepera, args, said):
+    result = deepera("check", *args)
+    assert result.exit_code == 2
+    assert said in result.stderr

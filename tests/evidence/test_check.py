@@ -1,0 +1,213 @@
+"""Checking: with a chat model, async, resumed, from sources; and the forms of the report."""
+
+import json
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+
+from deepera_graph import (
+    CheckReport,
+    EvidenceReranker,
+    Judgement,
+    ManuscriptCheck,
+    WorkLibrary,
+    export_check,
+    read_passages,
+)
+from deepera_graph.agents.journal import Journal
+from deepera_graph.literature.retractions import read_retractions
+from support.manuscripts import LIBRARY, PLANTED, write_manuscript
+from support.scripted import Script
+
+TEXT = "Wax coating kept apples firm. Night cooling did nothing to pears."
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    return write_manuscript(PLANTED[1], tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def report(planted):
+    return ManuscriptCheck(library=WorkLibrary(read_passages(LIBRARY))).check(planted)
+
+
+def write_claim(folder: Path, sentence="Wax coating keeps apples firm [1].") -> Path:
+    path = folder / "a.md"
+    path.write_text(
+        f"# On\n\n{sentence}\n\n# References\n\n1. Lund A. Wax on stored apples. 2018.\n"
+    )
+    return path
+
+
+def library(text=TEXT, **metadata):
+    about = {"title": "Wax on stored apples", **metadata}
+    return WorkLibrary([Document(id="w", page_content=text, metadata=about)])
+
+
+def chat_judge(judge):
+    """A reranker whose judge says of itself that it asks a model."""
+    role = RunnableLambda(judge)
+    backend = Script({}).backend()
+    return EvidenceReranker(
+        type(backend)(**{**vars(backend), "judge": role}), content="passage", threshold=0.8
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "direction", "quote", "verdict"),
+    [
+        (0.9, "supports", "Wax coating kept apples firm.", "supported"),
+        (0.9, "contradicts", "Wax coating kept apples firm.", "contradicted"),
+        (0.9, "no_difference", "Wax coating kept apples firm.", "contradicted"),
+        (0.9, "mixed", "Wax coating kept apples firm.", "partly"),
+        (0.9, "supports", "Wax made apples into gold.", "not_found"),
+        (0.2, None, "", "not_found"),
+    ],
+)
+def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
+    tmp_path, score, direction, quote, verdict
+):
+    judge = chat_judge(lambda task: Judgement(score=score, direction=direction, quote=quote))
+    found = ManuscriptCheck(judge, library=library()).check(write_claim(tmp_path))
+    assert [one.verdict for one in found.pairs] == [verdict]
+    assert found.pairs[0].quote in TEXT or verdict == "not_found"
+
+
+def test_a_judge_that_fails_is_no_verdict(tmp_path):
+    def fail(task):
+        raise RuntimeError("out of order")
+
+    [pair] = ManuscriptCheck(chat_judge(fail), library=library()).check(write_claim(tmp_path)).pairs
+    assert pair.verdict == "not_judged"
+    assert pair.score is None
+    assert "out of order" in pair.notes[0]
+
+
+async def test_async_gives_the_same(planted, report):
+    again = await ManuscriptCheck(library=WorkLibrary(read_passages(LIBRARY))).acheck(planted)
+    assert again.to_dict() == report.to_dict()
+
+
+def test_a_report_survives_json(report):
+    assert CheckReport.from_dict(json.loads(export_check(report, "json"))) == report
+
+
+def test_every_form_shows_every_verdict_and_deciding_sentence(report):
+    texts = {form: export_check(report, form) for form in ("text", "markdown", "csv", "html")}
+    for form, text in texts.items():
+        assert "Kelp" not in text, form
+        for pair in report.pairs:
+            shown = pair.quote.replace("'", "&#x27;") if form == "html" else pair.quote
+            assert shown in text or pair.verdict == "method", form
+    assert "RETRACTED" in texts["text"]
+    assert texts["csv"].count("\n") == len(report.pairs) + 1
+
+
+def test_text_of_a_manuscript_is_no_html(tmp_path):
+    path = write_claim(tmp_path, "Wax &lt;script&gt;x&lt;/script&gt; keeps apples firm [1].")
+    page = export_check(ManuscriptCheck(library=library()).check(path), "html")
+    assert "<script>" not in page
+
+
+def test_where_nothing_supports_the_best_other_study_is_shown(report):
+    [wrong] = [one for one in report.pairs if "Wax coating" in one.claim.sentence]
+    assert wrong.verdict == "not_found"
+    assert "Wax coating and the firmness" in wrong.other.source
+    assert wrong.other.quote.startswith("Wax coating kept apples firmer")
+
+
+def test_a_check_that_was_cut_short_goes_on_where_it_was(tmp_path):
+    asked = []
+
+    def judge(task):
+        asked.append(task["text"])
+        return Judgement(score=0.9, direction="supports", quote="Wax coating kept apples firm.")
+
+    path = write_claim(tmp_path)
+    for resume in (False, True):
+        with Journal(tmp_path / "kept.jsonl", {"command": "check"}).open(resume=resume) as journal:
+            found = ManuscriptCheck(chat_judge(judge), library=library(), journal=journal)
+            assert found.check(path).pairs[0].verdict == "supported"
+    assert len(asked) == 1
+
+
+def test_a_file_of_notices_marks_a_work(tmp_path):
+    notices = tmp_path / "notices.csv"
+    notices.write_text("doi,nature\n10.5555/w,Retraction\n")
+    held = WorkLibrary(
+        [
+            Document(
+                page_content=TEXT, metadata={"title": "Wax on stored apples", "doi": "10.5555/w"}
+            )
+        ],
+        retractions=read_retractions(notices),
+    )
+    found = ManuscriptCheck(library=held).check(write_claim(tmp_path))
+    assert found.pairs[0].verdict == "retracted"
+    assert found.has_errors
+
+
+def test_abstracts_of_the_list_itself_are_read(tmp_path):
+    bib = tmp_path / "a.bib"
+    bib.write_text(f"@article{{a, title={{Wax on apples}}, year={{2018}}, abstract={{{TEXT}}}}}")
+    path = tmp_path / "a.md"
+    path.write_text("Wax coating kept apples firm [@a]. Figs are sweet and soft in autumn [@b].")
+    first, second = ManuscriptCheck().check(path, bib).pairs
+    assert (first.verdict, first.read) == ("supported", "abstract")
+    assert second.verdict == "missing"
+
+
+def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
+    path = write_claim(tmp_path, "Wax coating kept apples firm in 90% of cases [1].")
+    [pair] = ManuscriptCheck(library=library()).check(path).pairs
+    assert pair.verdict in ("partly", "not_found")
+    assert "not in what was read: 90%" in pair.notes
+
+
+def test_four_hundred_references_get_a_line(tmp_path):
+    listed = "\n\n".join(f"{n}. Lund A. Wax number {n} on apples. 2018." for n in range(1, 401))
+    path = tmp_path / "a.md"
+    path.write_text(f"# On\n\nWax coating keeps apples firm [1].\n\n# References\n\n{listed}\n")
+    found = ManuscriptCheck().check(path)
+    assert found.notes[0].startswith("400 references: 1 pair")
+    assert found.pairs[0].verdict == "unavailable"
+
+
+def test_an_estimate_asks_nobody(tmp_path):
+    def judge(task):
+        raise AssertionError
+
+    checker = ManuscriptCheck(chat_judge(judge), library=library())
+    assert checker.estimate(write_claim(tmp_path)).n_passages >= 1
+
+
+class OneSource:
+    """Services that know one paper, whatever they are asked."""
+
+    def __init__(self, title):
+        self.title, self.asked = title, []
+
+    def search(self, query, k):
+        self.asked.append(query)
+        return self
+
+    async def asearch(self, query, k):
+        return self.search(query, k)
+
+    def to_documents(self):
+        return [Document(id="s", page_content=TEXT, metadata={"title": self.title})]
+
+
+@pytest.mark.parametrize(
+    ("title", "verdict"),
+    [("Wax on stored apples", "supported"), ("Figs in autumn", "unavailable")],
+)
+async def test_what_the_library_lacks_is_asked_for_by_title(tmp_path, title, verdict):
+    source, path = OneSource(title), write_claim(tmp_path, "Wax coating kept apples firm [1].")
+    checker = ManuscriptCheck(literature=source)
+    assert [one.verdict for one in checker.check(path).pairs] == [verdict]
+    assert [one.verdict for one in (await checker.acheck(path)).pairs] == [verdict]
+    assert source.asked == ["Wax on stored apples"] * 2

@@ -1,0 +1,171 @@
+"""What is read of a manuscript: citations in all forms, lists of references, bad input."""
+
+import pytest
+
+from deepera_graph.errors import InputError
+from deepera_graph.evidence.check.citing import Paragraph, find_claims
+from deepera_graph.evidence.check.manuscript import read_manuscript
+from deepera_graph.evidence.check.references import Reference, ReferenceIndex, read_printed
+from support.manuscripts import entry
+from support.pdfs import write_pdf
+
+LISTED = [entry("lund2018"), entry("mori2019"), entry("tanaka2020"), entry("garcia2018")]
+NUMBERED = read_printed(LISTED)
+
+
+def claims(text, references=NUMBERED, section=""):
+    return find_claims([Paragraph(text, section)], ReferenceIndex(references))
+
+
+def keyed(*keys):
+    return [Reference.of_fields(key, {"title": f"On {key}"}) for key in keys]
+
+
+@pytest.mark.parametrize(
+    ("mark", "keys"),
+    [
+        ("[2]", ("2",)),
+        ("[1,3]", ("1", "3")),
+        ("[1–3]", ("1", "2", "3")),
+        ("[1-2, 4]", ("1", "2", "4")),
+        ("[1][3]", ("1", "3")),
+        ("[1], [3]", ("1", "3")),
+        ("(Mori, 2019)", ("2",)),
+        ("(see Lund and Roy 2018; Tanaka et al., 2020)", ("1", "3")),
+        ("(Garcia et al., 2018)", ("4",)),
+        ("(Nobody et al., 2011)", ("Nobody 2011",)),
+    ],
+)
+def test_marks_name_their_references(mark, keys):
+    [claim] = claims(f"Wax coating keeps stored apples firm {mark}.")
+    assert claim.keys == keys
+    assert claim.statement == "Wax coating keeps stored apples firm."
+
+
+@pytest.mark.parametrize("mark", ["[@a; @b]", "[see @a, p. 3; -@b]", "[@{a}; @b]"])
+def test_keys_of_pandoc_are_read(mark):
+    [claim] = claims(f"Wax coating keeps stored apples firm {mark}.", keyed("a", "b"))
+    assert claim.keys == ("a", "b")
+
+
+def test_a_name_in_the_sentence_cites():
+    [claim] = claims("Tanaka et al. (2020) found that green tea lowers fasting glucose.")
+    assert claim.keys == ("3",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The difference was small (95% CI [3, 7]) in all of the groups.",
+        "Apples were picked (in May 2019) and stored for some weeks.",
+        "Write to anna@example.org for the data of this study.",
+    ],
+)
+def test_what_is_no_citation_is_none(text):
+    assert claims(text) == []
+
+
+def test_a_mark_behind_the_full_stop_is_of_the_sentence_before():
+    first, second = claims(
+        "Wax keeps stored apples very firm.[1] Cool nights change sweet pears.[2]"
+    )
+    assert (first.keys, second.keys) == (("1",), ("2",))
+
+
+def test_each_clause_of_a_sentence_is_judged_with_its_own_citation():
+    first, second = claims(
+        "Wax coating keeps stored apples firm [1], whereas cool nights lower sugar of pears [2]."
+    )
+    assert first.statement == "Wax coating keeps stored apples firm"
+    assert second.statement == "cool nights lower sugar of pears."
+    assert first.sentence == second.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "purpose"),
+    [
+        ("Reads were aligned using BWA [1].", "", "method"),
+        ("Firmness was measured as previously described [1].", "", "method"),
+        ("Models were fitted with the lme4 package (version 1.1) [1].", "", "method"),
+        ("The scale of Berg was used in all groups [1].", "Methods", "method"),
+        ("Concentrations were calculated in triplicate [1].", "Methods", "method"),
+        ("Wax coating keeps apples firm, as reviewed in [1].", "", "review"),
+        ("Wax coating keeps apples firm in storage [1].", "", "finding"),
+        ("Patients using statins had fewer strokes than others [1].", "", "finding"),
+    ],
+)
+def test_the_purpose_of_a_citation_is_told(text, section, purpose):
+    assert claims(text, section=section)[0].purpose == purpose
+
+
+def test_printed_entries_give_title_names_and_year():
+    apa = "Lund, A., & Roy, B. (2018). Wax coating and stored apples. Fruit Science, 3, 1-9."
+    for text in (entry("lund2018"), apa):
+        [found] = read_printed([text])
+        assert found.source.title.startswith("Wax coating and")
+        assert found.name == ("lund", "2018")
+
+
+def test_wrapped_lines_of_a_page_are_one_entry():
+    lines = ["[1] Lund A, Roy B. Wax coating and the firmness", "of stored apples. Fruit. 2018.",
+             "[2] Mori K. Night cooling. 2019."]  # fmt: skip
+    assert [one.key for one in read_printed(lines, wrapped=True)] == ["1", "2"]
+
+
+def test_tex_takes_in_files_and_leaves_out_what_is_no_text(tmp_path):
+    (tmp_path / "part.tex").write_text(
+        "\\section{Results}Wax coating\\footnote{Of shellac.} keeps \\emph{stored} apples firm"
+        "~\\citep[p.~3]{a,b}. % \\cite{c}\n\\begin{equation}x\\cite{d}\\end{equation}\n"
+        "\\citet{b} found that night cooling lowers the sugar of pears by 8\\%."
+    )
+    (tmp_path / "whole.tex").write_text(
+        "\\begin{document}\\input{part}\\begin{thebibliography}{9}\\bibitem{a} Lund A. Wax. 2018."
+        "\\bibitem{b} Mori K. Pears. 2019.\\end{thebibliography}\\end{document}"
+    )
+    found = read_manuscript(tmp_path / "whole.tex")
+    assert [one.keys for one in found.claims] == [("a", "b"), ("b",)]
+    assert found.claims[0].section == "Results"
+    assert "stored apples firm" in found.claims[0].statement
+    assert "8%" in found.claims[1].statement
+
+
+def test_a_table_of_claims_has_references_by_doi_title_or_entry(tmp_path):
+    path = tmp_path / "claims.csv"
+    path.write_text(
+        "claim,reference\nWax keeps apples firm,10.5555/wax.1\nPears lose,Night cooling\n"
+    )
+    found = read_manuscript(path)
+    assert [one.source.doi for one in found.references] == ["10.5555/wax.1", ""]
+    assert found.references[1].source.title == "Night cooling"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.md", b"# On\n\nWax keeps apples firm [1].\n", "no references found"),
+        (
+            "a.md",
+            b"# On\n\nWax.\n\n# References\n\n1. Lund A. Wax on apples. 2018.\n",
+            "nothing cites",
+        ),
+        ("a.tex", b"Wax \\cite{a}.\\bibliography{gone}", "there is no file of references"),
+        ("a.csv", b"claim,other\nWax keeps apples firm,x\n", "no references found"),
+        ("a.odt", b"x", "must be .docx, .tex, .md"),
+        ("a.pdf", write_pdf(None), "scanned"),
+    ],
+)
+def test_bad_input_has_a_line_of_its_own(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        read_manuscript(tmp_path / name)
+
+
+def test_pages_of_a_pdf_are_told(tmp_path):
+    (tmp_path / "a.pdf").write_bytes(
+        write_pdf(
+            ["Introduction", "Wax keeps stored apples firm [1]."],
+            ["Cool nights lower the sugar of pears [2]."],
+            ["References", "[1] Lund A. Wax. 2018.", "[2] Mori K. Pears. 2019."],
+        )
+    )
+    assert [one.page for one in read_manuscript(tmp_path / "a.pdf").claims] == ["1", "2"]
