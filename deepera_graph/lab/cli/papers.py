@@ -153,7 +153,7 @@ def papers(
         from deepera_graph.lab.studies.papers.judges import check_accuracies
         from deepera_graph.lab.studies.papers.runs import read_queries
         from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, draw_queries
-        from deepera_graph.lab.studies.papers.study import PaperStudy, describe_setup, study_all
+        from deepera_graph.lab.studies.papers.study import PAPERS, describe_setup, study_all
         from deepera_graph.lab.studies.run import format_study
 
     check_accuracies(accuracies)
@@ -187,14 +187,13 @@ def papers(
             )
     runs = {**made, **others}
     result = study_all(bench, runs, accuracies=accuracies)
-    described = PaperStudy()
     if results.out is not None:
         setup = describe_setup(queries, bench, _settings(chosen, chat), runs, about)
         _write(results.out, bench, runs, result, setup)
     tell(
         output,
-        study.plain_result(described.name, result),
-        lambda: format_study(described, result, figures=False),
+        study.plain_result(PAPERS.name, result),
+        lambda: format_study(PAPERS, result, figures=False),
     )
     if any(one.error for run in made.values() for one in run.values()):
         raise typer.Exit(SOME_FAILED)
@@ -389,13 +388,12 @@ def _file_of(name: str) -> str:
 
 def _write(folder: Path, bench: Any, runs: Mapping[str, Run], result: Any, setup: Any) -> None:
     from deepera_graph.lab.bench.report import render_page
-    from deepera_graph.lab.studies.papers.study import PaperStudy
+    from deepera_graph.lab.studies.papers.study import PAPERS
     from deepera_graph.lab.studies.papers.trace import write_provenance
     from deepera_graph.lab.studies.run import write_study
 
-    described = PaperStudy()
-    write_study(described, result, setup, folder)
+    write_study(PAPERS, result, setup, folder)
     write_provenance(folder / _PROVENANCE, bench, runs)
     about = f"{len(bench.queries):,} queries, {len(runs)} systems. Brackets hold 95 % intervals."
-    page = render_page([(described, result)], None, setup, title=described.title, about=about)
+    page = render_page([(PAPERS, result)], None, setup, title=PAPERS.title, about=about)
     (folder / _PAGE).write_text(page, encoding="utf-8", newline="\n")

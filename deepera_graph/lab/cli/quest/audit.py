@@ -139,7 +139,7 @@ def report(
     labels = read_labels(audit, sheets)
     with needing("bench quest audit", "bench"):
         from deepera_graph.lab.quest.audit.report import (
-            AuditStudy,
+            AUDIT,
             describe_audit,
             shorten,
             study_audit,
@@ -149,7 +149,7 @@ def report(
 
     how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
     result = study_audit(audit, labels, **how)
-    plain = study.plain_result(AuditStudy().name, result)
+    plain = study.plain_result(AUDIT.name, result)
     if results.out is not None:
         write_audit(results.out, result, describe_audit(audit, labels, how), plain)
-    tell(output, plain, lambda: format_study(AuditStudy(), shorten(result), figures=False))
+    tell(output, plain, lambda: format_study(AUDIT, shorten(result), figures=False))
