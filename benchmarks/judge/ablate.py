@@ -19,8 +19,8 @@ from deepera_graph.calibration.statistics import Interval, Values, paired_bootst
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.features import PassageFeatures
 from deepera_graph.judges.trained.pool_features import CONTEXT_FEATURES
-from deepera_graph.lab.bench.table import format_grid
 from deepera_graph.lab.metrics.ranking import compute
+from deepera_graph.lab.tables import format_rows
 from deepera_graph.lab.training.evaluate import EvaluationPlan, format_interval
 from deepera_graph.lab.training.fitting.scorer import build_learner
 from deepera_graph.lab.training.lessons.augment import NEGATIVE_TYPES, classify_negative
@@ -198,7 +198,7 @@ def format_ablation(ablation: Ablation) -> str:
         f"without {removal.kind}: {removal.name}: cannot be fitted, as {reason}"
         for removal, reason in ablation.impossible.items()
     ]
-    table = format_grid([ablation.metric, *sets], [first, *rows])
+    table = format_rows([ablation.metric, *sets], [first, *rows])
     return table + "".join(f"{line}\n" for line in (["", *reasons] if reasons else []))
 
 

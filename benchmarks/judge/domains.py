@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.lab.bench.table import format_grid
+from deepera_graph.lab.tables import format_rows
 from deepera_graph.prompts import NAMES, load_domain
 
 FILE = Path(__file__).parent / "domain_questions.jsonl"
@@ -34,7 +34,7 @@ def main() -> None:
     """Print a table."""
     rows = [[name, *map(str, count_right(name))] for name in NAMES]
     sys.stdout.write(
-        format_grid(["field", "questions", "right by rules", "right with vocabulary"], rows)
+        format_rows(["field", "questions", "right by rules", "right with vocabulary"], rows)
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.lab.bench.table import format_grid
+from deepera_graph.lab.tables import format_rows
 from deepera_graph.schema import Intent
 
 FILE = "topics.jsonl"
@@ -100,7 +100,7 @@ def tabulate(topics: Sequence[Sequence[Question]]) -> str:
     for field in sorted({topic[0].field for topic in topics}):
         its = [topic for topic in topics if topic[0].field == field]
         rows.append([field, str(len(its)), *_row([q for topic in its for q in topic])])
-    return format_grid(("", *HEAD), rows)
+    return format_rows(("", *HEAD), rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

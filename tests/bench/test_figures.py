@@ -15,8 +15,8 @@ from deepera_graph.lab.bench.figures import (
     short_label,
 )
 from deepera_graph.lab.bench.run import judged_rankings
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.tables import MetricEstimate
 
 
 def shares():

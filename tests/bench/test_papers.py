@@ -11,14 +11,14 @@ from deepera_graph.lab.studies.papers.figures import budget_curves
 from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun
 from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, find_zero_recall
 from deepera_graph.lab.studies.papers.study import (
-    PaperStudy,
+    PAPERS,
     describe_setup,
     study_all,
     study_systems,
 )
 from deepera_graph.lab.studies.papers.trace import trace_answers, trace_calls, write_provenance
-from deepera_graph.lab.studies.results import format_csv
 from deepera_graph.lab.studies.run import write_study
+from deepera_graph.lab.tables import format_csv
 
 
 def query(name, *gold, intent="method", **more):
@@ -218,7 +218,7 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path):
         curves = [one for one in result.drawings if one.name == "budget"]
         few = replace(result, drawings=tuple(curves))  # to save time; each is drawn alike
         setup = describe_setup(source, bench, {}, runs, {})
-        write_study(PaperStudy(), few, setup, tmp_path / name)
+        write_study(PAPERS, few, setup, tmp_path / name)
         write_provenance(tmp_path / name / "provenance.csv", bench, runs)
     files = sorted(one.name for one in (tmp_path / "one").iterdir())
     assert {"papers.md", "budget.svg", "judges.csv", "process.csv", "provenance.csv"} <= {*files}
@@ -227,7 +227,7 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path):
 
 
 def test_the_page_has_all_figures_and_no_worst_questions(bench, result):
-    page = render_page([(PaperStudy(), result)], None, {"a": 1}, about="3 queries, 2 systems.")
+    page = render_page([(PAPERS, result)], None, {"a": 1}, about="3 queries, 2 systems.")
     assert "3 queries, 2 systems." in page
     assert "Worst questions" not in page
     assert page.count("<svg") == len(result.drawings) == 4

@@ -50,7 +50,8 @@ def test_a_base_is_compared_with_other_runs(deepera_lab, world, runs):
 
 def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, monkeypatch):
     base, queries = world
-    monkeypatch.setattr("deepera_graph.lab.cli.papers._write", lambda *_: None)  # figures
+    monkeypatch.setattr("deepera_graph.lab.studies.run.write_study", lambda *_: None)  # figures
+    monkeypatch.setattr("deepera_graph.lab.cli.papers._write_beside", lambda *_: None)
 
     def draw(seed):
         out = tmp_path / seed

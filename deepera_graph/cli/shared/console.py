@@ -91,6 +91,10 @@ class Bar:
         self._what, self._plain, self._clock = what, plain, clock
         self._started = self._told = clock()
 
+    def reach(self, done: int) -> None:
+        """Show that so many things are done."""
+        self.move(to=done, count=done)
+
     def move(self, *, to: float | None = None, count: int, total: float | None = None) -> None:
         """Show how far things are: *to* of the total, and *count* things done."""
         self._total, now = total or self._total, self._clock()

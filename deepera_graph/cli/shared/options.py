@@ -93,9 +93,9 @@ class _BackendOptions:
     """The two options that come first, as they matter most."""
 
     preset: str | None = _judge(
-        "Settings under one name: [b]fast[/b], [b]careful[/b] or [b]cheap[/b]; options given "
-        "beside it win. What they say of calls is for a chat model: with another judge fast and "
-        "cheap only leave out summaries. `deepera doctor --settings` prints them.",
+        "Settings under one name: [b]fast[/b], [b]careful[/b] or [b]cheap[/b]; options that are "
+        "given override it. Its settings of calls are for a chat model: with another judge fast "
+        "and cheap only leave out summaries. `deepera doctor --settings` prints them.",
         brief="[b]fast[/b], [b]careful[/b] or [b]cheap[/b]; see `deepera doctor --settings`.",
         metavar="NAME",
     )

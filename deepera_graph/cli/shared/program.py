@@ -242,7 +242,8 @@ class _Commands(_Group):
             code = super().main(given, *rest, **options)
         except typer.TyperException as error:
             if error.format_message():
-                asked = error.ctx.command_path if error.ctx else self.program.name
+                context = getattr(error, "ctx", None)
+                asked = context.command_path if context else self.program.name
                 say(f"{_plain_message(error, given)} (see {asked} --help)")
             code = error.exit_code
         except typer.Abort:

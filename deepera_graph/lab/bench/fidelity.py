@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict
 
+from deepera_graph.lab.tables import format_rows
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import AnswerType, Direction, IntentKind
@@ -135,11 +136,11 @@ def _check_passage(wanted: GoldenPassage, found: RankedPassage) -> Iterator[_Che
 
 def fidelity_table(found: Sequence[Fidelity]) -> str:
     """Return a Markdown table of what was done."""
-    lines = ["| prompt | asks for | done | first not done |", "|---|---|---:|---|"]
-    for one in found:
-        wrong = one.first_wrong.replace("|", "\\|")
-        lines.append(f"| {one.role} | {one.what} | {one.n_right} of {one.n_asked} | {wrong} |")
-    return "\n".join(lines)
+    head = ("prompt", "asks for", "done", "first not done")
+    body = [
+        (one.role, one.what, f"{one.n_right} of {one.n_asked}", one.first_wrong) for one in found
+    ]
+    return format_rows(head, body, (True, True, False, True)).removesuffix("\n")
 
 
 def plain_fidelity(found: Sequence[Fidelity]) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Floats
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.metrics.ranking import JudgedRanking
+from deepera_graph.lab.tables import MetricEstimate
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
 # violet and the brown are ours.

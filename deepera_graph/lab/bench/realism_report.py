@@ -26,8 +26,8 @@ from deepera_graph.lab.bench.realism import (
     sample_passages,
     strongest_features,
 )
-from deepera_graph.lab.bench.table import format_grid
 from deepera_graph.lab.build.gating.gates import ARTEFACT_PATTERNS
+from deepera_graph.lab.tables import format_rows
 
 LIMIT = 0.65
 JUDGED = (LENGTH, OPENING, STYLE)
@@ -235,7 +235,7 @@ def _format_families(report: RealismReport) -> str:
         )
         for one in report.families
     ]
-    return format_grid(head, body, ruler="---")
+    return format_rows(head, body, [True] * len(head))
 
 
 def _format_kinds(report: RealismReport) -> list[str]:
@@ -251,7 +251,7 @@ def _format_kinds(report: RealismReport) -> list[str]:
         for one in report.kinds
     ]
     head = ("type", "distractors", "AUC of length", "AUC of style")
-    return [format_grid(head, body, ruler="---")]
+    return [format_rows(head, body, [True] * len(head))]
 
 
 def _format_similarity(report: RealismReport) -> str:
@@ -268,7 +268,7 @@ def _format_similarity(report: RealismReport) -> str:
         )
         for one in report.similarities
     ]
-    return format_grid(head, body, ruler="---")
+    return format_rows(head, body, [True] * len(head))
 
 
 def _format_artefacts(report: RealismReport) -> str:
@@ -280,7 +280,7 @@ def _format_artefacts(report: RealismReport) -> str:
     if not body:
         return "No passage bears a mark of text written to order.\n"
     head = ("mark of text written to order", "distractors", "others")
-    return format_grid(head, body, ruler="---")
+    return format_rows(head, body, [True] * len(head))
 
 
 def _join_names(found: Iterable[FeatureWeight]) -> str:

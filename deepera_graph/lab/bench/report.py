@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 
 from deepera_graph.calibration.instance import Context, Instance
 from deepera_graph.lab.bench.figures import figure_bytes
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult, format_cell
+from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.run import Described, Study, manifest, run_studies
+from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, format_cell
 
 _SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
 _BLACK = re.compile(r"(stroke|fill): #000000")

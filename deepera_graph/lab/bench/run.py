@@ -21,7 +21,7 @@ from deepera_graph.calibration.statistics import (
 )
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.bench.rank import QuestionRanking, cached_rankings
-from deepera_graph.lab.bench.table import Difference, MetricEstimate, Missing, ResultRow, Table
+from deepera_graph.lab.bench.table import Difference, Missing, ResultRow, Table
 from deepera_graph.lab.data.readers import open_dataset
 from deepera_graph.lab.metrics.ranking import (
     DatasetSummary,
@@ -32,6 +32,7 @@ from deepera_graph.lab.metrics.ranking import (
 )
 from deepera_graph.lab.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.lab.rankers.named import Models, make_ranker
+from deepera_graph.lab.tables import MetricEstimate
 
 ORACLE = "oracle"
 METRICS = ("HitRate@1", "HitRate@3", "MRR")

@@ -1,23 +1,22 @@
 """The table a benchmark makes: rows with intervals, as Markdown and CSV."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan
+from functools import partial
 from typing import NamedTuple
 
 from deepera_graph.lab.metrics.ranking import DatasetSummary
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.lab.tables import (
+    Column,
+    Grid,
+    MetricEstimate,
+    Row,
+    format_cell,
+    format_csv,
+    format_rows,
+)
 
 _WIDEST_CELL = 120
-
-
-class MetricEstimate(NamedTuple):
-    """A metric of one ranker on one data set, in [0, 1]; not a number if there is none."""
-
-    mean: float
-    low: float
-    high: float
-    std: float  # over repeated runs, 0 for a single one
+_percent = partial(format_cell, unit="percent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class Table:
             [*(row.ranker for row in self.rows), *(one.ranker for one in self.missing)]
         )
         body = [[one, *(self._means(name, one) for name in names)] for one in rankers]
-        return f"{' / '.join(self.metrics)}, in percent.\n\n{format_grid(['ranker', *names], body)}"
+        return f"{' / '.join(self.metrics)}, in percent.\n\n{format_rows(['ranker', *names], body)}"
 
     def markdown(self) -> str:
         """Return a Markdown table a data set: percent, with 95 % intervals over questions."""
@@ -93,7 +92,7 @@ class Table:
             "high", "std", "seconds", "calls", "tokens", "failed", "note",
         )  # fmt: skip
         summaries = {one.name: one for one in self.summaries}
-        lines: list[Sequence[object]] = []
+        lines: list[Row] = []
         for row in self.rows:
             summary = summaries[row.dataset]
             about = (row.dataset, summary.n_questions, summary.ceiling, row.ranker, row.n_repeats)
@@ -104,7 +103,7 @@ class Table:
             summary = summaries[gone.dataset]
             about = (gone.dataset, summary.n_questions, summary.ceiling, gone.ranker, 0)
             lines.append((*about, *[""] * 9, _not_available(gone)))
-        return _csv(head, lines)
+        return _csv(head, tuple(lines))
 
     def differences_csv(self) -> str:
         """Return a line a difference; numbers are fractions, not percent."""
@@ -118,7 +117,11 @@ class Table:
     def _section(self, summary: DatasetSummary) -> str:
         head = ["ranker", *self.metrics, "seconds a question"]
         body = [
-            [row.ranker, *map(_estimate, row.estimates), f"{row.seconds:.2g}"]
+            [
+                row.ranker,
+                *map(_percent, row.estimates),
+                f"{row.seconds:.2g}",
+            ]
             for row in self.rows
             if row.dataset == summary.name
         ]
@@ -128,9 +131,9 @@ class Table:
             f"### {summary.name}\n\n"
             f"{summary.n_questions} questions, {summary.n_candidates:.1f} candidates each "
             f"({summary.n_distractors:.1f} labelled distractors); golden among them for "
-            f"{_percent(summary.ceiling)} %. First stage: {summary.first_stage}.\n"
+            f"{format_cell(summary.ceiling, 'percent')} %. First stage: {summary.first_stage}.\n"
             f"{_describe_unanswered(summary)}\n"
-            f"{format_grid(head, body)}{self._failures(summary)}"
+            f"{format_rows(head, body)}{self._failures(summary)}"
         )
 
     def _failures(self, summary: DatasetSummary) -> str:
@@ -144,13 +147,6 @@ class Table:
         return "".join(f"\n{note}" for note in notes)
 
 
-def format_grid(head: Sequence[str], body: Iterable[Sequence[str]], *, ruler: str = "---:") -> str:
-    """Return a Markdown table; *ruler* aligns all columns but the first."""
-    rulers = ["---", *(ruler for _ in head[1:])]
-    rows = [[cell.replace("|", "\\|") for cell in cells] for cells in (head, rulers, *body)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
-
-
 def _not_available(one: Missing) -> str:
     return f"not available: {one.reason}"
 
@@ -158,13 +154,6 @@ def _not_available(one: Missing) -> str:
 def _shorten(one: Missing) -> str:
     text = _not_available(one)
     return text if len(text) <= _WIDEST_CELL else f"{text[:_WIDEST_CELL].rstrip()} …"
-
-
-def _estimate(one: MetricEstimate) -> str:
-    if isnan(one.mean):
-        return "–"
-    spread = f" ± {_percent(one.std)}" if one.std else ""
-    return f"{_percent(one.mean)}{spread} [{_percent(one.low)}, {_percent(one.high)}]"
 
 
 def _describe_unanswered(summary: DatasetSummary) -> str:
@@ -178,15 +167,5 @@ def _describe_unanswered(summary: DatasetSummary) -> str:
     )
 
 
-def _percent(share: float) -> str:
-    return "–" if isnan(share) else f"{100 * share:.1f}"
-
-
-def _csv(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
-    return write_sheet([head, *([_cell(one) for one in line] for line in lines)])
-
-
-def _cell(value: object) -> object:
-    if not isinstance(value, float):
-        return value
-    return "" if isnan(value) else f"{value:.6g}"
+def _csv(head: tuple[str, ...], rows: tuple[Row, ...]) -> str:
+    return format_csv(Grid(name="", title="", columns=Column.several("text", *head), rows=rows))

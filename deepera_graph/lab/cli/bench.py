@@ -28,8 +28,8 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import study
-from deepera_graph.lab.cli.study import plain_number
+from deepera_graph.lab.cli import running
+from deepera_graph.lab.cli.running import plain_number
 
 if TYPE_CHECKING:
     from deepera_graph.calibration.instance import Instance
@@ -42,7 +42,7 @@ _measure = partial(opt, panel="Measure")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions(study.MeasureOptions):
+class TableOptions(running.MeasureOptions):
     """What is compared, and where the table goes."""
 
     rankers: str | None = _measure(
@@ -118,9 +118,9 @@ def table(
     data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
     *,
     chosen: TableOptions,
-    read: study.DataOptions,
-    files: study.ResultOptions,
-    asked: study.ModelOptions,
+    read: running.DataOptions,
+    files: running.ResultOptions,
+    asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare rankers on data sets: a table with intervals."""
@@ -136,7 +136,7 @@ def table(
     if chosen.rankers is None and asked.model:
         config = replace(config, rankers=(*config.rankers, _OF_THE_MODEL))
     with (
-        study.open_models(asked, config.rankers) as models,
+        running.open_models(asked, config.rankers) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
         made = bench_table(replace(config, models=models), watch=watch)

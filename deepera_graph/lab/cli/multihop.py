@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import Bar, needing, progress_bar, tell
+from deepera_graph.cli.shared.console import needing, progress_bar, tell
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.lab.studies.multihop.answers import AnswerRow
@@ -23,7 +24,7 @@ _measure = partial(opt, panel="Measure")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultihopOptions:
+class MultihopOptions(running.ComparedOptions):
     """What is compared on questions of several hops."""
 
     methods: str | None = _measure(
@@ -50,15 +51,6 @@ class MultihopOptions:
         metavar="local|MODULE:FACTORY|openai:MODEL",
         default="local",
     )
-    limit: int | None = _measure("Only the first N questions.", metavar="N", least=1, shown="all")
-    resamples: int = _measure(
-        "Resamples for the intervals.",
-        metavar="N",
-        default=10_000,
-        least=1,
-        setting="n_resamples",
-    )
-    seed: int = _measure("Random seed of the resamples.", metavar="S", default=0, least=0)
     keep: Path | None = opt(
         "Keep vectors and neighbours here, and reuse those that are there already.",
         metavar="FOLDER",
@@ -103,9 +95,9 @@ def multihop(
         with progress_bar(
             f"{one.name}: vectors", total=len(one.passages), hidden=output.quiet
         ) as bar:
-            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=partial(_move, bar))
+            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=bar.reach)
         with progress_bar(f"{one.name}: methods", hidden=output.quiet) as bar:
-            rows += bench.measure(one, search, on_progress=partial(_move, bar))
+            rows += bench.measure(one, search, on_progress=bar.reach)
         searches.append(search)
     if not chat.model:
         tell(
@@ -163,10 +155,6 @@ def _answer_hops(
                     seed=chosen.seed,
                     cache=kept,
                     config=config,
-                    on_progress=partial(_move, bar),
+                    on_progress=bar.reach,
                 )
     return rows
-
-
-def _move(bar: Bar, done: int) -> None:
-    bar.move(to=done, count=done)

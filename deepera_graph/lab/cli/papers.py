@@ -16,23 +16,21 @@ from deepera_graph.cli.papers.base import is_address
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     SOME_FAILED,
-    Bar,
-    check_folder,
     check_input,
     needing,
     progress_bar,
     say,
-    tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, Run, System
     from deepera_graph.papers.base import PaperBase
 
-_MANIFEST, _PAGE, _PROVENANCE = "manifest.json", "report.html", "provenance.csv"
+_PAGE, _PROVENANCE = "report.html", "provenance.csv"
+_FILES = ("papers.md", _PAGE, _PROVENANCE, "manifest.json")
 _OF_AGENTS = ("selector", "max_steps", "max_actions")
 _OF_MODELS = ("pasa", "spar", "scout")
 _measure = partial(opt, panel="Measure")
@@ -40,7 +38,7 @@ _agents = partial(opt, panel="Agents")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperOptions:
+class PaperOptions(running.ResumedOptions):
     """What is compared."""
 
     base: str | None = opt(
@@ -115,24 +113,12 @@ class PaperOptions:
         setting="shown",
         many=str,
     )
-    limit: int | None = _measure("Only the first N queries.", metavar="N", least=1, shown="all")
     draw: int | None = _measure(
         "Only N queries of each intent, drawn with --seed; all of an intent that has fewer.",
         metavar="N",
         least=1,
         shown="all",
     )
-    resamples: int = _measure(
-        "Resamples for intervals and tests.",
-        metavar="N",
-        default=10_000,
-        least=1,
-        setting="n_resamples",
-    )
-    seed: int = _measure(
-        "Random seed of resamples, scripted judges and --draw.", metavar="S", default=0, least=0
-    )
-    resume: bool = opt("Go on with the runs in FOLDER that were not finished.", default=False)
 
 
 def papers(
@@ -140,7 +126,7 @@ def papers(
     *,
     chosen: PaperOptions,
     chat: options.ChatOptions,
-    results: study.ResultOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare searches for papers: tables, figures and a page."""
@@ -153,8 +139,7 @@ def papers(
         from deepera_graph.lab.studies.papers.judges import check_accuracies
         from deepera_graph.lab.studies.papers.runs import read_queries
         from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, draw_queries
-        from deepera_graph.lab.studies.papers.study import PaperStudy, describe_setup, study_all
-        from deepera_graph.lab.studies.run import format_study
+        from deepera_graph.lab.studies.papers.study import PAPERS, describe_setup, study_all
 
     check_accuracies(accuracies)
     asked = read_queries(queries, limit=chosen.limit)
@@ -172,7 +157,8 @@ def papers(
             about = base.describe()
         services = _split_services(chosen.services)
         systems = _choose(base, names, others, services, chosen)
-        _check_files(systems, chosen, results)
+        begun = [] if results.out is None else [results.out / _file_of(one) for one in systems]
+        running.check_results(chosen, results, _FILES, begun)
         if systems:
             made = _search(
                 base,
@@ -187,15 +173,10 @@ def papers(
             )
     runs = {**made, **others}
     result = study_all(bench, runs, accuracies=accuracies)
-    described = PaperStudy()
+    setup = partial(describe_setup, queries, bench, _settings(chosen, chat), runs, about)
+    running.finish(PAPERS, result, setup, results, output)
     if results.out is not None:
-        setup = describe_setup(queries, bench, _settings(chosen, chat), runs, about)
-        _write(results.out, bench, runs, result, setup)
-    tell(
-        output,
-        study.plain_result(described.name, result),
-        lambda: format_study(described, result, figures=False),
-    )
+        _write_beside(results.out, bench, runs, result, setup())
     if any(one.error for run in made.values() for one in run.values()):
         raise typer.Exit(SOME_FAILED)
 
@@ -207,7 +188,7 @@ def _is_address(base: str | None) -> bool:
 def _check(
     chosen: PaperOptions,
     chat: options.ChatOptions,
-    results: study.ResultOptions,
+    results: running.ResultOptions,
     names: tuple[str, ...],
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
@@ -220,22 +201,7 @@ def _check(
     _check_model(names, chat)
     if chosen.draw is not None and chosen.limit is not None:
         raise SettingsError("give --draw or --limit, not both")
-    if chosen.resume and results.out is None:
-        raise SettingsError("--resume goes with --out, the folder that has the runs")
-    if not chosen.resume:
-        files = ("papers.md", _PAGE, _PROVENANCE, _MANIFEST)
-        check_folder(results.out, files, overwrite=results.overwrite)
-
-
-def _check_files(
-    systems: tuple[str, ...], chosen: PaperOptions, results: study.ResultOptions
-) -> None:
-    """Raise `SettingsError` for a run that would be lost: one that was not finished, say."""
-    for path in () if results.out is None else (results.out / _file_of(one) for one in systems):
-        if path.exists() and not (chosen.resume or results.overwrite):
-            raise SettingsError(
-                f"{str(path)!r} exists; --resume goes on with it, --overwrite replaces it"
-            )
+    running.check_results(chosen, results, _FILES, ())
 
 
 def _check_model(names: tuple[str, ...], chat: options.ChatOptions) -> None:
@@ -354,7 +320,7 @@ def _search(
                 path=None if out is None else out / _file_of(name),
                 about=about,
                 resume=chosen.resume,
-                on_progress=partial(_move, bar),
+                on_progress=bar.reach,
             )
         if not quiet:
             _tell_failures(name, found[name])
@@ -373,10 +339,6 @@ def _find_system(
     return find_system(base, name, planner=planner, **how)
 
 
-def _move(bar: Bar, done: int) -> None:
-    bar.move(to=done, count=done)
-
-
 def _tell_failures(name: str, run: Mapping[str, QueryRun]) -> None:
     failed = [one.error for one in run.values() if one.error]
     if failed:
@@ -387,15 +349,15 @@ def _file_of(name: str) -> str:
     return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')}.jsonl"
 
 
-def _write(folder: Path, bench: Any, runs: Mapping[str, Run], result: Any, setup: Any) -> None:
+def _write_beside(
+    folder: Path, bench: Any, runs: Mapping[str, Run], result: Any, setup: Any
+) -> None:
+    """Write the page, and which call brought which answer."""
     from deepera_graph.lab.bench.report import render_page
-    from deepera_graph.lab.studies.papers.study import PaperStudy
+    from deepera_graph.lab.studies.papers.study import PAPERS
     from deepera_graph.lab.studies.papers.trace import write_provenance
-    from deepera_graph.lab.studies.run import write_study
 
-    described = PaperStudy()
-    write_study(described, result, setup, folder)
     write_provenance(folder / _PROVENANCE, bench, runs)
     about = f"{len(bench.queries):,} queries, {len(runs)} systems. Brackets hold 95 % intervals."
-    page = render_page([(described, result)], None, setup, title=described.title, about=about)
+    page = render_page([(PAPERS, result)], None, setup, title=PAPERS.title, about=about)
     (folder / _PAGE).write_text(page, encoding="utf-8", newline="\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,71 +23,23 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.lab.rankers.named import Models
     from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
-    from deepera_graph.lab.studies.results import StudyResult
     from deepera_graph.lab.studies.run import Study
 
 StudyName = Literal[
     "main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings",
     "stability", "drift", "cost", "all",
 ]  # fmt: skip
-_data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """What is read of the data sets."""
-
-    limit: int | None = _data(
-        "Only the first N questions of each.", metavar="N", least=1, shown="all"
-    )
-    split: str = _data("Judgements of a BEIR folder to use.", metavar="NAME", default="test")
-    candidates: int = _data(
-        "Documents that BM25 finds for a question of a BEIR folder.",
-        metavar="K",
-        default=100,
-        least=1,
-        setting="n_candidates",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeasureOptions:
-    """How rankers are measured."""
-
-    repeats: int | None = _measure(
-        "Runs of everything that may differ from run to run: random order, rankers that ask a "
-        "chat model, those who answer and judge answers, and [b]stability[/b].",
-        metavar="N",
-        least=1,
-        shown="3, but 1 for what asks a model",
-        setting="n_repeats",
-    )
-    resamples: int | None = _measure(
-        "Resamples for the intervals and tests.",
-        metavar="N",
-        least=1,
-        shown="10000",
-        setting="n_resamples",
-    )
-    seed: int | None = _measure(
-        "Random seed of the random order and the resamples.", metavar="S", least=0, shown="0"
-    )
-    strict: bool = _measure("Stop when a ranker cannot run here.", default=False)
-    keep: Path | None = opt(
-        "Keep rankings here, and reuse those that are there already.",
-        metavar="FOLDER",
-        shown="keep none",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SetupOptions(MeasureOptions):
+class SetupOptions(running.MeasureOptions):
     """What the studies compare and try."""
 
     rankers: str | None = _measure(
@@ -173,25 +124,6 @@ class SetupOptions(MeasureOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
-    """Which chat model rankers ask, and what that may cost."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResultOptions:
-    """Where results go."""
-
-    out: Path | None = opt(
-        "Where tables, figures and a manifest go, see below.",
-        "--out",
-        "-o",
-        metavar="FOLDER",
-        shown="nowhere",
-    )
-    overwrite: bool = opt("Replace results in FOLDER.", default=False)
-
-
-@dataclass(frozen=True, kw_only=True)
 class PageOptions:
     """What the page shows, and where it goes."""
 
@@ -213,9 +145,9 @@ def study(
     data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
     *,
     setup: SetupOptions,
-    read: DataOptions,
-    results: ResultOptions,
-    asked: ModelOptions,
+    read: running.DataOptions,
+    results: running.ResultOptions,
+    asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Run one of the benchmark's experiments: tables, figures and findings."""
@@ -235,7 +167,7 @@ def study(
     _tell_missing(runner)
     tell(
         output,
-        [plain_result(one.name, result) for one, result in done],
+        [running.plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
     )
 
@@ -245,8 +177,8 @@ def report(
     *,
     page: PageOptions,
     setup: SetupOptions,
-    read: DataOptions,
-    asked: ModelOptions,
+    read: running.DataOptions,
+    asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Write one HTML page: tables, figures, and the worst questions to browse."""
@@ -283,8 +215,8 @@ def _find_studies(studies: str | None) -> list[Study]:
 def _open_runners(
     data: Sequence[Path],
     setup: SetupOptions,
-    read: DataOptions,
-    asked: ModelOptions,
+    read: running.DataOptions,
+    asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what studies run in, and the same without the cache of chat models."""
@@ -300,7 +232,7 @@ def _open_runners(
     plain: StudyConfig = StudyConfig(data=tuple(data), **given(read), **names)
     asking = as_ranker_names(setup.generator or "", setup.answer_judge or "")
     with (
-        open_models(asked, (*plain.rankers, *asking)) as models,
+        running.open_models(asked, (*plain.rankers, *asking)) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
         config = replace(plain, models=models, **_read_setup(chosen, models))
@@ -353,46 +285,6 @@ def _read_threshold(text: str) -> Any:
         ) from error
 
 
-@contextmanager
-def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
-    """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
-    from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening.chat import check_server, rates_of, retry_of
-    from deepera_graph.cli.opening.judgements import default_cache
-    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
-    from deepera_graph.lab.rankers.named import Models, asks_a_model
-    from deepera_graph.stores.judgements import open_cache
-
-    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
-    spending = {name: value for name, value in spending.items() if value is not None}
-    asking = any(asks_a_model(one) for one in rankers)
-    if asked.model and not asking:
-        raise SettingsError(
-            f"--model {asked.model} is asked by no ranker in --rankers; name one that does, "
-            "e.g. deepera:llm or rankgpt"
-        )
-    check_server(asked)
-    cache = None
-    if asking:
-        cache = default_cache() if asked.cache is None else open_cache(asked.cache)
-    try:
-        yield Models(
-            model=asked.model or "",
-            base_url=asked.base_url,
-            api_key_env=asked.api_key_env,
-            retry=retry_of(asked),
-            limits=rates_of(asked),
-            cache=cache,
-            max_concurrency=(
-                MAX_CONCURRENCY if asked.max_concurrency is None else asked.max_concurrency
-            ),
-            budget=Budget(**spending) if spending else None,
-        )
-    finally:
-        if cache is not None:
-            cache.close()
-
-
 def _tell_missing(runner: StudyRunner) -> None:
     """Write a line to stderr for every ranker that was not available."""
     missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
@@ -406,26 +298,3 @@ def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
     if nested:
         return [f"{one.name}/{MANIFEST}" for one in chosen]
     return [f"{chosen[0].name}.md", MANIFEST]
-
-
-def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
-    """Return what a study found, for JSON."""
-    return {
-        "experiment": name,
-        "findings": list(result.findings),
-        "tables": [
-            {
-                "name": grid.name,
-                "columns": [{"name": one.name, "unit": one.unit} for one in grid.columns],
-                "rows": [[plain_number(cell) for cell in row] for row in grid.rows],
-            }
-            for grid in result.grids
-        ],
-    }
-
-
-def plain_number(cell: Any) -> Any:
-    """Return a number, or a record of numbers, for JSON: null takes the place of NaN."""
-    if hasattr(cell, "_asdict"):
-        return {name: plain_number(value) for name, value in cell._asdict().items()}
-    return None if isinstance(cell, float) and isnan(cell) else cell

@@ -3,8 +3,7 @@
 from math import isnan
 
 from deepera_graph.lab.bench.figures import BarFigure
-from deepera_graph.lab.bench.table import MetricEstimate
-from deepera_graph.lab.studies.results import Cell
+from deepera_graph.lab.tables import Cell, MetricEstimate
 
 Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
 

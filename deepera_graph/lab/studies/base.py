@@ -16,13 +16,11 @@ from deepera_graph.calibration.statistics import (
     MAX_FAILED_SHARE,
     N_RESAMPLES,
     Values,
-    bootstraps,
 )
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.bench.figures import CurvePoints
 from deepera_graph.lab.bench.rank import QuestionRanking, cached_rankings
 from deepera_graph.lab.bench.run import METRICS, DataConfig, Step, Watch
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
     DatasetSummary,
@@ -31,7 +29,9 @@ from deepera_graph.lab.metrics.ranking import (
     summarize_dataset,
 )
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Note, Ranker, RepeatedRun
-from deepera_graph.lab.studies.results import Failures, Unit
+from deepera_graph.lab.studies.experiment import Resampling
+from deepera_graph.lab.studies.results import Failures
+from deepera_graph.lab.tables import MetricEstimate, Unit
 from deepera_graph.schema import IntentKind
 from deepera_graph.thresholds import (
     Calibrated,
@@ -346,10 +346,8 @@ class StudyRunner:
 
     def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
         """Return mean and 95 % interval of each column, all over the same questions."""
-        if not columns:
-            return []
-        found = bootstraps(columns, n_resamples=self.config.n_resamples, seed=self.config.seed)
-        return [MetricEstimate(*one, 0.0) for one in found]
+        how = Resampling(n_resamples=self.config.n_resamples, seed=self.config.seed)
+        return how.estimate(columns)
 
     def _over(
         self,

@@ -3,7 +3,8 @@
 import numpy as np
 
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.results import Column, Grid, Row, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Column, Grid, Row
 
 
 def study_cost(runner: StudyRunner) -> StudyResult:

@@ -6,12 +6,12 @@ from deepera_graph.calibration.instance import Dataset, Instance, UnavailableErr
 from deepera_graph.calibration.statistics import Values, average
 from deepera_graph.errors import BackendError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.data.pools import with_look_alikes
 from deepera_graph.lab.metrics.ranking import compute
 from deepera_graph.lab.rankers.base import Ranker
 from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner, draw_curve
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 
 _METRICS = ("HitRate@1", "HitRate@3", "MRR", "CDR")
 _DRAWN = "HitRate@1"

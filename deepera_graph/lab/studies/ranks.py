@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from deepera_graph.lab.bench.figures import RankFigure, RankMap, RankShares, rank_cells, rank_shares
 from deepera_graph.lab.metrics.ranking import JudgedRanking
 from deepera_graph.lab.studies.base import StudyRunner
-from deepera_graph.lab.studies.results import Column, Drawing, Grid, Row, StudyResult
+from deepera_graph.lab.studies.results import Drawing, StudyResult
+from deepera_graph.lab.tables import Column, Grid, Row
 
 N_RANKS = 30
 _KINDS = ("golden", "distractor", "other")

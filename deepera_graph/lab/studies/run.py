@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -29,7 +30,8 @@ from deepera_graph.lab.studies.rerank.look_alikes import study_look_alikes
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from deepera_graph.lab.studies.rerank.retrieval import study_embeddings
 from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
-from deepera_graph.lab.studies.results import Column, Grid, StudyResult, format_csv, format_table
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Column, Grid, format_csv, format_table
 from deepera_graph.thresholds import threshold_to_plain
 
 MANIFEST = "manifest.json"
@@ -220,8 +222,7 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
     """Return all that a study depends on, as plain data: no date, no path."""
     config, own = runner.config, {field.name for field in fields(DataConfig)}
     return {
-        "deepera_graph": __version__,
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        **describe_versions(*_LIBRARIES),
         "setup": {
             field.name: _plain(getattr(config, field.name))
             for field in fields(config)
@@ -243,6 +244,19 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
             for (dataset, ranker), reason in runner.missing.items()
         ],
     }
+
+
+def describe_versions(*libraries: str) -> dict[str, Any]:
+    """Return the versions that a study depends on, for its manifest."""
+    return {
+        "deepera_graph": __version__,
+        "libraries": {name: version(name) for name in libraries},
+    }
+
+
+def describe_file(path: Path, **counts: int) -> dict[str, Any]:
+    """Return what a manifest says of a file of questions: no folder, and what it holds."""
+    return {"file": path.name, "sha256": sha256(path.read_bytes()).hexdigest(), **counts}
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ from deepera_graph.calibration.statistics import Interval
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, save_figure
-from deepera_graph.lab.bench.table import format_grid
+from deepera_graph.lab.tables import format_rows
 from deepera_graph.lab.training.fitting.features import FeatureExtractor, open_extractor
 from deepera_graph.lab.training.fitting.scorer import build_learner, build_model_scorer
 from deepera_graph.lab.training.fitting.sentences import (
@@ -262,7 +262,7 @@ def format_overview(evaluation: Evaluation) -> str:
         else f"\nThe quote is a sentence that people marked in {100 * quotes.right:.1f} % of "
         f"{quotes.n_texts} texts (SciFact dev).\n"
     )
-    return f"{evaluation.how}\n\n{format_grid(head, rows)}{told}"
+    return f"{evaluation.how}\n\n{format_rows(head, rows)}{told}"
 
 
 def format_interval(name: str, one: Interval) -> str:
@@ -280,7 +280,7 @@ def _format_prefilter(evaluation: Evaluation) -> str:
         [name, *(format_interval("golden", one.best[cut]["golden"]) for cut in cuts)]
         for name, one in evaluation.sets.items()
     ]
-    return format_grid(["golden passages among the best", *map(str, cuts)], rows)
+    return format_rows(["golden passages among the best", *map(str, cuts)], rows)
 
 
 def _format_curve(one: SetResult) -> str:
@@ -288,7 +288,7 @@ def _format_curve(one: SetResult) -> str:
         [f"{tau:.2f}", *(format_interval(name, its[name]) for name in KEPT)]
         for tau, its in one.curve.items()
     ]
-    return format_grid(["threshold", *KEPT], rows)
+    return format_rows(["threshold", *KEPT], rows)
 
 
 def _format_bins(bins: Sequence[ReliabilityBin]) -> str:
@@ -297,7 +297,7 @@ def _format_bins(bins: Sequence[ReliabilityBin]) -> str:
         for one in bins
         if one.mean is not None and one.share is not None
     ]
-    return format_grid(["probability", "passages", "mean probability", "share of evidence"], rows)
+    return format_rows(["probability", "passages", "mean probability", "share of evidence"], rows)
 
 
 def draw_operating(evaluation: Evaluation) -> CurveFigure:

@@ -7,10 +7,16 @@ from io import StringIO
 import pytest
 
 from bench.study_lakes import Judge, fixed, lab, lakes
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.rankers.base import FirstStage
-from deepera_graph.lab.studies.results import Column, Grid, format_cell, format_csv, format_table
 from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies
+from deepera_graph.lab.tables import (
+    Column,
+    Grid,
+    MetricEstimate,
+    format_cell,
+    format_csv,
+    format_table,
+)
 
 NAN = float("nan")
 GRID = Grid(

@@ -59,7 +59,7 @@ class CorpusFileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOutputOptions(options.OutputOptions):
-    """What is told."""
+    """What is reported."""
 
     verbose: bool = opt(
         "Name every broken record, the first 100 of each file.", "--verbose", "-v", default=False

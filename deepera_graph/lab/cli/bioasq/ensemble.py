@@ -36,7 +36,7 @@ class JoinOptions:
         many=float,
     )
     nominate: str | None = _join(
-        "Take so many of the first run, then so many of the second that are new; what one lacks "
+        "Take this many of the first run, then this many new ones of the second; what one lacks "
         "the other fills.",
         metavar="N,N",
         shown="6,4",

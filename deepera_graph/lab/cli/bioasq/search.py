@@ -133,7 +133,7 @@ class SearchJudgeOptions(options.JudgeOptions):
     preset: str | None = opt(
         "[b]paper[/b]: the chain of the system of BioASQ 13b, which scored all 1000 documents that "
         "it retrieved; give --backend its cross-encoder, or one of yours. With --backend llm also "
-        "[b]fast[/b], [b]careful[/b] or [b]cheap[/b]. Options given beside it win.",
+        "[b]fast[/b], [b]careful[/b] or [b]cheap[/b]. Options that are given override it.",
         metavar="NAME",
         panel="Who judges",
         config=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -14,17 +14,15 @@ import typer
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
-    check_folder,
     check_input,
     go_on_command,
     needing,
     progress_bar,
     say,
-    tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_b.answered import TypedAnswer
@@ -42,7 +40,7 @@ _answers = partial(opt, panel="Answers")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions:
+class StudyOptions(running.ResumedOptions):
     """What an experiment compares."""
 
     runs: str | None = _measure(
@@ -95,18 +93,6 @@ class StudyOptions:
     per_type: int = _answers(
         "Questions of each type that [b]styles[/b] asks.", metavar="N", default=20, least=1
     )
-    resume: bool = opt(
-        "Go on with what is done in FOLDER, after Ctrl-C, say; give the same options as before.",
-        default=False,
-    )
-    limit: int | None = _measure("Only the first N questions.", metavar="N", least=1, shown="all")
-    resamples: int = _measure("Resamples for the intervals.", metavar="N", default=10_000, least=1)
-    seed: int = _measure(
-        "Random seed of resamples, and of questions that are drawn.",
-        metavar="S",
-        default=0,
-        least=0,
-    )
 
 
 def bioasq(
@@ -118,12 +104,13 @@ def bioasq(
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
-    results: study.ResultOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Run an experiment of BioASQ: tables and figures."""
     check_input(golden, chosen.examples)
-    _check_results(name, chosen, results)
+    begun = () if results.out is None else results.out.glob(f"*{_JOURNAL}")
+    running.check_results(chosen, results, (f"{name}.md", _MANIFEST), begun)
     _check(name, chosen, store, chat)
     from deepera_graph.bioasq.questions import read_questions
 
@@ -131,7 +118,6 @@ def bioasq(
     with needing("bench bioasq", "bench"):
         from deepera_graph.cli.opening.foreign import search_here
         from deepera_graph.lab.studies.bioasq.study import STUDIES, BioasqBench, describe_setup
-        from deepera_graph.lab.studies.run import format_study, write_study
 
     search_here()
     asking = _Asking(chat, cache, budget)
@@ -145,16 +131,11 @@ def bioasq(
             result, made = _run(
                 name, bench, chosen, store, asking, out=results.out, quiet=output.quiet
             )
-    described = STUDIES[name]
     if results.out is not None:
-        setup = describe_setup(golden, len(asked), _settings(name, chosen, store, chat))
-        write_study(described, result, setup, results.out)
         _write_runs(results.out, made)
-    tell(
-        output,
-        study.plain_result(name, result),
-        lambda: format_study(described, result, figures=False),
-    )
+    settings = _settings(name, chosen, store, chat)
+    setup = partial(describe_setup, golden, len(asked), settings)
+    running.finish(STUDIES[name], result, setup, results, output)
 
 
 @contextmanager
@@ -179,18 +160,6 @@ def _check_names(names: Sequence[str]) -> None:
         other = files.setdefault(file_of(one), one)
         if other != one or names.count(one) > 1:
             raise SettingsError(f"{other!r} and {one!r} would be kept in one file")
-
-
-def _check_results(name: StudyName, chosen: StudyOptions, results: study.ResultOptions) -> None:
-    """Raise `SettingsError` for results that would be lost, and a resume of nothing."""
-    if chosen.resume and results.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
-    if chosen.resume and results.out is None:
-        raise SettingsError("--resume goes with --out, the folder that has what is done")
-    replaced = chosen.resume or results.overwrite
-    check_folder(results.out, (f"{name}.md", _MANIFEST), overwrite=replaced)
-    for begun in () if results.out is None or replaced else results.out.glob(f"*{_JOURNAL}"):
-        raise SettingsError(f"{str(begun)!r} exists; --resume goes on with it, --overwrite not")
 
 
 def _check(
@@ -345,7 +314,7 @@ def _retrieve(
     total = len(names) * len(bench.questions)
     with progress_bar("searching", total=total, hidden=quiet) as bar:
         return experiments.retrieve(
-            opened, names, bench.questions, depth, kept=kept, on_progress=_mover(bar)
+            opened, names, bench.questions, depth, kept=kept, on_progress=bar.reach
         )
 
 
@@ -373,7 +342,7 @@ def _rerank(
     n = len(bench.questions)
     with progress_bar("searching", total=n, hidden=quiet) as bar:
         found = experiments.find_candidates(
-            opened, bench.questions, chosen.candidates, on_progress=_mover(bar)
+            opened, bench.questions, chosen.candidates, on_progress=bar.reach
         )
     runs = {experiments.FIRST_STAGE: experiments.candidates_as_run(found, bench.questions)}
     with asking.open() as how:
@@ -387,7 +356,7 @@ def _rerank(
                     name,
                     name=name,
                     kept=kept,
-                    on_progress=_mover(bar),
+                    on_progress=bar.reach,
                     **more,
                     **sorts,
                 )
@@ -395,10 +364,6 @@ def _rerank(
             if made.listed is not None:
                 runs[f"{name}, sorted by {asking.chat.model}"] = made.listed
     return runs
-
-
-def _mover(bar: Any) -> Callable[[int], None]:
-    return lambda done: bar.move(to=done, count=done)
 
 
 def _run_styles(
@@ -426,7 +391,7 @@ def _run_styles(
             answerer = TypedAnswerer(backend, cache=how.get("cache"), fallback=False, **settings)
             with progress_bar(name, total=len(questions), hidden=quiet) as bar:
                 answers[name] = experiments.answer_all(
-                    answerer, questions, name=name, kept=kept, on_progress=_mover(bar)
+                    answerer, questions, name=name, kept=kept, on_progress=bar.reach
                 )
     return experiments.study_styles(
         questions, answers, n_resamples=chosen.resamples, seed=chosen.seed

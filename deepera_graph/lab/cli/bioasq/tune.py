@@ -124,7 +124,7 @@ def tune(
     training: TrainingOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Tune a cross-encoder on golden documents and what the index finds beside them."""
+    """Tune a cross-encoder on golden documents and other documents that the index finds."""
     settings = _check(questions, files, data, store, training)
     from deepera_graph.bioasq.questions import read_questions
     from deepera_graph.bioasq.tuning.pairs import split_questions

@@ -13,7 +13,7 @@ from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_folder, check_input, count, needing, say, tell
 from deepera_graph.cli.shared.declaring import opt, split_files
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.lab.quest.audit.drawing import Audit
@@ -123,7 +123,7 @@ def report(
     folder: _Folder,
     *,
     chosen: ReportOptions,
-    results: study.ResultOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare the judge's grades with the labels: confusion, kappas, precision, failure types."""
@@ -139,7 +139,7 @@ def report(
     labels = read_labels(audit, sheets)
     with needing("bench quest audit", "bench"):
         from deepera_graph.lab.quest.audit.report import (
-            AuditStudy,
+            AUDIT,
             describe_audit,
             shorten,
             study_audit,
@@ -149,7 +149,7 @@ def report(
 
     how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
     result = study_audit(audit, labels, **how)
-    plain = study.plain_result(AuditStudy().name, result)
+    plain = running.plain_result(AUDIT.name, result)
     if results.out is not None:
         write_audit(results.out, result, describe_audit(audit, labels, how), plain)
-    tell(output, plain, lambda: format_study(AuditStudy(), shorten(result), figures=False))
+    tell(output, plain, lambda: format_study(AUDIT, shorten(result), figures=False))

@@ -9,7 +9,7 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import study
+from deepera_graph.lab.cli import running
 from deepera_graph.lab.cli.papers import PaperOptions, papers
 
 QUERIES = "queries.jsonl"
@@ -22,7 +22,7 @@ def evaluate(
     *,
     chosen: PaperOptions,
     chat: options.ChatOptions,
-    results: study.ResultOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare searches on the questions of a build, as `deepera-lab bench papers` does."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]  # has no stubs
 from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]  # as above
 
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.quest.audit.drawing import GRADES
+from deepera_graph.lab.tables import MetricEstimate
 from deepera_graph.packages import import_extra
 
 LEVEL = 0.95

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.lab.bench.report import render_page
@@ -28,8 +28,10 @@ from deepera_graph.lab.quest.audit.agreement import (
 )
 from deepera_graph.lab.quest.audit.drawing import GRADES, Audit
 from deepera_graph.lab.quest.audit.labels import FAILURES, Label
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.experiment import About
+from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.run import write_study
+from deepera_graph.lab.tables import Cell, Column, Grid
 
 PAGE, PLAIN = "report.html", "audit.json"
 N_RESAMPLES = 10_000
@@ -39,15 +41,12 @@ _NAMED = 5
 _NOT_NAMED = "not named"
 
 
-class AuditStudy(NamedTuple):
-    """The experiment; see `deepera_graph.lab.studies.run.write_study`."""
-
-    name: str = "audit"
-    title: str = "Audit of the judge"
-    measures: str = (
-        "How far the judge's grades (0 no match, 1 partial, 2 strict) agree with the labels of "
-        "people, and why they differ where they do."
-    )
+AUDIT = About(
+    "audit",
+    "Audit of the judge",
+    "How far the judge's grades (0 no match, 1 partial, 2 strict) agree with the labels of people, "
+    "and why they differ where they do.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +429,7 @@ def write_audit(
     Args:
         plain: The result as plain data, which ``audit.json`` has.
     """
-    study = AuditStudy()
+    study = AUDIT
     write_study(study, result, setup, folder)
     raters = setup["raters"]
     about = f"{sum(one['drawn'] for one in setup['audit']['grades'].values())} pairs, "

@@ -8,17 +8,14 @@ rerankers before and after tuning, nomination and weighted ensembles.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from deepera_graph import __version__
 from deepera_graph.bioasq.ensemble import GRID, HOW, WeightSearch, nominate, search_weights, weigh
 from deepera_graph.bioasq.measuring.measures import (
     EPSILON,
@@ -28,46 +25,39 @@ from deepera_graph.bioasq.measuring.measures import (
 )
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import Run
-from deepera_graph.calibration.statistics import Interval, Values, bootstraps, paired_bootstraps
+from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, HeatMap
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.studies.bioasq.runs import TimedRun
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
-from deepera_graph.settings import check_at_least
+from deepera_graph.lab.studies.experiment import About, Resampling, check_baseline
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.run import describe_file, describe_versions
+from deepera_graph.lab.tables import Cell, Column, Grid
 
 DEPTHS = (10, 100, 1000, 10_000)
 _LIBRARIES = ("numpy", "matplotlib", "bm25s", "PyStemmer")
 
 
-class BioasqStudy(NamedTuple):
-    """An experiment; see `deepera_graph.lab.studies.run.write_study`."""
-
-    name: str
-    title: str
-    measures: str
-
-
-STUDIES: Mapping[str, BioasqStudy] = {
+STUDIES: Mapping[str, About] = {
     one.name: one
     for one in (
-        BioasqStudy(
+        About(
             "depth",
             "Retrieval depth",
             "How much of the golden documents the first N retrieved hold.",
         ),
-        BioasqStudy(
+        About(
             "rerankers",
             "Rerankers",
             "What reranking the first stage's documents is worth, over the first 10.",
         ),
-        BioasqStudy(
+        About(
             "ensembles",
             "Ensembles",
             "Two rankings joined: nominated, fused by rank, and weighted with the weights that are "
             "best on other questions.",
         ),
-        BioasqStudy(
+        About(
             "styles",
             "Prompt styles",
             "What prompt styles are worth in phase B, on golden snippets.",
@@ -77,13 +67,11 @@ STUDIES: Mapping[str, BioasqStudy] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class BioasqBench:
+class BioasqBench(Resampling):
     """Golden questions, and how they are resampled.
 
     Attributes:
         questions: Those with golden documents; at least one.
-        n_resamples: Of the bootstrap, >= 1.
-        seed: Of the bootstrap and of what is drawn.
 
     Raises:
         InputError: No question has golden documents.
@@ -91,11 +79,9 @@ class BioasqBench:
     """
 
     questions: tuple[Question, ...]
-    n_resamples: int = 10_000
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least("n_resamples", self.n_resamples, 1)
+        super().__post_init__()
         if not any(one.documents for one in self.questions):
             raise InputError("no golden question has documents, so there is nothing to measure by")
 
@@ -110,20 +96,6 @@ class BioasqBench:
     def golden(self, question: Question) -> set[str]:
         """Return the PMIDs of the golden documents."""
         return {*map(read_pmid, question.documents)}
-
-    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
-        """Return mean and interval of columns over the same questions."""
-        found = bootstraps(columns, n_resamples=self.n_resamples, seed=self.seed)
-        return [_as_estimate(one) for one in found]
-
-    def differences(self, pairs: Sequence[tuple[Values, Values]]) -> list[MetricEstimate]:
-        """Return the first minus the second of each pair, with intervals."""
-        found = paired_bootstraps(pairs, n_resamples=self.n_resamples, seed=self.seed)
-        return [_as_estimate(one) for one in found]
-
-
-def _as_estimate(one: Interval) -> MetricEstimate:
-    return MetricEstimate(*one, 0.0)
 
 
 def check_runs(runs: Mapping[str, TimedRun], bench: BioasqBench) -> None:
@@ -212,9 +184,7 @@ def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: 
         SettingsError: There is no such baseline.
     """
     check_runs(runs, bench)
-    baseline = baseline or next(iter(runs))
-    if baseline not in runs:
-        raise SettingsError(f"baseline must be one of {', '.join(runs)}, got {baseline!r}")
+    baseline = check_baseline(baseline, runs)
     base = precision_of(bench, runs[baseline].run)
     rows: list[tuple[Cell, ...]] = []
     for name, one in runs.items():
@@ -370,21 +340,14 @@ def split_questions(bench: BioasqBench, share: float) -> tuple[BioasqBench, Bioa
         tuple(one for one in bench.questions if (one.id in drawn) is wanted)
         for wanted in (True, False)
     )
-    first, second = (
-        BioasqBench(questions=one, n_resamples=bench.n_resamples, seed=bench.seed) for one in parts
-    )
+    first, second = (replace(bench, questions=one) for one in parts)
     return first, second
 
 
 def describe_setup(golden: Path, n_questions: int, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that an experiment depends on, as plain data: no date, no folder."""
     return {
-        "deepera_graph": __version__,
-        "libraries": {name: version(name) for name in _LIBRARIES},
-        "golden": {
-            "file": golden.name,
-            "sha256": sha256(golden.read_bytes()).hexdigest(),
-            "questions": n_questions,
-        },
+        **describe_versions(*_LIBRARIES),
+        "golden": describe_file(golden, questions=n_questions),
         "settings": dict(settings),
     }

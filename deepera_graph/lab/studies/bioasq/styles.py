@@ -16,9 +16,10 @@ from deepera_graph.bioasq.phase_b.journal import AnswerJournal
 from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.studies.bioasq.runs import Kept, Progress
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.experiment import Resampling, as_estimate
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.settings import check_at_least
 
 PER_TYPE = 20
@@ -111,13 +112,14 @@ def study_styles(
         n_resamples: Of the bootstrap, >= 1.
         seed: Of the bootstrap.
     """
+    resampling = Resampling(n_resamples=n_resamples, seed=seed)
     rows: list[tuple[Cell, ...]] = []
     for name, found in answers.items():
         given = submission_of(found)
         answered = {one.id for one in given}
         asked = [one for one in golden if one.id in answered]
         measures = evaluate_phase(asked, given, "b").measures
-        cells = [_estimate(measures[one], n_resamples, seed) for one in _SHOWN]
+        cells = [_estimate(measures[one], resampling) for one in _SHOWN]
         calls = sum(one.total_usage.calls for one in found) / len(found)
         seconds = fmean(one.seconds for one in found)
         rows.append((name, *cells, calls, seconds, len(found) - len(asked)))
@@ -140,10 +142,8 @@ def study_styles(
     return StudyResult(grids=(grid,), facts={"questions": [one.id for one in golden]})
 
 
-def _estimate(measure: Measure, n_resamples: int, seed: int) -> MetricEstimate | None:
+def _estimate(measure: Measure, resampling: Resampling) -> MetricEstimate | None:
     if not measure.questions:
         return None
-    [found] = bootstrap_sums(
-        [(measure.summed, measure.combine)], n_resamples=n_resamples, seed=seed
-    )
-    return MetricEstimate(*found, 0.0)
+    [found] = bootstrap_sums([(measure.summed, measure.combine)], **resampling.how)
+    return as_estimate(found)

@@ -23,6 +23,7 @@ from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
 from deepera_graph.lab.studies.multihop.chain import chain_backend
 from deepera_graph.lab.studies.multihop.data import HopData, HopQuestion
 from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
+from deepera_graph.lab.tables import MetricEstimate, format_cell, format_rows
 from deepera_graph.multihop.agent.agent import MultiHopAgent
 from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import MultiHopBackend, Plan, PlanTask
@@ -270,23 +271,18 @@ def _recall(question: HopQuestion, result: MultiHopResult) -> float:
 def answer_table(rows: Sequence[AnswerRow]) -> str:
     """Return a Markdown table of all rows, shares in percent."""
     head = (
-        "| data | method | cover-EM | F1 | recall@10 | insufficient | likely | failed | calls "
-        "| tokens | s |"
-    )
-    lines = [head, "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"]
+        "data", "method", "cover-EM", "F1", "recall@10", "insufficient", "likely", "failed",
+        "calls", "tokens", "s",
+    )  # fmt: skip
+    body = []
     for one in rows:
-        shares = [_shown(share) for share in (one.cover_em, one.f1, one.recall)]
+        intervals = (MetricEstimate(*share, 0.0) for share in (one.cover_em, one.f1, one.recall))
+        shares = [format_cell(share, "percent") for share in intervals]
         some = [f"{100 * share:.0f}" for share in (one.insufficient, one.likely)]
         counted = [*some, str(one.n_failed), f"{one.calls:.1f}"]
         cells = [one.dataset, one.method, *shares, *counted, f"{one.tokens:.0f}"]
-        lines.append(f"| {' | '.join([*cells, f'{one.seconds:.1f}'])} |")
-    return "\n".join(lines)
-
-
-def _shown(one: Interval) -> str:
-    if not np.isfinite(one.mean):
-        return "-"
-    return f"{100 * one.mean:.1f} [{100 * one.low:.1f}, {100 * one.high:.1f}]"
+        body.append([*cells, f"{one.seconds:.1f}"])
+    return format_rows(head, body, (True, True)).removesuffix("\n")
 
 
 def plain_answers(rows: Sequence[AnswerRow]) -> list[Mapping[str, Any]]:

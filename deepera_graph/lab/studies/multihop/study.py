@@ -8,6 +8,7 @@ import numpy as np
 
 from deepera_graph.calibration.statistics import Interval, Values, bootstraps, paired_bootstraps
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.studies.experiment import Resampling
 from deepera_graph.lab.studies.multihop.data import HopData
 from deepera_graph.lab.studies.multihop.methods import BUDGET, METHODS, OF_STEPS, HopSearch, Method
 from deepera_graph.settings import check_at_least
@@ -37,19 +38,17 @@ class HopRow:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HopBench:
+@dataclass(frozen=True, kw_only=True)
+class HopBench(Resampling):
     """What is compared, and how."""
 
     methods: tuple[str, ...] = ()  # all that the data has steps for if empty
     budget: int = BUDGET
     baseline: str = "rrf"
-    n_resamples: int = 10_000
-    seed: int = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_at_least("budget", self.budget, 1)
-        check_at_least("n_resamples", self.n_resamples, 1)
         for name in (*self.methods, self.baseline):
             if name not in METHODS:
                 raise SettingsError(f"methods are {', '.join(METHODS)}, got {name!r}")
@@ -83,13 +82,12 @@ class HopBench:
         return [*dict.fromkeys(self.methods or every)]
 
     def _row(self, data: HopData, name: str, run: "_Run", base: "_Run | None") -> HopRow:
-        how = {"n_resamples": self.n_resamples, "seed": self.seed}
         shown = [cutoff for cutoff in CUTOFFS if cutoff <= max(self.budget, CUTOFFS[0])]
         columns = [run.recall(k) for k in shown] + [run.complete(k) for k in shown]
-        found = bootstraps(columns, **how)
+        found = bootstraps(columns, **self.how)
         difference = None
         if base is not None and base is not run:
-            difference = paired_bootstraps([(run.recall(10), base.recall(10))], **how)[0]
+            difference = paired_bootstraps([(run.recall(10), base.recall(10))], **self.how)[0]
         return HopRow(
             dataset=data.name,
             method=name,

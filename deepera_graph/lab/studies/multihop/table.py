@@ -6,6 +6,7 @@ from typing import Any
 from deepera_graph.calibration.statistics import Interval
 from deepera_graph.lab.studies.multihop.methods import MEANINGS, OF_STEPS
 from deepera_graph.lab.studies.multihop.study import HopRow
+from deepera_graph.lab.tables import format_rows
 
 
 def hop_table(rows: Sequence[HopRow]) -> str:
@@ -38,8 +39,7 @@ def _one_table(dataset: str, rows: Sequence[HopRow]) -> str:
         "read",
         "s",
     ]
-    lines = [f"### {dataset}: {rows[0].n_questions} questions", "", _join(head)]
-    lines.append(_join(["---", *["---:"] * (len(head) - 1)]))
+    body = []
     for row in rows:
         cells = [
             _percent(row.recall[k], interval=k == main, bold=k == main and _is(row, best, main))
@@ -47,16 +47,12 @@ def _one_table(dataset: str, rows: Sequence[HopRow]) -> str:
         ]
         cells += [_percent(row.complete[k]) for k in cutoffs if k >= main]
         cells.append("" if row.difference is None else _signed(row.difference))
-        lines.append(_join([row.method, *cells, f"{row.passages:.0f}", f"{row.seconds:.2f}"]))
-    return "\n".join([*lines, ""])
+        body.append([row.method, *cells, f"{row.passages:.0f}", f"{row.seconds:.2f}"])
+    return f"### {dataset}: {rows[0].n_questions} questions\n\n{format_rows(head, body)}"
 
 
 def _is(row: HopRow, best: float, cutoff: int) -> bool:
     return row.recall[cutoff].mean == best
-
-
-def _join(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _percent(one: Interval, *, interval: bool = False, bold: bool = False) -> str:

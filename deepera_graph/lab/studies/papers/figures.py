@@ -6,7 +6,6 @@ import numpy as np
 
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.lab.bench.figures import BarFigure, CurveFigure, CurvePoints
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.studies.papers.measures import TOP, recall_of
 from deepera_graph.lab.studies.papers.runs import PaperQuery
 from deepera_graph.lab.studies.papers.scores import (
@@ -15,6 +14,7 @@ from deepera_graph.lab.studies.papers.scores import (
     SystemScores,
     recalls_by_intent,
 )
+from deepera_graph.lab.tables import MetricEstimate
 
 _MOST_POINTS = 20  # of a budget curve
 _N_BINS = 10

@@ -12,10 +12,10 @@ from hashlib import blake2b
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, Run
 from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, limit_scores
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 
 ACCURACIES = (1.0, 0.9, 0.8)
 AS_FOUND = "none"

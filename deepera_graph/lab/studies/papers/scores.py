@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from deepera_graph.calibration.statistics import Values, bootstraps
+from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.lab.studies.experiment import Resampling
 from deepera_graph.lab.studies.papers.measures import (
     BUCKETS,
     CUTOFFS,
@@ -47,7 +47,7 @@ def draw_queries(queries: Sequence[PaperQuery], n: int, *, seed: int = 0) -> tup
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperBench:
+class PaperBench(Resampling):
     """Queries, and how they are measured.
 
     Attributes:
@@ -55,8 +55,6 @@ class PaperBench:
         buckets: Where buckets of answer sizes begin, rising, >= 1.
         baseline: System that others are compared with; the first if empty.
         shown: Ids of queries whose calls are shown; that with the most telling calls if empty.
-        n_resamples: Of intervals and tests, >= 1.
-        seed: Of both.
 
     Raises:
         InputError: There is no query.
@@ -67,11 +65,9 @@ class PaperBench:
     buckets: tuple[int, ...] = BUCKETS
     baseline: str = ""
     shown: tuple[str, ...] = ()
-    n_resamples: int = 10_000
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least("n_resamples", self.n_resamples, 1)
+        super().__post_init__()
         if not self.queries:
             raise InputError("there are no queries, so there is nothing to measure by")
         starts = self.buckets
@@ -98,11 +94,6 @@ class PaperBench:
             name = bucket_of(len(self.queries[place].gold), self.buckets)
             found.setdefault(name, []).append(place)
         return {name: sorted(places) for name, places in found.items()}
-
-    def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
-        """Return mean and interval of columns over the same queries."""
-        found = bootstraps(columns, n_resamples=self.n_resamples, seed=self.seed)
-        return [MetricEstimate(*one, 0.0) for one in found]
 
 
 @dataclass(frozen=True, slots=True)

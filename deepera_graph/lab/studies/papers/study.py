@@ -9,17 +9,15 @@ Source: the evaluation of ScholarQuest, whose tables and figures these are, and 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from importlib.metadata import version
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from deepera_graph import __version__
-from deepera_graph.calibration.statistics import Values, paired_bootstraps, permutation_tests
-from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.bench.table import MetricEstimate
+from deepera_graph.calibration.statistics import Values
+from deepera_graph.errors import InputError
+from deepera_graph.lab.studies.experiment import About, check_baseline, compare_columns
 from deepera_graph.lab.studies.papers.figures import draw
 from deepera_graph.lab.studies.papers.judges import study_judges
 from deepera_graph.lab.studies.papers.measures import CANDIDATES, by_intents, recall_per_candidates
@@ -33,7 +31,9 @@ from deepera_graph.lab.studies.papers.scores import (
     recalls_by_intent,
 )
 from deepera_graph.lab.studies.papers.trace import call_table, source_table
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.run import describe_file, describe_versions
+from deepera_graph.lab.tables import Cell, Column, Grid
 
 _LIBRARIES = ("numpy", "matplotlib")
 _NAMED = 5  # queries that a finding names
@@ -42,15 +42,12 @@ _COMPARED = ("R@100", "R@All", "nDCG@50")
 _LIMITS = ("first", "auc", "precision", "recall", "f1")
 
 
-class PaperStudy(NamedTuple):
-    """The experiment; see `deepera_graph.lab.studies.run.write_study`."""
-
-    name: str = "papers"
-    title: str = "Searches for papers"
-    measures: str = (
-        "How many of the answers each system found (R@k, binary), how high up they stand, and what "
-        "that took."
-    )
+PAPERS = About(
+    "papers",
+    "Searches for papers",
+    "How many of the answers each system found (R@k, binary), how high up they stand, and what "
+    "that took.",
+)
 
 
 def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
@@ -62,15 +59,13 @@ def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
     """
     if not runs:
         raise InputError("there is no run to measure")
-    baseline = bench.baseline or next(iter(runs))
-    if baseline not in runs:
-        raise SettingsError(f"baseline must be one of {', '.join(runs)}, got {baseline!r}")
+    baseline = check_baseline(bench.baseline, runs)
     systems = [SystemScores.of(name, run, bench) for name, run in runs.items()]
     grids = [
         *_main_tables(bench, systems),
         _intent_table(bench, systems),
         _process_table(bench, systems),
-        _difference_table(bench, systems, baseline),
+        compare_columns(_compared(systems), baseline, bench),
         _bucket_table(bench, systems),
         _distribution_table(bench, systems),
         *_zero_tables(bench, systems),
@@ -198,28 +193,12 @@ def _known(mean: float) -> float | None:
     return None if isnan(mean) else mean
 
 
-def _difference_table(bench: PaperBench, systems: Sequence[SystemScores], baseline: str) -> Grid:
+def _compared(systems: Sequence[SystemScores]) -> dict[str, dict[str, Values]]:
+    """Return the columns that systems are compared by, by system and measure."""
     columns = {one.name: dict(zip(_MEASURES, one.measures(), strict=True)) for one in systems}
-    names = [(one, what) for one in columns if one != baseline for what in _COMPARED]
-    pairs = [
-        (Values.of(columns[one][what]), Values.of(columns[baseline][what])) for one, what in names
-    ]
-    how = {"n_resamples": bench.n_resamples, "seed": bench.seed}
-    found = zip(
-        names, paired_bootstraps(pairs, **how), permutation_tests(pairs, **how), strict=True
-    )
-    return Grid(
-        name="differences",
-        title=f"Minus {baseline}, on the same queries",
-        columns=(
-            Column("system"),
-            Column("measure"),
-            Column("difference", "percent"),
-            Column("p", "number"),
-        ),
-        rows=tuple((*name, MetricEstimate(*one, 0.0), p) for name, one, p in found),
-        note="Intervals by a paired bootstrap, p of a permutation test, two-sided.",
-    )
+    return {
+        name: {what: Values.of(own[what]) for what in _COMPARED} for name, own in columns.items()
+    }
 
 
 def _bucket_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
@@ -400,15 +379,10 @@ def describe_setup(
     base: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return all that the comparison depends on, as plain data: no date, no folder."""
+    answers = sum(len(one.gold) for one in bench.queries)
     return {
-        "deepera_graph": __version__,
-        "libraries": {name: version(name) for name in _LIBRARIES},
-        "queries": {
-            "file": path.name,
-            "sha256": sha256(path.read_bytes()).hexdigest(),
-            "queries": len(bench.queries),
-            "answers": sum(len(one.gold) for one in bench.queries),
-        },
+        **describe_versions(*_LIBRARIES),
+        "queries": describe_file(path, queries=len(bench.queries), answers=answers),
         "settings": dict(settings),
         "runs": {name: _digest(run) for name, run in runs.items()},
         "base": dict(base),

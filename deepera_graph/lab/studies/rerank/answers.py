@@ -9,7 +9,6 @@ from deepera_graph.calibration.instance import Instance
 from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
 from deepera_graph.errors import FailedShareError
 from deepera_graph.lab.bench.rank import QUESTIONS_AT_ONCE
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.metrics.answers import (
     Generator,
     LfsJudge,
@@ -24,7 +23,8 @@ from deepera_graph.lab.metrics.ranking import JudgedRanking
 from deepera_graph.lab.rankers.base import Note, candidates_of, texts_of
 from deepera_graph.lab.rankers.deepera import DeepEra, HandedOn
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyData, StudyRunner
-from deepera_graph.lab.studies.results import Column, Failures
+from deepera_graph.lab.studies.results import Failures
+from deepera_graph.lab.tables import Column, MetricEstimate
 
 OVERLAPS = ("F1", "P", "R")
 # A passage that has the words of the answer and does not answer raises recall, and lowers LFS.

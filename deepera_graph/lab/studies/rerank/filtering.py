@@ -13,7 +13,7 @@ from deepera_graph.lab.bench.figures import CurvePoints
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
 from deepera_graph.lab.studies.rerank.answers import AnswerStudy
-from deepera_graph.lab.studies.results import Column, Grid, StudyResult, Unit
+from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.variants import (
     EMPTY,
     GOLDEN,
@@ -32,6 +32,7 @@ from deepera_graph.lab.studies.variants import (
     rows_of,
     tune_thresholds,
 )
+from deepera_graph.lab.tables import Column, Grid, Unit
 from deepera_graph.thresholds import Threshold
 
 _WITH, _WITHOUT = "with", "without"

@@ -8,8 +8,9 @@ import numpy as np
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.lab.studies.bars import Bars, add_bar, draw_bars
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyConfig, StudyRunner
-from deepera_graph.lab.studies.results import Column, Grid, Row, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
+from deepera_graph.lab.tables import Column, Grid, Row
 
 FEWEST = 20
 _GOLDEN, _OTHER = "golden", "no look-alike"

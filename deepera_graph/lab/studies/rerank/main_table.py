@@ -9,7 +9,6 @@ from typing import NamedTuple
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Values, average, mean_std, paired_bootstraps
 from deepera_graph.lab.bench.figures import BarFigure
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.metrics.ranking import compute
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.bars import Bars, add_bar, draw_bars
@@ -21,8 +20,9 @@ from deepera_graph.lab.studies.rerank.answers import (
     AnswerStudy,
     Source,
 )
-from deepera_graph.lab.studies.results import Column, Grid, Row, StudyResult, Unit
+from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.variants import PASSAGES, SUMMARIES, Keep, forms_of, keep_from
+from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row, Unit
 
 _BASE = "base"
 _N_LABELS = 4  # columns of the main table before the first number that is measured

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import Dataset, DatasetError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
-from deepera_graph.lab.bench.table import MetricEstimate
 from deepera_graph.lab.build.embeddings import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
@@ -22,7 +21,8 @@ from deepera_graph.lab.studies.base import (
     StudyRunner,
     draw_curve,
 )
-from deepera_graph.lab.studies.results import Column, Grid, Row, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.vectors import unit_rows
 

@@ -11,7 +11,8 @@ from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 from deepera_graph.calibration.statistics import Floats, Values
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
-from deepera_graph.lab.studies.results import Cell, Column, Grid, StudyResult
+from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.tables import Cell, Column, Grid
 from deepera_graph.thresholds import Threshold
 
 _THRESHOLDS = [number / 20 for number in range(21)]

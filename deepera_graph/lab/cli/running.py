@@ -1,0 +1,223 @@
+"""What the commands that measure share: options, chat models, and how results come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import check_folder, tell
+from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.errors import SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.lab.rankers.named import Models
+    from deepera_graph.lab.studies.results import StudyResult
+    from deepera_graph.lab.studies.run import Described
+
+_data = partial(opt, panel="Data")
+_measure = partial(opt, panel="Measure")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """What is read of the data sets."""
+
+    limit: int | None = _data(
+        "Only the first N questions of each.", metavar="N", least=1, shown="all"
+    )
+    split: str = _data("Judgements of a BEIR folder to use.", metavar="NAME", default="test")
+    candidates: int = _data(
+        "Documents that BM25 finds for a question of a BEIR folder.",
+        metavar="K",
+        default=100,
+        least=1,
+        setting="n_candidates",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """How rankers are measured."""
+
+    repeats: int | None = _measure(
+        "Runs of everything that may differ from run to run: random order, rankers that ask a "
+        "chat model, those who answer and judge answers, and [b]stability[/b].",
+        metavar="N",
+        least=1,
+        shown="3, but 1 for what asks a model",
+        setting="n_repeats",
+    )
+    resamples: int | None = _measure(
+        "Resamples for the intervals and tests.",
+        metavar="N",
+        least=1,
+        shown="10000",
+        setting="n_resamples",
+    )
+    seed: int | None = _measure(
+        "Random seed of the random order and the resamples.", metavar="S", least=0, shown="0"
+    )
+    strict: bool = _measure("Stop when a ranker cannot run here.", default=False)
+    keep: Path | None = opt(
+        "Keep rankings here, and reuse those that are there already.",
+        metavar="FOLDER",
+        shown="keep none",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedOptions:
+    """Over which questions systems are compared, and how often these are resampled."""
+
+    limit: int | None = _measure("Only the first N questions.", metavar="N", least=1, shown="all")
+    resamples: int = _measure(
+        "Resamples for intervals and tests.",
+        metavar="N",
+        default=10_000,
+        least=1,
+        setting="n_resamples",
+    )
+    seed: int = _measure(
+        "Random seed of resamples, and of all that is drawn.", metavar="S", default=0, least=0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
+    """Which chat model rankers ask, and what that may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultOptions:
+    """Where results go."""
+
+    out: Path | None = opt(
+        "Where tables, figures and a manifest go, see below.",
+        "--out",
+        "-o",
+        metavar="FOLDER",
+        shown="nowhere",
+    )
+    overwrite: bool = opt("Replace results in FOLDER.", default=False)
+
+
+@contextmanager
+def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
+    """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
+    from deepera_graph.budget import Budget
+    from deepera_graph.cli.opening.chat import check_server, rates_of, retry_of
+    from deepera_graph.cli.opening.judgements import default_cache
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+    from deepera_graph.lab.rankers.named import Models, asks_a_model
+    from deepera_graph.stores.judgements import open_cache
+
+    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
+    spending = {name: value for name, value in spending.items() if value is not None}
+    asking = any(asks_a_model(one) for one in rankers)
+    if asked.model and not asking:
+        raise SettingsError(
+            f"--model {asked.model} is asked by no ranker in --rankers; name one that does, "
+            "e.g. deepera:llm or rankgpt"
+        )
+    check_server(asked)
+    cache = None
+    if asking:
+        cache = default_cache() if asked.cache is None else open_cache(asked.cache)
+    try:
+        yield Models(
+            model=asked.model or "",
+            base_url=asked.base_url,
+            api_key_env=asked.api_key_env,
+            retry=retry_of(asked),
+            limits=rates_of(asked),
+            cache=cache,
+            max_concurrency=(
+                MAX_CONCURRENCY if asked.max_concurrency is None else asked.max_concurrency
+            ),
+            budget=Budget(**spending) if spending else None,
+        )
+    finally:
+        if cache is not None:
+            cache.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumedOptions(ComparedOptions):
+    """Whether work that was interrupted goes on."""
+
+    resume: bool = opt(
+        "Go on with what is done in FOLDER, after Ctrl-C, say; give the same options as before.",
+        default=False,
+    )
+
+
+def check_results(
+    chosen: ResumedOptions, results: ResultOptions, names: Sequence[str], begun: Iterable[Path]
+) -> None:
+    """Raise `SettingsError` for results that would be lost, or a resume of nothing.
+
+    Args:
+        chosen: Whether to go on.
+        results: The folder.
+        names: Files that are written when all is done.
+        begun: Files that are written on the way.
+    """
+    if chosen.resume and results.overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+    if chosen.resume and results.out is None:
+        raise SettingsError("--resume goes with --out, the folder that has what is done")
+    replaced = chosen.resume or results.overwrite
+    check_folder(results.out, names, overwrite=replaced)
+    for path in () if replaced else begun:
+        if path.exists():
+            raise SettingsError(
+                f"{str(path)!r} exists; --resume goes on with it, --overwrite replaces it"
+            )
+
+
+def finish(
+    study: Described,
+    result: StudyResult,
+    setup: Callable[[], Mapping[str, Any]],
+    results: ResultOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Write a study into its folder, with a manifest of its *setup*, and show it."""
+    from deepera_graph.lab.studies.run import format_study, write_study
+
+    if results.out is not None:
+        write_study(study, result, dict(setup()), results.out)
+    tell(
+        output,
+        plain_result(study.name, result),
+        lambda: format_study(study, result, figures=False),
+    )
+
+
+def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
+    """Return what a study found, for JSON."""
+    return {
+        "experiment": name,
+        "findings": list(result.findings),
+        "tables": [
+            {
+                "name": grid.name,
+                "columns": [{"name": one.name, "unit": one.unit} for one in grid.columns],
+                "rows": [[plain_number(cell) for cell in row] for row in grid.rows],
+            }
+            for grid in result.grids
+        ],
+    }
+
+
+def plain_number(cell: Any) -> Any:
+    """Return a number, or a record of numbers, for JSON: null takes the place of NaN."""
+    if hasattr(cell, "_asdict"):
+        return {name: plain_number(value) for name, value in cell._asdict().items()}
+    return None if isinstance(cell, float) and isnan(cell) else cell
