@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from threading import Lock
 from time import monotonic
 from types import TracebackType
@@ -18,8 +18,6 @@ from deepera_graph.usage import Usage
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-_METER_KEY = "__deepera_meter"  # keys of this form stay out of checkpoints and traces
-_TAB_KEY = "__deepera_tab"
 _MILLION = 1_000_000
 _REACHED = "budget reached"
 
@@ -88,19 +86,19 @@ class Meter:
     def admit(self) -> None:
         """Let one more call start."""
         with self._lock:
-            self._check(self._calls_reached() or self._reached())
+            self._check(self._reached(calls=True))
             self._in_flight += 1
 
     @property
     def reached(self) -> str:
         """The limit that keeps another call from starting, in words; empty if none does."""
         with self._lock:
-            return self._calls_reached() or self._reached()
+            return self._reached(calls=True)
 
     def check(self, *, after: float = 0.0) -> None:
         """Make sure that a call admitted before may still start, *after* seconds from now."""
         with self._lock:
-            self._check(self._reached(after))
+            self._check(self._reached(after=after))
 
     @property
     def seconds_left(self) -> float | None:
@@ -128,12 +126,11 @@ class Meter:
         if reached:
             raise BudgetError(f"{_REACHED}: {reached}")
 
-    def _calls_reached(self) -> str:
-        most, n_calls = self._budget.max_calls, self.spent.sent_calls + self._in_flight
-        return "" if most is None or n_calls < most else f"{most} calls"
-
-    def _reached(self, after: float = 0.0) -> str:
+    def _reached(self, *, after: float = 0.0, calls: bool = False) -> str:
         budget, spent = self._budget, self.spent
+        n_calls = spent.sent_calls + self._in_flight
+        if calls and budget.max_calls is not None and n_calls >= budget.max_calls:
+            return f"{budget.max_calls} calls"
         if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
             return f"{budget.max_tokens} tokens"
         if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
@@ -194,38 +191,6 @@ class Tab:
             self._meter.charge(usage)
             return
         self._meter.add(usage.beyond(self._charged))
-
-
-def with_meter(config: "RunnableConfig", meter: Meter) -> "RunnableConfig":
-    """Return a config that carries a meter to the role calls."""
-    return {**config, "configurable": {**(config.get("configurable") or {}), _METER_KEY: meter}}
-
-
-def has_meter(config: "RunnableConfig | None") -> bool:
-    """Whether a config carries a meter."""
-    return _METER_KEY in ((config or {}).get("configurable") or {})
-
-
-def meter_of(config: "RunnableConfig | None") -> Meter:
-    """Return the meter that a config carries; one without a limit if there is none."""
-    found = ((config or {}).get("configurable") or {}).get(_METER_KEY)
-    return found if isinstance(found, Meter) else Meter(None)
-
-
-def with_tab(config: "RunnableConfig | None", tab: Tab) -> "RunnableConfig":
-    """Return a config that carries the tab of one role call to the calls it sends."""
-    given: RunnableConfig = config or {}
-    return {**given, "configurable": {**(given.get("configurable") or {}), _TAB_KEY: tab}}
-
-
-def tab_of(config: "RunnableConfig | None") -> Tab:
-    """Return the tab that a config carries; one without a limit if there is none."""
-    found = ((config or {}).get("configurable") or {}).get(_TAB_KEY)
-    return found if isinstance(found, Tab) else Tab(Meter(None))
-
-
-_LIMIT_KEY = "__deepera_limiter"  # keys of this form stay out of checkpoints and traces
-_HELD_KEY = "__deepera_held"
 
 
 class Limiter:
@@ -299,47 +264,54 @@ class Limiter:
 
 
 _NO_LIMIT = Limiter(sys.maxsize)
+_KEY = "__deepera"  # keys of this form stay out of checkpoints and traces
 
 
-def with_limit(config: "RunnableConfig", n: int) -> "RunnableConfig":
-    """Return a config that carries a limit of its own run to the role calls."""
-    return {
-        **config,
-        "configurable": {**(config.get("configurable") or {}), _LIMIT_KEY: Limiter(n)},
-    }
-
-
-def has_limit(config: "RunnableConfig | None") -> bool:
-    """Whether a config carries a limit."""
-    return _LIMIT_KEY in ((config or {}).get("configurable") or {})
-
-
-def limit_of(config: "RunnableConfig | None") -> Limiter:
-    """Return the limit that a config carries; one that never waits if there is none."""
-    found = ((config or {}).get("configurable") or {}).get(_LIMIT_KEY)
-    return found if isinstance(found, Limiter) else _NO_LIMIT
-
-
-def turn_of(config: "RunnableConfig | None", limiter: Limiter) -> Limiter:
-    """Return where a call takes its turn: a limiter, or the one turn in it that is held already.
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What the config of a run carries to the role calls, and what one of them to its own calls.
 
     A role that asks a reranker itself holds its turn while it waits. If the calls within had to
     wait for turns of the same limiter, and every turn were held in this way, none would ever end:
     so they use, one after the other, the turn of the role that asks.
+
+    Attributes:
+        meter: What the run has cost.
+        limiter: The limit of the run itself.
+        tab: What the role call has run up.
+        held: For each limiter whose turn is held already, the one turn in it.
     """
-    return _held(config).get(limiter, limiter)
+
+    meter: Meter = field(default_factory=lambda: Meter(None))
+    limiter: Limiter | None = None
+    tab: Tab = field(default_factory=lambda: Tab(Meter(None)))
+    held: Mapping[Limiter, Limiter] = field(default_factory=dict)
+
+    def turn(self, limiter: Limiter | None) -> Limiter:
+        """Return where a call takes its turn."""
+        return _NO_LIMIT if limiter is None else self.held.get(limiter, limiter)
 
 
-def with_turns(config: "RunnableConfig", *limiters: Limiter) -> "RunnableConfig":
-    """Return a config that tells calls within a role call which turns are held; see `turn_of`."""
-    new = {limiter: Limiter(1) for limiter in limiters if limiter is not _NO_LIMIT}
-    held = {**_held(config), **new}
-    return {**config, "configurable": {**(config.get("configurable") or {}), _HELD_KEY: held}}
+def carried(config: "RunnableConfig | None") -> Carried | None:
+    """Return what a config carries, if it carries anything."""
+    found = ((config or {}).get("configurable") or {}).get(_KEY)
+    return found if isinstance(found, Carried) else None
 
 
-def _held(config: "RunnableConfig | None") -> Mapping[Limiter, Limiter]:
-    found = ((config or {}).get("configurable") or {}).get(_HELD_KEY)
-    return found if isinstance(found, Mapping) else {}
+def carry(config: "RunnableConfig | None", what: Carried) -> "RunnableConfig":
+    """Return a config that carries it."""
+    given: RunnableConfig = config or {}
+    return {**given, "configurable": {**(given.get("configurable") or {}), _KEY: what}}
+
+
+def with_meter(config: "RunnableConfig", meter: Meter) -> "RunnableConfig":
+    """Return a config that carries a meter to the role calls."""
+    return carry(config, replace(carried(config) or Carried(), meter=meter))
+
+
+def tab_of(config: "RunnableConfig | None") -> Tab:
+    """Return the tab that a config carries; one without a limit if there is none."""
+    return (carried(config) or Carried()).tab
 
 
 JobT = TypeVar("JobT")

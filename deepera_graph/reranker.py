@@ -163,9 +163,9 @@ class EvidenceReranker:
 
         See `deepera_graph.pipeline.events` for the events.
         """
-        yield from self._run(question, passages, config).stream(resume=resume)
+        return self._run(question, passages, config).stream(resume=resume)
 
-    async def astream(
+    def astream(
         self,
         question: str,
         passages: Iterable[PassageLike],
@@ -174,8 +174,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        async for event in self._run(question, passages, config).astream(resume=resume):
-            yield event
+        return self._run(question, passages, config).astream(resume=resume)
 
     def batch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None

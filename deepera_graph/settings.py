@@ -81,11 +81,12 @@ class AgentSettings:
         """
         if isinstance(given, cls):
             return given
-        if not isinstance(given or {}, Mapping):
+        values = {} if given is None else given
+        if not isinstance(values, Mapping):
             raise SettingsError(
                 f"settings must be a {cls.__name__} or its fields by name, got {given!r:.80}"
             )
-        return cls(**(given or {}))
+        return cls(**values)
 
     @classmethod
     def check_names(cls, names: Iterable[str], *, also: Iterable[str] = ()) -> None:

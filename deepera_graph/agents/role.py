@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -9,7 +10,7 @@ from langgraph.errors import GraphBubbleUp
 from pydantic import ValidationError
 
 from deepera_graph.agents.cached import CachedRole
-from deepera_graph.budget import Limiter, Tab, limit_of, meter_of, turn_of, with_tab, with_turns
+from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.schema import RoleAnswer
 from deepera_graph.stores.judgements import JudgementCache
@@ -35,9 +36,9 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        of_run, of_all = self._turns(config)
-        with of_run, of_all, _charged(config) as tab:
-            answer = self._check(self._role.invoke(input, self._within(config, tab)))
+        run = carried(config) or Carried()
+        with run.turn(run.limiter), run.turn(self._limiter), _charged(run) as tab:
+            answer = self._check(self._role.invoke(input, self._within(config, run, tab)))
             tab.usage = answer.usage or Usage()
             return answer
 
@@ -45,19 +46,19 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
-        of_run, of_all = self._turns(config)
-        async with of_run, of_all:
-            with _charged(config) as tab:
-                answer = self._check(await self._role.ainvoke(input, self._within(config, tab)))
+        run = carried(config) or Carried()
+        async with run.turn(run.limiter), run.turn(self._limiter):
+            with _charged(run) as tab:
+                within = self._within(config, run, tab)
+                answer = self._check(await self._role.ainvoke(input, within))
                 tab.usage = answer.usage or Usage()
                 return answer
 
-    def _turns(self, config: RunnableConfig | None) -> tuple[Limiter, Limiter]:
-        return turn_of(config, limit_of(config)), turn_of(config, self._limiter)
-
-    def _within(self, config: RunnableConfig | None, tab: Tab) -> RunnableConfig:
+    def _within(self, config: RunnableConfig | None, run: Carried, tab: Tab) -> RunnableConfig:
         """Return the config of what the role calls."""
-        return with_turns(with_tab(config, tab), limit_of(config), self._limiter)
+        limiters = (self._limiter,) if run.limiter is None else (run.limiter, self._limiter)
+        held = {**run.held, **{one: Limiter(1) for one in limiters}}
+        return carry(config, replace(run, tab=tab, held=held))
 
     def _check(self, answer: object) -> AnswerT:
         try:
@@ -139,11 +140,10 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
 
 
 @contextmanager
-def _charged(config: RunnableConfig | None) -> Iterator[Tab]:
+def _charged(run: Carried) -> Iterator[Tab]:
     """Admit one call, charge it however it ends, and translate foreign errors."""
-    meter = meter_of(config)
-    meter.admit()
-    tab = Tab(meter)
+    run.meter.admit()
+    tab = Tab(run.meter)
     try:
         yield tab
     except RoleError as error:

@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import version
@@ -14,14 +15,14 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
 from deepera_graph.budget import (
+    Carried,
+    Limiter,
     Meter,
     ado_many,
+    carried,
+    carry,
     do_many,
-    has_limit,
-    has_meter,
     stream_many,
-    with_limit,
-    with_meter,
 )
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.schema import RoleSet
@@ -88,10 +89,11 @@ def share_limits(config: RunnableConfig | None, settings: AgentSettings) -> Runn
     set is kept.
     """
     given = ensure_config(config)
+    run = carried(given) or Carried(meter=Meter(settings.budget))
     asked = given.get("max_concurrency")
-    if asked and asked < settings.max_concurrency and not has_limit(given):
-        given = with_limit(given, asked)
-    return given if has_meter(given) else with_meter(given, Meter(settings.budget))
+    if asked and asked < settings.max_concurrency and run.limiter is None:
+        run = replace(run, limiter=Limiter(asked))
+    return carry(given, run)
 
 
 class AgentRun(ABC, Generic[ResultT]):
@@ -130,6 +132,11 @@ class AgentRun(ABC, Generic[ResultT]):
         has_saver: bool = False,
     ) -> None:
         self._graph, self._settings, self._has_saver = graph, settings, has_saver
+        self._how: dict[str, Any] = {
+            "stream_mode": [*self.modes],
+            # every step is saved before the next begins, so that a kill loses none
+            "durability": "sync" if has_saver else None,
+        }
         self._n_steps, self._question = n_steps, given["question"]
         self._given: Mapping[str, Any] | None = given
         self._config = share_limits(config, settings)
@@ -225,12 +232,6 @@ class AgentRun(ABC, Generic[ResultT]):
         if self._has_saver:
             given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self.made_by()}
         return given
-
-    @property
-    def _how(self) -> dict[str, Any]:
-        """Have every step saved before the next begins, so that a kill loses no step."""
-        durability = "sync" if self._has_saver else None
-        return {"stream_mode": [*self.modes], "durability": durability}
 
     def _check_saver(self) -> None:
         if not self._has_saver:

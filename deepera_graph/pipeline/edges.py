@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END
 from langgraph.types import Command, Send
 
-from deepera_graph.budget import meter_of
+from deepera_graph.budget import Carried, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.passages import retrieval_place, shown_text
@@ -106,7 +106,7 @@ class Planner:
             return Command(goto="select")
         pool = _Pool(state)
         request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
-        spent = "" if self.has_cache else meter_of(config).reached
+        spent = "" if self.has_cache else (carried(config) or Carried()).meter.reached
         done: set[int] = set()
         for passages in pool.rounds(_round_size(settings, judge), judge.promise(request)):
             turn = pool.open_of(passages)

@@ -1,71 +1,54 @@
 """What the nodes of the pipeline say while a run goes on, as a stream of events."""
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from langgraph.config import get_stream_writer
 
 from deepera_graph.agents.run import Event
-from deepera_graph.pipeline.state import JudgementRecord, State, SummaryRecord, Update
+from deepera_graph.pipeline.state import State, Update
 from deepera_graph.schema import POSSIBLE
 
+_SCORED = ("id", "score", "status", "reason", "direction")
+_SUMMARIZED = ("id", "summary", "status")
+_ANSWERED = ("text", "citations", "status")
 
-def _intent(update: Update) -> Event:
-    record = update["intent"]
-    return {"event": "intent", "intent": record["fields"], "status": record["status"]}
 
-
-def _scored(record: JudgementRecord) -> Event:
-    return {
-        "event": "scored",
-        "id": record["id"],
-        "score": record["score"],
-        "status": record["status"],
-        "reason": record["reason"],
-        "direction": record.get("direction"),
-    }
+def _event(name: str, record: Mapping[str, Any], fields: Sequence[str]) -> Event:
+    return {"event": name, **{one: record.get(one) for one in fields}}
 
 
 def _selected(update: Update) -> Event:
-    kept = [record["id"] for record in update["ranking"] if record["kept"]]
-    possible = [record["id"] for record in update["ranking"] if record.get("band") == POSSIBLE]
+    ranking = update["ranking"]
     return {
         "event": "selected",
         "threshold": update["threshold"],
-        "kept": kept,
-        "possible": possible,
+        "kept": [one["id"] for one in ranking if one["kept"]],
+        "possible": [one["id"] for one in ranking if one.get("band") == POSSIBLE],
         "outcome": update["outcome"],
         "warnings": update["warnings"],
     }
 
 
-def _summarized(record: SummaryRecord) -> Event:
-    return {
-        "event": "summarized",
-        "id": record["id"],
-        "summary": record["summary"],
-        "status": record["status"],
-    }
-
-
-def _answered(update: Update) -> Event:
-    record = update["answer"]
-    return {"event": "answered", **{key: record[key] for key in ("text", "citations", "status")}}
-
-
 _EVENT_OF: dict[str, Callable[[Update], Event]] = {
-    "intent": _intent,
+    "intent": lambda update: {
+        "event": "intent",
+        "intent": update["intent"]["fields"],
+        "status": update["intent"]["status"],
+    },
     "select": _selected,
-    "answer": _answered,
+    "answer": lambda update: _event("answered", update["answer"], _ANSWERED),
 }
 
 
 def events_of(node: str, update: Update) -> list[Event]:
     """Return what a node has to say: on the stage, on each judgement, on each summary."""
-    events = [_EVENT_OF[node](update)] if node in _EVENT_OF else []
-    judgements = update.get("judgements", ())
-    events += [_scored(one) for one in judgements if one["status"] != "candidate"]
-    return [*events, *map(_summarized, update.get("summaries", ()))]
+    judged = [one for one in update.get("judgements", ()) if one["status"] != "candidate"]
+    return [
+        *([_EVENT_OF[node](update)] if node in _EVENT_OF else []),
+        *(_event("scored", one, _SCORED) for one in judged),
+        *(_event("summarized", one, _SUMMARIZED) for one in update.get("summaries", ())),
+    ]
 
 
 def tell(name: str, update: Update) -> None:

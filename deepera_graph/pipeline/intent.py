@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.budget import meter_of
+from deepera_graph.budget import Carried, carried
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
 from deepera_graph.judges.heuristic.topicality import is_general, rarity
@@ -197,7 +197,7 @@ def receive(
     check_question(state.get("question"), state.get("passages"))
     passages = _documents(state.get("passages"))
     cuts = judged_windows(passages, settings.max_passage_chars)
-    if prepare is not None and not meter_of(config).reached:
+    if prepare is not None and not (carried(config) or Carried()).meter.reached:
         shown = (shown_text(passages[one.place], one.start, one.end) for one in cuts)
         prepare(list({window_key(window): window for window in shown}.values()))
     return {

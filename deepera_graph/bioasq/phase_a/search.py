@@ -221,6 +221,7 @@ class DocumentSearch(Batched[Question | str, DocumentResult]):
             cannot be searched.
     """
 
+    settings: SearchSettings
     questions_at_once = 4
 
     def __init__(

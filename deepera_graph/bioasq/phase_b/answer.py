@@ -160,6 +160,8 @@ class TypedAnswerer(Batched[Question, TypedAnswer]):
         SettingsError: As `build_answer_graph`.
     """
 
+    settings: TypedSettings
+
     def __init__(
         self,
         backend: TypedBackend | Backend | BaseChatModel | str | None = None,

@@ -238,14 +238,13 @@ class MultiHopAgent:
         (a step and the ids of its passages), ``step`` (the record of a step that was answered, or
         not), ``answered`` (the final record) and ``result``.
         """
-        yield from _Run(self, question, config).stream(resume=resume)
+        return _Run(self, question, config).stream(resume=resume)
 
-    async def astream(
+    def astream(
         self, question: str, *, config: RunnableConfig | None = None, resume: bool = False
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        async for event in _Run(self, question, config).astream(resume=resume):
-            yield event
+        return _Run(self, question, config).astream(resume=resume)
 
     def most_calls(self) -> dict[str, int]:
         """Return the most model calls a question can take by role, if every reply is usable.

@@ -306,9 +306,9 @@ class PaperSearch:
         ``understood`` (the limits), ``planned`` (the calls of a round), ``called`` (a call and its
         yield), ``judged`` (how many papers) and ``result``.
         """
-        yield from _Run(self, question, scope, config).stream(resume=resume)
+        return _Run(self, question, scope, config).stream(resume=resume)
 
-    async def astream(
+    def astream(
         self,
         question: str,
         *,
@@ -317,8 +317,7 @@ class PaperSearch:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        async for event in _Run(self, question, scope, config).astream(resume=resume):
-            yield event
+        return _Run(self, question, scope, config).astream(resume=resume)
 
     def describe(self) -> dict[str, Any]:
         """Return who plans and selects, with which settings, as plain data."""

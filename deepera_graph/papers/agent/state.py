@@ -72,8 +72,8 @@ class PaperSearchKwargs(TypedDict, total=False):
     patience: int
     judged: int
     max_judged: int
-    screen: float | None
     max_concurrency: int
+    screen: float | None
     budget: Budget | Mapping[str, Any] | None
 
 

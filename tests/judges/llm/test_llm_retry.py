@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph import llm_backend
-from deepera_graph.budget import Meter, Tab, with_tab
+from deepera_graph.budget import Carried, Meter, Tab, carry
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
 from deepera_graph.chat.parsing import SummaryReply
@@ -110,7 +110,7 @@ async def test_a_call_that_is_cancelled_is_charged() -> None:
     with ChatServer(lambda request: Reply(fault="hang")) as server:
         meter = Meter(None)
         meter.admit()
-        config = with_tab(None, Tab(meter))
+        config = carry(None, Carried(tab=Tab(meter)))
         asked = request_reply(chat(server), MESSAGES, SummaryReply, config)
         with pytest.raises(TimeoutError):
             await io_loop.arun(asyncio.wait_for(asked, 0.3))
