@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from deepera_graph.judges.cascade import mixed_backend as mixed_backend
     from deepera_graph.judges.cascade import screened_backend as screened_backend
     from deepera_graph.judges.cross_encoder.backend import encoder_backend as encoder_backend
+    from deepera_graph.judges.embeddings import EvidenceEmbeddings as EvidenceEmbeddings
     from deepera_graph.judges.llm.backend import LlmKwargs as LlmKwargs
     from deepera_graph.judges.llm.backend import llm_backend as llm_backend
     from deepera_graph.judges.trained.backend import local_backend as local_backend
@@ -118,7 +119,6 @@ if TYPE_CHECKING:
     from langchain_deepera import DeepEraCompressor as DeepEraCompressor
     from langchain_deepera import DeepEraRetriever as DeepEraRetriever
     from langchain_deepera import EvidenceCrossEncoder as EvidenceCrossEncoder
-    from langchain_deepera import EvidenceEmbeddings as EvidenceEmbeddings
     from langchain_deepera import LiteratureRetriever as LiteratureRetriever
     from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
@@ -141,6 +141,7 @@ _NAMES = {
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "
         "PromptError RoleError SettingsError StoreError WorkerError"
     ),
+    "judges.embeddings": "EvidenceEmbeddings",
     "judges": "load_backend",
     "judges.base": "Judge PlanRequest",
     "judges.cascade": "cascade_backend mixed_backend screened_backend",
@@ -189,7 +190,6 @@ _OF_LANGCHAIN = (
     "DeepEraCompressor",
     "DeepEraRetriever",
     "EvidenceCrossEncoder",
-    "EvidenceEmbeddings",
     "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from deepera_graph.judges.embeddings import EvidenceEmbeddings
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.library.vectors import (
-    LocalEmbeddings,
     append_rows,
     unit_rows,
     vectors_path,
@@ -108,7 +108,7 @@ def add_vectors(file: Path) -> Path:
     with Writer(file) as writer:
         writer.forget_vectors()
         vectors_path(file).unlink(missing_ok=True)
-        info = prepare_vectors(writer, LocalEmbeddings())
+        info = prepare_vectors(writer, EvidenceEmbeddings())
         numbers = [n for (n,) in writer.db.execute("SELECT n FROM papers ORDER BY n")]
         rows = chance.standard_normal((len(numbers), info.dimensions))
         info = append_rows(vectors_path(file), info, unit_rows(rows, [""] * len(numbers)))

@@ -11,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.nearest import (
     NOBODY,
     Array,
@@ -134,17 +135,10 @@ def ask_store(store: "PassageStore", ids: Sequence[str], vectors: Floats, k: int
     return stack(found, k)
 
 
-def name_made_with(embeddings: Embeddings) -> str:
-    """Return how a store, too, names embeddings."""
-    from deepera_graph.retrieval.collections.collection import name_embeddings  # noqa: PLC0415 - Qdrant: 1 s
-
-    return name_embeddings(embeddings)
-
-
 def check_made_with(using: Embeddings | None, made_with: str) -> Embeddings:
     """Raise `SettingsError` unless the vectors of a graph were made with these embeddings."""
     if using is None:
         raise SettingsError(f"the graph was built with {made_with}: give these embeddings")
-    if name_made_with(using) != made_with:
-        raise SettingsError(f"the graph was built with {made_with}, got {name_made_with(using)}")
+    if name_embeddings(using) != made_with:
+        raise SettingsError(f"the graph was built with {made_with}, got {name_embeddings(using)}")
     return using

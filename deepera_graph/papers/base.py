@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embeddings
 from deepera_graph.papers.importing import Form
 from deepera_graph.papers.library.building import (
     BATCH_SIZE,
@@ -19,10 +20,7 @@ from deepera_graph.papers.library.building import (
 from deepera_graph.papers.library.store import read_about
 from deepera_graph.papers.library.vector_server import check_url
 from deepera_graph.papers.library.vectors import (
-    LOCAL,
-    LocalEmbeddings,
     VectorsInfo,
-    find_embeddings,
 )
 from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
@@ -344,7 +342,9 @@ def _check_vectors(vectors: Any, url: str | None, embeddings: Any, paths: Sequen
 def _find_own(writer: Writer) -> Any:
     """Return the embeddings of a base that has vectors, if they need not be given."""
     told = read_about(writer.db, "vectors")
-    return LocalEmbeddings() if told and VectorsInfo.from_json(told).embeddings == LOCAL else None
+    return (
+        EvidenceEmbeddings() if told and VectorsInfo.from_json(told).embeddings == LOCAL else None
+    )
 
 
 def _check_text(name: str, value: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embeddings
 from deepera_graph.papers.library.store import (
     PaperFile,
     ScopeCondition,
@@ -32,13 +33,10 @@ from deepera_graph.papers.library.store import (
 )
 from deepera_graph.papers.library.titles import match_title
 from deepera_graph.papers.library.vectors import (
-    LOCAL,
     Floats,
-    LocalEmbeddings,
     VectorsInfo,
     check_embeddings,
     embed_query,
-    find_embeddings,
     open_rows,
     rank_rows,
     vectors_path,
@@ -227,7 +225,7 @@ class LocalPapers:
             if state.rows is None:
                 info = VectorsInfo.from_json(state.vectors)
                 if self._embeddings is None and info.embeddings == LOCAL:
-                    self._embeddings = LocalEmbeddings()
+                    self._embeddings = EvidenceEmbeddings()
                 if self._embeddings is None:
                     raise SettingsError(
                         f"the vectors of {self.place!r} were made by {info.embeddings!r}: open the "

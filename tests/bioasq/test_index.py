@@ -305,7 +305,7 @@ def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera_lab,
         "bioasq", "index", corpus(record(1)), "-c", "m", "--embeddings", "bge-large-en"
     )
     assert result.exit_code == 2
-    assert "needs sentence_transformers: pip install" in result.stderr
+    assert "sentence_transformers is not installed: pip install" in result.stderr
 
 
 def test_an_embedded_store_has_no_index_to_tune(opened):

@@ -5,9 +5,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from deepera_graph.retrieval.collections.collection import name_embeddings
 from deepera_graph.stores import embeddings as module
-from deepera_graph.stores.embeddings import SentenceEmbeddings
+from deepera_graph.stores.embeddings import SentenceEmbeddings, name_embeddings
 
 pytestmark = [
     pytest.mark.slow,
@@ -69,7 +68,7 @@ def test_english_bge_gets_its_instruction_before_a_question_alone(model, monkeyp
         return whole(model, **how)
 
     monkeypatch.setattr(package, "SentenceTransformer", find)
-    embeddings = SentenceEmbeddings("bge")
+    embeddings = SentenceEmbeddings("bge").open()
     assert asked == ["BAAI/bge-tiny-en"]
     prompted = "Represent this sentence for searching relevant passages: moss"
     [expected, plain] = embeddings.embed_documents([prompted, "moss"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from deepera_graph.budget import Budget
 from deepera_graph.cli.opening.chat import check_call_timeout, check_rate, check_url, check_variable
-from deepera_graph.cli.opening.embeddings import split_embeddings
+from deepera_graph.cli.opening.embeddings import check_name
 from deepera_graph.cli.opening.judges import parse_kind
 from deepera_graph.cli.opening.settings import settings_of
 from deepera_graph.cli.opening.sources import read_max_words
@@ -40,7 +40,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "base_url": check_url,
     "call_timeout": check_call_timeout,
     "cascade": partial(check_at_least, "cascade", least=1),
-    "embeddings": split_embeddings,
+    "embeddings": check_name,
     "explore": partial(check_at_least, "explore", least=1),
     "group_size": partial(check_at_least, "group_size", least=2),
     "max_concurrency": partial(check_at_least, "max_concurrency", least=1),

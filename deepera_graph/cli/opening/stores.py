@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deepera_graph.cli.opening.embeddings import LOCAL_EMBEDDINGS, find_embeddings, find_recorded
+from deepera_graph.cli.opening.embeddings import find_embeddings, find_recorded
 from deepera_graph.cli.shared import options
 from deepera_graph.errors import MissingStoreError, SettingsError
 
@@ -89,8 +89,10 @@ def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
 
 def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[list[str]], None]:
     """Return what keeps vectors of texts that the local judge has just embedded for a store."""
+    from deepera_graph.judges.embeddings import LOCAL, name_recorded
+
     how = keep_with(opened.folder, keep)
-    if not how or opened.embeddings_name != LOCAL_EMBEDDINGS.partition(":")[2]:
+    if not how or name_recorded(opened.embeddings_name or "") != LOCAL:
         return lambda _: None
     from deepera_graph.judges.trained.backend import local_model
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.embeddings import find_embeddings
 from deepera_graph.cli.papers.wording import (
     describe_base,
     describe_build,
@@ -166,7 +167,7 @@ def build(
     """Make a base of files of papers, or add them to one."""
     from deepera_graph.papers import PaperBase
 
-    embeddings = _find_embeddings(how.embeddings)
+    embeddings = find_embeddings(how.embeddings)
     with progress_bar("reading", hidden=output.quiet) as bar:
 
         def watch(what: str, done: int, of: int | None) -> None:
@@ -350,7 +351,7 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
             raise SettingsError("--embeddings goes with a file; a server has its own")
         base = PaperBase.connect(where.base)
     else:
-        base = PaperBase.open(where.base, embeddings=_find_embeddings(where.embeddings))
+        base = PaperBase.open(where.base, embeddings=find_embeddings(where.embeddings))
     with base:
         yield base
 
@@ -403,14 +404,6 @@ def check_searched(where: SearchedOptions) -> None:
         raise SettingsError(f"give --base or --source: {told}")
     if where.base is not None:
         check_base(where.base)
-
-
-def _find_embeddings(name: str | None) -> Any:
-    if name in (None, "local"):
-        return name
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-
-    return find_embeddings(name)
 
 
 def to_scope(limits: ScopeOptions) -> Scope:

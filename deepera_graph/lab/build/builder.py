@@ -61,10 +61,10 @@ from deepera_graph.lab.build.writing.questions import (
     find_generators,
 )
 from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
-from deepera_graph.retrieval.collections.collection import name_embeddings
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import Backend
+from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.judgements import JudgementCache, open_cache
 from deepera_graph.usage import CHARS_PER_TOKEN, HasUsage, Usage
 

@@ -14,6 +14,7 @@ from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.judges.embeddings import find_embeddings
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.build.embeddings import CachedEmbeddings
 from deepera_graph.lab.build.outputs import check_folder, hash_prompts, write_manifest
@@ -33,7 +34,7 @@ from deepera_graph.lab.quest.sources import (
 )
 from deepera_graph.lab.quest.topics import check_topics
 from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
-from deepera_graph.papers.library.vectors import find_embeddings, name_embeddings
+from deepera_graph.papers.library.vectors import name_of
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache, open_cache
@@ -312,7 +313,7 @@ class _Quest:
         self._asked: list[BuilderModel] = [*self._models]
         self._kept_embeddings: Embeddings | None = None
         if self._embeddings is not None:
-            name = name_embeddings(self._embeddings)
+            name = name_of(self._embeddings)
             self._kept_embeddings = CachedEmbeddings(self._embeddings, name, cache)
 
     def _describe(self) -> dict[str, Any]:
@@ -320,7 +321,7 @@ class _Quest:
             "model": _without_place(self._writer),
             "judges": {name: _without_place(one) for name, one in self._judges.items()},
             "adjudicator": _without_place(self._adjudicator),
-            "embeddings": "" if self._embeddings is None else name_embeddings(self._embeddings),
+            "embeddings": "" if self._embeddings is None else name_of(self._embeddings),
             "sources": [describe_source(one) for one in self._sources.values()],
         }
 

@@ -14,7 +14,7 @@ from deepera_graph.lab.rankers.deepera import asks_model
 from deepera_graph.lab.rankers.llm import of_run
 from deepera_graph.multihop.agent.adaptive import search_adaptively
 from deepera_graph.multihop.passages.graph import NeighbourGraph
-from deepera_graph.multihop.passages.scorers import BackendScorer
+from deepera_graph.multihop.passages.judging import score_all, score_passages
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
@@ -45,7 +45,7 @@ class Nar(Ranker):
         for what, value in (("budget", budget), ("batch_size", batch_size)):
             check_at_least(what, value, 1)
         check_at_least("n_neighbours", n_neighbours, 1)
-        self._reranker, self._scorer = reranker, BackendScorer(reranker)
+        self._reranker, self._scores_all = reranker, score_all(reranker)
         self._options = {"budget": budget, "batch_size": batch_size, "neighbours": n_neighbours}
         self._meter = meter or Meter(None)
         self._config = with_meter({}, self._meter)
@@ -114,7 +114,7 @@ class Nar(Ranker):
 
     def _score(self, question: str, passages: Sequence[Document]) -> list[float | None]:
         scores: list[float | None] = []
-        for one in self._scorer.score(question, passages, self._config):
+        for one in score_passages(self._scores_all, question, passages, self._config):
             if isinstance(one, BudgetError):
                 raise one
             if isinstance(one, CallError) and one.unusable:

@@ -1,13 +1,10 @@
 """Rankers by retrieval: BM25 over the candidates or a corpus, and cosine under any embeddings."""
 
-import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import bm25s  # type: ignore[import-untyped]  # has no stubs
 import numpy as np
@@ -16,8 +13,8 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import UnavailableError
-from deepera_graph.chat.client import find_key_variable
-from deepera_graph.chat.errors import NO_KEY
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.embeddings import open_openai
 from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     Job,
@@ -27,20 +24,18 @@ from deepera_graph.lab.rankers.base import (
     texts_of,
 )
 from deepera_graph.lab.rankers.external import (
-    SENTENCE_MODELS,
-    load_sentence_model,
     sentence_versions,
 )
-from deepera_graph.packages import call_foreign, check_extra
+from deepera_graph.packages import call_foreign
+from deepera_graph.stores.embeddings import SentenceEmbeddings
 from deepera_graph.stores.vectors import unit_rows
-from deepera_graph.stores.weights import weights
 
 STEMMER = "english"
 STOP_WORDS = "en"
 _MOST_VECTORS_KEPT = 20_000
 _SERVER = re.compile(r"@(?=https?://)")
-_embed = partial(call_foreign, "no embeddings", error=UnavailableError)
 Vector = NDArray[np.float32]
+T = TypeVar("T")
 
 
 # Source: Lu, Xing Han (2024), BM25S; its defaults: Lucene's variant, k1 1.5, b 0.75.
@@ -119,6 +114,14 @@ class BM25(Ranker):
         return rank_by_score(passages, list(BM25Index(texts_of(passages)).scores(question)))
 
 
+def _ask(work: Callable[[], T]) -> T:
+    """Have embeddings work; if they cannot, the ranker is not available."""
+    try:
+        return call_foreign("no embeddings", work, error=UnavailableError)
+    except SettingsError as error:
+        raise UnavailableError(str(error)) from error
+
+
 class Dense(Ranker):
     """Ranks by the cosine of question and passage; vectors of passages seen before are kept."""
 
@@ -132,13 +135,13 @@ class Dense(Ranker):
     def prepare(self) -> None:
         """Load the model, by embedding a word."""
         if not self._vectors:
-            self.embeddings.embed_query("word")
+            _ask(lambda: self.embeddings.embed_query("word"))
 
     def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return all passages by cosine, in [-1, 1]; 0 for a vector of length 0."""
         if not passages:
             return []
-        asked = unit_rows(self.embeddings.embed_query(question))[0]
+        asked = unit_rows(_ask(lambda: self.embeddings.embed_query(question)))[0]
         vectors = np.stack(self._embed_texts(texts_of(passages)))
         return rank_by_score(passages, list(vectors @ asked))
 
@@ -149,7 +152,7 @@ class Dense(Ranker):
 
     def _embed_texts(self, texts: Sequence[str]) -> list[Vector]:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        vectors_of_new = self.embeddings.embed_documents(new) if new else []
+        vectors_of_new = _ask(lambda: self.embeddings.embed_documents(new)) if new else []
         for text, vector in zip(new, vectors_of_new, strict=True):
             self._vectors[text] = unit_rows(vector)[0]
         vectors = [self._vectors[text] for text in texts]
@@ -158,67 +161,17 @@ class Dense(Ranker):
         return vectors
 
 
-class OpenAIVectors(Embeddings):
-    """Embeddings of OpenAI, or of another server, which is sent no key; their errors are ours."""
-
-    def __init__(self, model: str, base_url: str | None) -> None:
-        variable = find_key_variable(base_url, None)
-        key = os.environ.get(variable, "").strip() if variable else NO_KEY
-        if not key:
-            raise UnavailableError(
-                f"no API key: set the environment variable {variable}, or name a server that needs "
-                "none, dense:openai:MODEL@http://server/v1"
-            )
-        options: dict[str, Any] = {"model": model, "api_key": key}
-        if base_url is not None:  # other servers take text, not the numbers of OpenAI's tokens
-            options |= {"base_url": base_url, "check_embedding_ctx_length": False}
-        self._made: Embeddings = import_module("langchain_openai").OpenAIEmbeddings(**options)
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question."""
-        return _embed(lambda: self._made.embed_query(text))
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of passages."""
-        return _embed(lambda: self._made.embed_documents(texts))
-
-
 def dense_openai(named: str) -> Dense:
     """Return the ranker for ``MODEL`` or ``MODEL@http://server/v1``."""
     model, *server = _SERVER.split(named, maxsplit=1)
     base_url = server[0] if server else None
     about = {"kind": "dense openai", "model": model, "base_url": base_url}
-    return Dense(OpenAIVectors(model, base_url), name=f"dense {model}", fingerprint=about)
-
-
-class SentenceEmbeddings(Embeddings):
-    """Embeddings of a bi-encoder of sentence-transformers: a folder, a package, or a hub name."""
-
-    def __init__(self, name: str) -> None:
-        check_extra(SENTENCE_MODELS, extra="sentence-transformers", error=UnavailableError)
-        self._place, self.about = weights(name)
-        self._model: Any = None
-
-    def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question, under the model's own prompt for queries if any."""
-        return [float(one) for one in self._encode("encode_query", [text])[0]]
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return the vectors of passages."""
-        return list(self._encode("encode_document", texts)) if texts else []
-
-    def _encode(self, method: str, texts: Sequence[str]) -> Any:
-        def work() -> Any:
-            if self._model is None:
-                self._model = load_sentence_model("SentenceTransformer", self._place)
-            encode = getattr(self._model, method)
-            return encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
-
-        return _embed(work)
+    embeddings = _ask(lambda: open_openai(model, base_url))
+    return Dense(embeddings, name=f"dense {model}", fingerprint=about)
 
 
 def dense_sentences(model: str) -> Dense:
     """Return the ranker by cosine under a bi-encoder of sentence-transformers."""
-    embeddings = SentenceEmbeddings(model)
+    embeddings = _ask(lambda: SentenceEmbeddings(model, own_prompts=True))
     about = {"kind": "dense sentence-transformers", **embeddings.about, **sentence_versions()}
     return Dense(embeddings, name=f"dense {model}", fingerprint=about)

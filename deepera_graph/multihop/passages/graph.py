@@ -23,11 +23,11 @@ from deepera_graph.multihop.reading import (
     digest_text,
     digests_of,
     embed_passages,
-    name_made_with,
     read_passages,
     read_vectors,
 )
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.nearest import (
     NOBODY,
     Array,
@@ -224,8 +224,8 @@ class NeighbourGraph:
 
     def find_text(self, passage: Document) -> str | None:
         """Return the id of a passage with this title and text; None if there is none."""
-        same = np.flatnonzero(self._digests == digest_text(join_title(passage)))
-        return self.ids[int(same[0])] if len(same) else None
+        place = self._by_digest.get(digest_text(join_title(passage)))
+        return None if place is None else self.ids[place]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -233,14 +233,9 @@ class NeighbourGraph:
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
-    def holds(self, passage: Document) -> bool:
-        """Whether the graph has a passage with this id, title and text."""
-        place = self._places.get(name_passage(passage))
-        return place is not None and int(self._digests[place]) == digest_text(join_title(passage))
-
     def is_made_with(self, embeddings: Embeddings) -> bool:
         """Whether the graph has vectors, and its embeddings have the name of these."""
-        return self.kind == "meaning" and self.made_with == name_made_with(embeddings)
+        return self.kind == "meaning" and self.made_with == name_embeddings(embeddings)
 
     def neighbours(self, name: str) -> tuple[str, ...]:
         """Return the ids of the neighbours of a passage, nearest first.
@@ -275,6 +270,17 @@ class NeighbourGraph:
             raise SettingsError(f"the graph holds vectors of size {size}, got one of {len(asked)}")
         rows = self._space.vectors[[self._place(name) for name in names]]
         return [float(one) for one in rows.astype(np.float64) @ asked]
+
+    def find_vectors(self, texts: Sequence[str]) -> list[Floats | None]:
+        """Return the vectors of length 1 of texts, titles before them; None for one not here.
+
+        Raises:
+            SettingsError: The graph is by words.
+        """
+        if not isinstance(self._space, Meanings):
+            raise SettingsError("a graph by words has no vectors")
+        places = [self._by_digest.get(digest_text(one)) for one in texts]
+        return [None if one is None else self._space.vectors[one] for one in places]
 
     def word_shares(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how much of the most that BM25 can give for a question each text gets, in [0, 1].
@@ -411,6 +417,12 @@ class NeighbourGraph:
         )
 
     @cached_property
+    def _by_digest(self) -> dict[int, int]:
+        """The first place of each text."""
+        digests = self._digests.tolist()
+        return {one: len(digests) - n for n, one in enumerate(reversed(digests), start=1)}
+
+    @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.ids)}
 
@@ -430,7 +442,7 @@ class NeighbourGraph:
         nearest: Nearest | None = None,
     ) -> Self:
         made = cls._of_space(read, Meanings(vectors), k, nearest)
-        return replace(made, made_with=name_made_with(embeddings), embeddings=embeddings)
+        return replace(made, made_with=name_embeddings(embeddings), embeddings=embeddings)
 
     @classmethod
     def _of_space(

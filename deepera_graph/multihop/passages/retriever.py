@@ -27,7 +27,13 @@ from deepera_graph.multihop.agent.adaptive import (
 )
 from deepera_graph.multihop.passages.first_stage import FirstStageSearch, NeighbourFetcher
 from deepera_graph.multihop.passages.graph import NeighbourGraph
-from deepera_graph.multihop.passages.scorers import ScoreOrError, Scorer, as_scorer
+from deepera_graph.multihop.passages.judging import (
+    ScoreOrError,
+    Scores,
+    ascore_passages,
+    find_judge,
+    score_passages,
+)
 from deepera_graph.passages import check_length
 from deepera_graph.settings import check_at_least, suggest_name
 from deepera_graph.stores.words import name_passage
@@ -76,11 +82,11 @@ class AdaptiveRetriever(BaseRetriever):
     Attributes:
         first_stage: A passage store, a vector store, or any retriever.
         graph: The neighbours of all passages that the first stage may find.
-        judge: Who scores, see `deepera_graph.multihop.passages.scorers.as_scorer`: embeddings, a
-            backend or its name, a reranker, a cross-encoder, or a function of a question and
-            texts. None compares by the embeddings of the graph or the store, and for a graph by
-            words by these, too. A judge whose scores depend on what it reads together, such
-            as ``local``, is refused.
+        judge: Who scores, see `deepera_graph.multihop.passages.judging.find_judge`: a judge,
+            embeddings, a backend or its name, a reranker, a cross-encoder, or a function of a
+            question and texts. None compares by the embeddings of the graph or the store, and for a
+            graph by words by these, too. A judge whose scores depend on what it reads together,
+            such as ``local``, is refused.
         passages: Where neighbours are fetched from by their ids: documents, a mapping from ids to
             them, a store, or a function from ids to documents. None takes the first stage.
         where: Conditions on metadata, for passage stores alone.
@@ -112,7 +118,7 @@ class AdaptiveRetriever(BaseRetriever):
     rescore: Revise | None = Field(default=None, exclude=True)
     arescore: ARevise | None = Field(default=None, exclude=True)
     feedback: Feedback = "each"
-    _made: tuple[Any, Any, Scorer] | None = PrivateAttr(default=None)
+    _made: tuple[Any, Any, Scores] | None = PrivateAttr(default=None)
 
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 
@@ -183,16 +189,16 @@ class AdaptiveRetriever(BaseRetriever):
             check_at_least(name, getattr(self, name), 1)
         self._open_first_stage().check()
         NeighbourFetcher(self.first_stage, self.passages, self.where)
-        self._scorer()
+        self._scores()
 
     def _open_first_stage(self) -> FirstStageSearch:
         return FirstStageSearch(self.first_stage, self.n_first, self.where)
 
-    def _scorer(self) -> Scorer:
+    def _scores(self) -> Scores:
         if self._made is None or self._made[0] is not self.judge or self._made[1] is not self.graph:
             store = getattr(self.first_stage, "vectorstore", None)
             own = getattr(store, "embeddings", None)
-            self._made = self.judge, self.graph, as_scorer(self.judge, self.graph, own)
+            self._made = self.judge, self.graph, find_judge(self.judge, self.graph, own)
         return self._made[2]
 
     def _begin(self, question: str, k: int | None, config: RunnableConfig | None) -> "_Searched":
@@ -201,7 +207,7 @@ class AdaptiveRetriever(BaseRetriever):
         check_length(question)
         most = self.k if k is None else k
         check_at_least("k", most, 1)
-        return _Searched(self, question, most, config, self._scorer())
+        return _Searched(self, question, most, config, self._scores())
 
 
 def _check_names(names: Iterable[str], known: Collection[str]) -> None:
@@ -229,10 +235,10 @@ class _Searched:
         question: str,
         k: int,
         config: RunnableConfig | None,
-        scorer: Scorer,
+        judge: Scores,
     ) -> None:
         self._retriever, self._question, self._k, self._config = retriever, question, k, config
-        self._scorer, self._graph = scorer, retriever.graph
+        self._judge, self._graph = judge, retriever.graph
         self.fetcher = NeighbourFetcher(retriever.first_stage, retriever.passages, retriever.where)
         self.first: list[str] = []
         self._pool: dict[str, Document] = {}
@@ -295,13 +301,14 @@ class _Searched:
 
     def score(self, question: str, ids: Sequence[str]) -> list[Score]:
         """Score a batch, and fetch the neighbours of what has a score."""
-        scores = self._note(ids, self._scorer.score(question, self._take(ids), self._config))
+        found = score_passages(self._judge, question, self._take(ids), self._config)
+        scores = self._note(ids, found)
         self.load(self.fetcher.fetch(self.wanted()))
         return scores
 
     async def ascore(self, question: str, ids: Sequence[str]) -> list[Score]:
         """Do what `score` does, in the running loop."""
-        found = await self._scorer.ascore(question, self._take(ids), self._config)
+        found = await ascore_passages(self._judge, question, self._take(ids), self._config)
         scores = self._note(ids, found)
         self.load(await self.fetcher.afetch(self.wanted()))
         return scores

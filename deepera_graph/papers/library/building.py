@@ -21,7 +21,7 @@ from deepera_graph.papers.library.store import (
     list_without_vectors,
 )
 from deepera_graph.papers.library.store import read_papers as read_papers_of
-from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_embeddings, unit_rows
+from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_of, unit_rows
 from deepera_graph.papers.library.vectors_kept import open_vectors
 from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.paper import PaperRecord
@@ -312,6 +312,6 @@ def _check_sample(
     if float(alike.min()) < _LEAST_ALIKE:
         worst = int(alike.argmin())
         raise InputError(
-            f"{path} is by other embeddings than {name_embeddings(embeddings)!r}, or in another "
+            f"{path} is by other embeddings than {name_of(embeddings)!r}, or in another "
             f"order: for the paper {papers[worst].id!r} the cosine is {alike[worst]:.2f}"
         )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from deepera_graph.doctor.checks import Finding
 from deepera_graph.errors import DeepEraError
+from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.library.store import (
     PAPERS,
@@ -17,8 +18,6 @@ from deepera_graph.papers.library.store import (
 )
 from deepera_graph.papers.library.vector_server import open_server
 from deepera_graph.papers.library.vectors import (
-    LOCAL,
-    LocalEmbeddings,
     VectorsInfo,
     check_embeddings,
     open_rows,
@@ -94,7 +93,7 @@ def _check_vectors(path: Path, held: _Held) -> Finding:
         else:
             open_rows(vectors_path(path), info)
         if info.embeddings == LOCAL:
-            check_embeddings(info, LocalEmbeddings(), str(path))
+            check_embeddings(info, EvidenceEmbeddings(), str(path))
     except DeepEraError as error:
         advice = "build the base again with its embeddings; words are searched without vectors"
         return Finding(name, "fail", str(error), advice)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.judges.trained.backend import local_model
+from deepera_graph.errors import InputError, StoreError
+from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.literature.paper_keys import clean_text
 from deepera_graph.papers.library.store import VECTORS
+from deepera_graph.stores import vectors as stored
+from deepera_graph.stores.embeddings import name_embeddings
 
-LOCAL = "local"
 DECIMALS = 6  # of a cosine: about what single precision holds
 _HEADER = 512  # bytes
 _BLOCK = 1 << 24
@@ -64,50 +65,9 @@ class VectorsInfo:
         return cls(**{**plain, "probe": tuple(plain["probe"])})
 
 
-class LocalEmbeddings:
-    """The embeddings of the local judge: no key, no network."""
-
-    model = LOCAL
-
-    def embed_documents(self, texts: list[str]) -> Floats:
-        """Return one vector a text; shape (n_texts, 384)."""
-        return local_model().embed(texts)
-
-    def embed_query(self, text: str) -> Floats:
-        """Return the vector of a query."""
-        return np.asarray(local_model().embed([text])[0], dtype=np.float32)
-
-
-def find_embeddings(given: Any) -> Any:
-    """Return the embeddings that were given, or those named ``local``.
-
-    Raises:
-        SettingsError: They are neither.
-    """
-    if given is None:
-        return None
-    if given == LOCAL or type(given).__name__ == "EvidenceEmbeddings":
-        return LocalEmbeddings()
-    if not hasattr(given, "embed_documents") or not hasattr(given, "embed_query"):
-        raise SettingsError(
-            f"embeddings must be 'local' or LangChain embeddings, got {given!r:.80}"
-        )
-    return given
-
-
-def name_embeddings(embeddings: Any) -> str:
-    """Return what embeddings are called: ``local``, or their class and their model."""
-    if isinstance(embeddings, LocalEmbeddings):
-        return LOCAL
-    model = next(
-        (
-            name
-            for field in ("model", "model_name")
-            if isinstance(name := getattr(embeddings, field, None), str)
-        ),
-        "",
-    )
-    return f"{type(embeddings).__name__}:{model}" if model else type(embeddings).__name__
+def name_of(embeddings: Any) -> str:
+    """Return what a base calls embeddings: ``local``, or their class and their model."""
+    return LOCAL if isinstance(embeddings, EvidenceEmbeddings) else name_embeddings(embeddings)
 
 
 def embed_rows(embeddings: Any, texts: Sequence[str], names: Sequence[str]) -> Floats:
@@ -130,8 +90,7 @@ def unit_rows(given: Any, names: Sequence[str]) -> Floats:
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         raise InputError(f"the vector of the paper {names[int(bad[0])]!r} is not finite")
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    return stored.unit_rows(rows)
 
 
 def probe(embeddings: Any) -> tuple[float, ...]:
@@ -142,7 +101,7 @@ def probe(embeddings: Any) -> tuple[float, ...]:
 
 def check_embeddings(info: VectorsInfo, embeddings: Any, place: str) -> None:
     """Raise `StoreError` unless embeddings are those that a base was built with."""
-    name = name_embeddings(embeddings)
+    name = name_of(embeddings)
     if name != info.embeddings:
         raise StoreError(
             f"the vectors of {place!r} were made by the embeddings {info.embeddings!r}, not by "

@@ -13,7 +13,7 @@ from deepera_graph.papers.library.vectors import (
     VectorsInfo,
     append_rows,
     check_embeddings,
-    name_embeddings,
+    name_of,
     open_rows,
     probe,
     vectors_path,
@@ -89,7 +89,7 @@ def prepare_vectors(writer: Writer, embeddings: Any, url: str | None = None) -> 
     first = probe(embeddings)
     return VectorsInfo(
         base=read_about(writer.db, "uid"),
-        embeddings=name_embeddings(embeddings),
+        embeddings=name_of(embeddings),
         dimensions=len(first),
         probe=first,
         url=wanted,

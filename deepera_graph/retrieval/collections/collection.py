@@ -9,6 +9,7 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.settings import suggest_value
+from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 
 # Changes whenever the same text would get other term numbers; part of the vector's name in a store.
@@ -98,14 +99,6 @@ def open_collection(
 def is_sparse(store: QdrantVectorStore) -> bool:
     """Tell whether passages are also, or only, found by their words."""
     return store.retrieval_mode != RetrievalMode.DENSE
-
-
-def name_embeddings(embeddings: Embeddings) -> str:
-    """Return the class of embeddings, and their model if they tell it."""
-    names = (getattr(embeddings, field, None) for field in ("model", "model_name"))
-    model = next((name for name in names if isinstance(name, str)), None)
-    kind = type(embeddings).__name__
-    return f"{kind}:{model}" if model else kind
 
 
 def _create_collection(

@@ -16,7 +16,7 @@ from qdrant_client import models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
-from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode, name_embeddings
+from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
     Journal,
     hide_hints,
@@ -43,6 +43,7 @@ from deepera_graph.retrieval.search import (
     scroll_points,
 )
 from deepera_graph.settings import check_at_least
+from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
 
 LARGE = 20_000

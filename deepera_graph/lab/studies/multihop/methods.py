@@ -23,7 +23,7 @@ from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
-from deepera_graph.stores.words import join_title
+from deepera_graph.stores.words import join_title, name_passage
 
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
 N_SAMPLES = 10  # answers drawn from a batch
@@ -68,7 +68,11 @@ class HopSearch:
                 pass  # it is made anew
             else:
                 known = graph.is_made_with(self._embeddings) and graph.k == k
-                if known and len(graph) == len(passages) and all(map(graph.holds, passages)):
+                if (
+                    known
+                    and len(graph) == len(passages)
+                    and all(graph.find_text(one) == name_passage(one) for one in passages)
+                ):
                     return graph
         graph = NeighbourGraph.build(passages, self._embeddings, k, on_progress=on_progress)
         if place is not None:

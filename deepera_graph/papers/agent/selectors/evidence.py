@@ -15,8 +15,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.judges.adapters import IntentOnce
 from deepera_graph.judges.base import as_judge
-from deepera_graph.multihop.passages.scorers import IntentOnce
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.selectors.sentences import own_words, select_by_vectors
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
@@ -28,7 +28,6 @@ from deepera_graph.usage import Usage
 
 _ALL = 10**6
 _ORDERS_ONLY = 0.0  # threshold of a judge whose scores are no shares of relevance: nothing falls
-_FREE = ("local", "encoder")  # kinds of judges that run in this process
 _Jobs = list[tuple[str, list[dict[str, Any]]]]
 
 
@@ -62,7 +61,7 @@ class EvidenceSelector(Runnable[SelectTask, Selected]):
         self._fitting = plain.with_settings(threshold=least if set_here is None else set_here)
         self._breaking = plain.with_settings(threshold=None)
         self.about = f"{backend.name}, threshold {least if set_here is None else set_here}"
-        self.is_costly = (backend.spec or {}).get("kind") not in _FREE
+        self.is_costly = as_judge(backend.judge).asks_model
 
     def invoke(
         self, input: SelectTask, config: RunnableConfig | None = None, **kwargs: Any

@@ -6,13 +6,13 @@ the question is shown. No paper gets a score: their order is left to the searche
 
 import re
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from langchain_core.runnables import RunnableConfig
 from numpy.typing import NDArray
 
+from deepera_graph.judges.trained.backend import local_model
 from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
@@ -173,6 +173,4 @@ def _sentences(paper: PaperSeen) -> list[str]:
 
 def _embed(texts: Sequence[str]) -> Floats:
     """Return vectors of length 1, a row a text, of the local judge's encoder."""
-    backend = import_module("deepera_graph.judges.trained.backend")  # loads an ONNX runtime
-    rows = backend.local_model().embed(list(texts))
-    return np.asarray([[float(each) for each in row] for row in rows], dtype=np.float32)
+    return np.asarray(local_model().embed(list(texts)), dtype=np.float32)

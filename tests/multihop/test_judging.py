@@ -1,6 +1,7 @@
 """Who may score batches of adaptive retrieval, and who may not."""
 
 import asyncio
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,20 +10,17 @@ from langchain_core.documents import Document
 
 from deepera_graph import (
     EvidenceReranker,
+    Judge,
     cascade_backend,
     encoder_backend,
     load_backend,
     screened_backend,
 )
 from deepera_graph.errors import CallError, RoleError, SettingsError
+from deepera_graph.judges.adapters import EmbeddingJudge, PairJudge
 from deepera_graph.multihop.passages.graph import NeighbourGraph
-from deepera_graph.multihop.passages.scorers import (
-    EmbeddingScorer,
-    HybridScorer,
-    PairScorer,
-    as_scorer,
-)
-from deepera_graph.schema import Intent
+from deepera_graph.multihop.passages.judging import ascore_passages, find_judge, score_passages
+from deepera_graph.schema import Intent, Judgement
 from deepera_graph.stores.words import WordIndex
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 from multihop.conftest import WordEmbeddings
@@ -39,14 +37,15 @@ class Lengths(BaseCrossEncoder):
         return [len(text) - 30.0 for _, text in text_pairs]
 
 
-def scores(scorer, passages=TEA):
-    found = scorer.score(QUESTION, passages)
-    assert [*map(str, asyncio.run(scorer.ascore(QUESTION, passages)))] == [*map(str, found)]
+def scores(judge, passages=TEA, question=QUESTION):
+    found = score_passages(judge, question, passages)
+    asynchronous = asyncio.run(ascore_passages(judge, question, passages))
+    assert [*map(str, asynchronous)] == [*map(str, found)]
     return found
 
 
 def test_embeddings_score_by_cosine(passages, make_embeddings):
-    found = scores(as_scorer(make_embeddings()), passages)
+    found = scores(find_judge(make_embeddings()), passages)
     embeddings = make_embeddings()
     asked = embeddings.embed_query(QUESTION)
     for one, score in zip(passages, found, strict=True):
@@ -60,35 +59,33 @@ def test_vectors_of_a_graph_with_the_same_embeddings_are_taken(passages, make_em
     graph = NeighbourGraph.build(passages, embeddings, 3)
     changed = [*passages[:-1], Document(id="hills", page_content="Goats graze.")]
     embeddings.texts.clear()
-    found = scores(as_scorer(embeddings, graph), changed)
+    found = scores(find_judge(embeddings, graph), changed)
     assert embeddings.texts == ["Goats graze."] * 2  # sync and async
-    assert found == pytest.approx(scores(as_scorer(make_embeddings()), changed), abs=1e-6)
+    assert found == pytest.approx(scores(find_judge(make_embeddings()), changed), abs=1e-6)
     others = make_embeddings(model="others")
-    scores(as_scorer(others, graph), passages)
+    scores(find_judge(others, graph), passages)
     assert len(others.texts) == 2 * len(passages)
 
 
 def test_without_a_judge_the_embeddings_of_the_graph_score(passages, make_embeddings, tmp_path):
     embeddings = make_embeddings()
     graph = NeighbourGraph.build(passages, embeddings, 3)
-    assert scores(as_scorer(None, graph), passages) == scores(
-        as_scorer(embeddings, graph), passages
+    assert scores(find_judge(None, graph), passages) == scores(
+        find_judge(embeddings, graph), passages
     )
     graph.save(tmp_path)
     with pytest.raises(SettingsError, match="built with WordEmbeddings:words: give these"):
-        as_scorer(None, NeighbourGraph.load(tmp_path))
+        find_judge(None, NeighbourGraph.load(tmp_path))
 
 
 def test_with_a_graph_by_words_meaning_and_words_score_together(passages, make_embeddings):
     by_words = NeighbourGraph.of_words(passages, 3)
     question = "Where does the river Ebb rise?"
-    near = EmbeddingScorer(make_embeddings()).score(question, passages)
+    near = scores(EmbeddingJudge(make_embeddings()), passages, question)
     shares = by_words.word_shares(question, [one.page_content for one in passages])
     expected = [(one + 0.5 * share) / 1.5 for one, share in zip(near, shares, strict=True)]
-    assert as_scorer(None, by_words, make_embeddings()).score(question, passages) == expected
+    assert scores(find_judge(None, by_words, make_embeddings()), passages, question) == expected
     assert max(shares) < 1
-    with pytest.raises(SettingsError, match="needs a graph by words"):
-        HybridScorer(make_embeddings(), NeighbourGraph.build(passages, make_embeddings(), 3))
 
 
 def test_the_word_part_is_bm25_over_the_most_it_can_be(passages):
@@ -115,15 +112,15 @@ def test_the_word_part_is_bm25_over_the_most_it_can_be(passages):
 def test_without_a_judge_the_embeddings_of_a_store_score(passages, make_embeddings, tmp_path):
     NeighbourGraph.build(passages, make_embeddings(), 3).save(tmp_path)
     loaded = NeighbourGraph.load(tmp_path)
-    found = scores(as_scorer(None, loaded, make_embeddings()), passages)
-    assert found == scores(EmbeddingScorer(make_embeddings(), loaded), passages)
+    found = scores(find_judge(None, loaded, make_embeddings()), passages)
+    assert found == scores(EmbeddingJudge(make_embeddings(), loaded.find_vectors), passages)
 
 
 @pytest.mark.parametrize("given", ["backend", "reranker"])
 def test_a_backend_scores_as_its_reranker_does(given):
     backend = Script(TEA_SCORES).backend()
     judge = backend if given == "backend" else EvidenceReranker(backend, top_n=1)
-    found = scores(as_scorer(judge))
+    found = scores(find_judge(judge))
     result = EvidenceReranker(backend).rerank(QUESTION, TEA)
     by_id = {one.id: one.score for one in result.all_passages}
     assert found == [by_id[one.id] for one in TEA]
@@ -139,17 +136,19 @@ def test_the_intent_of_a_question_is_recognized_once():
                 topic="tea", entity_type="food: tea", intent="other", expected_answer_type="other"
             )
 
-    scorer = as_scorer(replace(Script(TEA_SCORES).backend(), intent=Recognizer()))
+    scorer = find_judge(replace(Script(TEA_SCORES).backend(), intent=Recognizer()))
     for question in (QUESTION, QUESTION, "Does tea help?", QUESTION):
-        scorer.score(question, TEA[:2])
+        score_passages(scorer, question, TEA[:2])
     assert asked == [QUESTION, "Does tea help?"]
 
 
 def test_a_passage_that_a_backend_fails_on_is_an_error_and_no_zero():
     text = TEA[0].page_content
-    found = scores(as_scorer(Script({text: CallError("no idea"), **TEA_SCORES}).backend()), TEA[:3])
+    found = scores(
+        find_judge(Script({text: CallError("no idea"), **TEA_SCORES}).backend()), TEA[:3]
+    )
     assert "no idea" in str(found[0])
-    assert found[1:] == scores(as_scorer(Script(TEA_SCORES).backend()), TEA[1:3])
+    assert found[1:] == scores(find_judge(Script(TEA_SCORES).backend()), TEA[1:3])
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def test_a_passage_that_a_backend_fails_on_is_an_error_and_no_zero():
 )
 def test_a_judge_whose_scores_depend_on_the_company_is_refused(backend):
     with pytest.raises(SettingsError, match="depend on the passages that it reads together"):
-        as_scorer(backend if isinstance(backend, str) else backend())
+        find_judge(backend if isinstance(backend, str) else backend())
 
 
 @pytest.mark.parametrize(
@@ -180,20 +179,43 @@ def test_a_judge_whose_scores_depend_on_the_company_is_refused(backend):
     ids=["rules", "encoder", "screened", "cross-encoder of ours", "plain"],
 )
 def test_scores_of_an_absolute_judge_do_not_depend_on_the_batch(backend):
-    scorer = as_scorer(backend())
+    scorer = find_judge(backend())
     together = scores(scorer)
     assert [scores(scorer, [one])[0] for one in TEA] == together
 
 
-def test_a_cross_encoder_scores_pairs_as_probability_or_logit():
-    plain = scores(as_scorer(Lengths()))
-    assert plain == [len(one.page_content) - 30.0 for one in TEA]
-    mapped = scores(PairScorer(Lengths(), scale="logit"))
-    assert all(0 < one < 1 for one in mapped)
-    by = lambda found: sorted(range(len(TEA)), key=found.__getitem__)  # noqa: E731
-    assert by(mapped) == by(plain)
+def test_a_cross_encoder_is_mapped_from_logits_and_a_probability_is_taken_as_it_is():
+    mapped = scores(find_judge(Lengths()))
+    logits = [len(one.page_content) - 30.0 for one in TEA]
+    assert mapped == pytest.approx([1 / (1 + math.exp(-one)) for one in logits])
+    for one, logit in zip(scores(PairJudge(Lengths())), logits, strict=True):
+        if 0 <= logit <= 1:
+            assert one == logit
+        else:
+            assert "not in [0, 1]: is it a logit?" in str(one)
+    assert scores(PairJudge(lambda question, texts: [0.25 for _ in texts])) == [0.25] * len(TEA)
     with pytest.raises(SettingsError, match="scale must be .*, got 'cosine'"):  # noqa: RUF043
-        PairScorer(Lengths(), scale="cosine")
+        PairJudge(Lengths(), scale="cosine")
+
+
+def test_a_judge_of_ones_own_scores_through_a_reranker():
+    class Halves(Judge):
+        def judge(self, batch, config=None):
+            return [Judgement(score=0.5) for _ in batch["windows"]]
+
+    assert scores(find_judge(Halves())) == [0.5] * len(TEA)
+    assert EvidenceReranker(
+        replace(load_backend("rules"), judge=EmbeddingJudge(WordEmbeddings()), spec=None)
+    ).rerank(QUESTION, TEA).all_passages[0].score == max(scores(find_judge(WordEmbeddings())))
+
+
+def test_ranks_of_a_first_stage_do_not_hinder_a_backend():
+    late = [
+        one.model_copy(update={"metadata": {"retrieval_rank": rank}})
+        for rank, one in zip((9, 3, 12), TEA, strict=False)
+    ]
+    judge = find_judge(Script(TEA_SCORES).backend())
+    assert scores(judge, late) == scores(judge, TEA[: len(late)])
 
 
 def test_a_function_is_given_titles_and_texts():
@@ -204,7 +226,7 @@ def test_a_function_is_given_titles_and_texts():
         return [0.5 for _ in texts]
 
     titled = Document(id="t", page_content="Text.", metadata={"title": "Title"})
-    assert as_scorer(judge).score(QUESTION, [titled]) == [0.5]
+    assert score_passages(find_judge(judge), QUESTION, [titled]) == [0.5]
     assert seen == [(QUESTION, ["Title\nText."])]
 
 
@@ -218,7 +240,7 @@ def test_a_function_is_given_titles_and_texts():
     ],
 )
 def test_unusable_scores_are_errors_and_no_zeros(judge, cause):
-    found = as_scorer(judge).score(QUESTION, TEA[:2])
+    found = score_passages(find_judge(judge), QUESTION, TEA[:2])
     assert all(isinstance(one, RoleError) for one in found)
     with pytest.raises(RoleError, match=cause):
         raise found[0]
@@ -229,5 +251,5 @@ def test_embeddings_that_fail_fail_each_passage():
         def embed_documents(self, texts):
             raise ConnectionError("the wire is cut")
 
-    found = as_scorer(Broken()).score(QUESTION, TEA[:2])
+    found = score_passages(find_judge(Broken()), QUESTION, TEA[:2])
     assert ["the embeddings failed" in str(one) for one in found] == [True, True]
