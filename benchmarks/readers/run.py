@@ -37,7 +37,7 @@ from deepera_graph.bench.build.distractors import QAPair
 from deepera_graph.bench.metrics.answers import token_overlap
 from deepera_graph.bench.multihop_answers import cover_match
 from deepera_graph.bench.realism import shape
-from deepera_graph.bioasq import extract, name_lists, replies, restate, rouge, sentences
+from deepera_graph.bioasq import extract, name_lists, replies, rouge, sentences
 from deepera_graph.chat import parsing
 from deepera_graph.citation import Citation, find_doi, invert_name
 from deepera_graph.judges.heuristic import analysis, entities, intent, phrases, roles, topicality
@@ -198,7 +198,6 @@ READERS: Mapping[str, Reader] = {
     "local: parts of abstracts": lambda one: split_abstract(one.text),
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
     "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
-    "bioasq: restated": lambda one: restate.restate(one.text, "yes"),
     "bioasq: ROUGE": lambda one: rouge.rouge(one.text, [one.sentence], stemmed=True),
     "bioasq: written list": lambda one: name_lists.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),

@@ -1,4 +1,4 @@
-"""Answers without a model: yes or no, names and numbers, claims, sentences."""
+"""Answers without a model: yes or no, names and numbers, sentences."""
 
 import json
 
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from deepera_graph.bioasq.answer import TypedAnswerer
 from deepera_graph.bioasq.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.questions import read_questions
-from deepera_graph.bioasq.restate import restate
 from deepera_graph.bioasq.sentences import rank, trim
 from deepera_graph.bioasq.terms import find_terms, synonyms_in
 from deepera_graph.bioasq.yes_no import WEIGHTS, probability_of_yes
@@ -54,108 +53,6 @@ def test_any_text_has_a_probability(question, snippets):
     assert 0 < probability_of_yes(question, snippets) < 1
 
 
-CLAIMS = [  # what follows "the results suggest that"
-    ("Does exercise lower blood pressure?", "no", "exercise does not lower blood pressure."),
-    ("Does exercise lower blood pressure?", "yes", "exercise lowers blood pressure."),
-    ("Do statins carry a risk of cataract?", "no", "statins do not carry a risk of cataract."),
-    ("Does the drug really help?", "no", "the drug does not really help."),
-    ("Does tea adequately help men?", "no", "tea does not adequately help men."),
-    ("Does tea adequately help men?", "yes", "tea adequately helps men."),
-    ("Is tea safe in pregnancy?", "yes", "tea is safe in pregnancy."),
-    ("Is the size of the leaf important?", "no", "the size of the leaf is not important."),
-    ("Are mice more sensitive to tea?", "yes", "mice are more sensitive to tea."),
-    ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
-    ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
-    ("Is there any need for tea?", "yes", "there is some need for tea."),
-    ("Are there any risks?", "no", "there are no risks."),
-    ("Are we seeing an effect?", "no", "we are not seeing an effect."),
-    ("Are these findings valid?", "yes", "these findings are valid."),
-    ("Should all patients receive tea?", "no", "all patients should not receive tea."),
-    ("Can warm drinks increase tea use in men?", "yes", "warm drinks can increase tea use in men."),
-    (
-        "Do general practice rules influence use?",
-        "no",
-        "general practice rules do not influence use.",
-    ),
-    (
-        "Has the sale of cups by U.S. shops increased?",
-        "yes",
-        "the sale of cups by U.S. shops has increased.",
-    ),
-    ("Has tea made a difference?", "no", "tea has not made a difference."),
-    ("Is careful brewing worth the effort?", "yes", "careful brewing is worth the effort."),
-]
-
-
-@pytest.mark.parametrize(("question", "answer", "claim"), CLAIMS)
-def test_a_question_becomes_the_claim_that_its_answer_is(question, answer, claim):
-    assert restate(question, answer) == f"The results suggest that {claim}"
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "claim"),
-    [
-        ("Tea in asthma: is it safe?", "yes", "Tea in asthma is safe, the results suggest."),
-        ("green teas. Do they help?", "no", "Green teas do not help, the results suggest."),
-        (
-            "Tea in asthma: is this a new drug?",
-            "no",
-            "Tea in asthma is not a new drug, the results suggest.",
-        ),
-        (
-            "Tea in asthma: are these findings valid?",
-            "yes",
-            "Tea in asthma: the results suggest that these findings are valid.",
-        ),
-        (
-            "Tea is brewed by men: is it safe?",
-            "yes",
-            "Tea is brewed by men: the results suggest that it is safe.",
-        ),
-        (
-            "Analysis of tea: is it safe?",
-            "yes",
-            "Analysis of tea: the results suggest that it is safe.",
-        ),
-        ("Tea: a cause of sleep?", "no", "Tea is not a cause of sleep, the results suggest."),
-        (
-            "High levels of tea - A cause of sleep?",
-            "yes",
-            "High levels of tea are a cause of sleep, the results suggest.",
-        ),
-        (
-            "Diagnosis of asthma, an easy task?",
-            "yes",
-            "Diagnosis of asthma is an easy task, the results suggest.",
-        ),
-        (
-            "Tea in asthma: safe and effective?",
-            "yes",
-            "Tea in asthma is safe and effective, the results suggest.",
-        ),
-        (
-            "Tea in asthma. Do patients benefit from it?",
-            "no",
-            "Tea in asthma: the results suggest that patients do not benefit from it.",
-        ),
-        ("Tea: a new role in sleep?", "yes", "Tea: a new role in sleep? Yes."),
-        ("In asthma: is it safe?", "yes", "In asthma: the results suggest that it is safe."),
-        ("How to sleep, a new way?", "yes", "How to sleep, a new way? Yes."),
-        ("Tea: potential for sleep?", "no", "Tea: potential for sleep? No."),
-        ("Does?", "no", "Does? No."),
-    ],
-)
-def test_a_topic_becomes_the_subject_or_stays_before_the_claim_or_is_repeated(
-    question, answer, claim
-):
-    assert restate(question, answer) == claim
-
-
-@given(st.text(max_size=120), st.sampled_from(["yes", "no"]))
-def test_any_text_can_be_restated(question, answer):
-    assert restate(question, answer)
-
-
 TERMS = [
     ("Which enzyme does tea inhibit?", ["Tea inhibited the helicase ZIR3."], "helicase ZIR3"),
     ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11 genes"),
@@ -193,11 +90,6 @@ def test_a_term_that_more_snippets_have_is_better():
 def test_words_of_the_question_and_general_words_are_no_terms():
     found = find_terms("Which drug lowers fever?", ["The drug lowers fever in most patients."])
     assert found == []
-
-
-def test_a_term_within_another_is_not_named_twice():
-    found = find_terms("Which enzyme is cut?", ["Helicase ZIR3 is cut.", "ZIR3 is cut twice."])
-    assert len([one for one in found if "ZIR3" in one.text]) == 1
 
 
 def test_what_is_listed_alike_is_in_the_list():
@@ -247,7 +139,7 @@ def test_nothing_of_the_kind_asked_for_is_told():
     assert found.problems == ("exact: the snippets name nothing of the kind asked for",)
 
 
-def test_an_ideal_answer_states_the_claim_and_a_finding():
+def test_an_ideal_answer_says_yes_or_no_and_then_a_finding():
     found = extract_ideal(
         {
             "type": "yesno",
@@ -259,10 +151,7 @@ def test_an_ideal_answer_states_the_claim_and_a_finding():
             "exact": ["yes"],
         }
     )  # fmt: skip
-    assert found.text == (
-        "The results suggest that wax coating lowers weight loss of apples. "
-        "Wax coating lowered weight loss by 30%."
-    )
+    assert found.text == "Yes. Wax coating lowered weight loss by 30%."
 
 
 def test_an_ideal_answer_of_a_factoid_has_the_sentence_that_names_it():
@@ -305,10 +194,18 @@ def test_a_sentence_that_is_repeated_is_weighed_once():
     ranked = rank(
         "Does tea help sleep?", ["Tea did help sleep.", "Tea did help sleep. It was green tea."]
     )
-    assert [text for _, _, text in sorted(ranked, key=lambda one: one[1])] == [
-        "Tea did help sleep.",
-        "It was green tea.",
-    ]
+    in_order = sorted(ranked, key=lambda one: one.place)
+    assert [one.text for one in in_order] == ["Tea did help sleep.", "It was green tea."]
+
+
+def test_the_chosen_sentences_stand_in_the_order_of_the_snippets():
+    texts = [f"Celalol lowered the pressure of vessel {n} in mice." for n in range(9)]
+    question = "What does celalol do to the pressure of vessels?"
+    task = {"type": "summary", "question": question, "snippets": texts, "exact": None}
+    said = extract_ideal(task).text
+    chosen = [one for one in texts if one in said]
+    assert len(chosen) == 4
+    assert " ".join(chosen) == said
 
 
 def test_the_same_snippets_give_the_same_answers():
