@@ -40,6 +40,7 @@ _ASKS_NUMBER: Final = re.compile(
     r"specificity|cut-?off)\b|\b(?:percentage|proportion)\b",
     re.IGNORECASE,
 )
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _ASKS_YEAR: Final = re.compile(r"^(?:when\b|(?:in )?(?:which|what) year)", re.IGNORECASE)
 _HEAD: Final = re.compile(
     r"\b(?:which|what|name|list)\b(?:\s+(?:is|are|was|were)\s+the)?\s+(?:the\s+)?"
@@ -107,6 +108,7 @@ _BREAKERS_TEXT = """
     decreased reduced bind binds bound
     """
 _BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
+_ASIDE = _GENERAL | _BREAKERS
 _LONGEST = 6  # words of a name
 _LEAST = 2  # letters of a name that is no number
 _FARTHEST = 12  # words; what is farther from the words of the question is as far
@@ -186,11 +188,9 @@ def _shipped() -> Trees:
 def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:
     """Return the candidates of a question in the order in which the snippets name them."""
     asked = {one: rarity(one) for one in stems(question)}
-    seen: dict[str, list[_Mention]] = defaultdict(list)
-    for number, snippet in enumerate(snippets[:MOST_READ]):
-        for sentence in _read_sentences(number, snippet, asked):
-            for one in _list_mentions(sentence, asked):
-                seen[" ".join(one.text.lower().split())].append(one)
+    seen = _collect_mentions(snippets[:MOST_READ], asked)
+    if _ASKS_NUMBER.search(question):
+        seen = {name: found for name, found in seen.items() if not _YEAR.fullmatch(name)}
     if not seen:
         return Candidates((), np.zeros((0, len(list_features()))))
     form, n_read = _form_asked(question), min(len(snippets), MOST_READ)
@@ -207,6 +207,17 @@ def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:
     best = np.maximum(beside.max(axis=0), 1e-9)
     asks = np.tile(_describe_question(question, form), (len(names), 1))
     return Candidates(names, np.hstack([table, beside / best, asks]))
+
+
+def _collect_mentions(
+    snippets: Sequence[str], asked: Mapping[str, float]
+) -> Mapping[str, Sequence[_Mention]]:
+    seen: defaultdict[str, list[_Mention]] = defaultdict(list)
+    for number, snippet in enumerate(snippets):
+        for sentence in _read_sentences(number, snippet, asked):
+            for one in _list_mentions(sentence, asked):
+                seen[" ".join(one.text.lower().split())].append(one)
+    return seen
 
 
 def _read_sentences(number: int, snippet: str, asked: Mapping[str, float]) -> Iterator[_Sentence]:
@@ -227,7 +238,7 @@ _stem = lru_cache(maxsize=32_768)(stem)
 def _list_mentions(read: _Sentence, asked: Mapping[str, float]) -> Iterator[_Mention]:
     """Yield all runs of words that may be a name: not only general words and such as are asked."""
     tells = [
-        one not in asked and one not in _GENERAL and word not in _GENERAL
+        not _ASIDE.intersection((one, word)) and not all(part in asked for part in stems(word))
         for one, word in zip(read.roots, read.low, strict=True)
     ]
     for begin in range(len(read.low)):

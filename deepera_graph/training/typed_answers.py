@@ -29,7 +29,7 @@ from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.training.fit_ranking import convert_trees
 from deepera_graph.training.weights import import_package
 
-L2 = 4.0
+L2 = 4.0  # on features whose largest value is 1
 SENTENCE_L2 = 30.0  # on features of unit variance
 FEWEST: Final = 6  # questions that must have a feature
 NEGATIVES: Final = 60  # candidates of a question that do not answer it, drawn
@@ -136,7 +136,8 @@ def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool])
     table = np.array([[one.get(name, 0.0) for name in names] for one in described])
     used = (table != 0).sum(axis=0) >= FEWEST
     names = [name for name, keep in zip(names, used, strict=True) if keep]
-    table = table[:, used]
+    most = np.abs(table[:, used]).max(axis=0)
+    table = table[:, used] / most
     truth = np.array(is_yes, dtype=np.float64)
     shares = np.where(truth == 1, 0.5 / truth.mean(), 0.5 / (1 - truth.mean()))
 
@@ -150,7 +151,7 @@ def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool])
     found = import_package("scipy.optimize").minimize(
         loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B"
     )
-    kept = dict(zip(names, found.x[1:].round(DIGITS).tolist(), strict=True))
+    kept = dict(zip(names, (found.x[1:] / most).round(DIGITS).tolist(), strict=True))
     return YesNoModel(
         round(float(found.x[0]), DIGITS), {name: one for name, one in kept.items() if one}
     )

@@ -1,17 +1,18 @@
 """Answers without a model: yes or no, names and numbers, sentences."""
 
 import json
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.answer import TypedAnswerer
-from deepera_graph.bioasq.extract import extract_exact, extract_ideal
-from deepera_graph.bioasq.questions import read_questions
+from deepera_graph.bioasq.extract import choose_names, extract_exact, extract_ideal
 from deepera_graph.bioasq.sentences import rank, trim
-from deepera_graph.bioasq.terms import find_terms, synonyms_in
+from deepera_graph.bioasq.terms import Term, find_terms, synonyms_in
 from deepera_graph.bioasq.yes_no import WEIGHTS, probability_of_yes
+from deepera_graph.training.typed_answers import read_golden
 from support.bioasq import SHARED
 from support.bioasq_answers import ALL, asked
 
@@ -55,10 +56,10 @@ def test_any_text_has_a_probability(question, snippets):
 
 TERMS = [
     ("Which enzyme does tea inhibit?", ["Tea inhibited the helicase ZIR3."], "helicase ZIR3"),
-    ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11 genes"),
+    ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11"),
     (
         "What is the half-life of celalol?",
-        ["Celalol was given to 12 men.", "Its half-life is 14 hours."],
+        ["Celalol was given to 12 men.", "The half-life of celalol is 14 hours."],
         "14 hours",
     ),
     ("When was celalol approved?", ["Celalol was approved in 2011 for 40 mg a day."], "2011"),
@@ -99,14 +100,21 @@ def test_what_is_listed_alike_is_in_the_list():
 
 
 def test_what_stands_in_a_series_is_listed_together():
-    text = "Brandt fever is treated with dorixil, mevacort and tolupine."
+    texts = [
+        "Brandt fever is treated with dorixil, mevacort and tolupine.",
+        "Dorixil, tolupine and mevacort were given for Brandt fever.",
+    ]
     task = {
         "type": "list",
         "question": "Which drugs treat Brandt fever?",
-        "snippets": [text],
+        "snippets": texts,
         "exact": None,
     }
-    assert sorted(extract_exact(task).names) == ["dorixil", "mevacort", "tolupine"]
+    assert sorted(one.lower() for one in extract_exact(task).names) == [
+        "dorixil",
+        "mevacort",
+        "tolupine",
+    ]
 
 
 def test_a_short_form_is_not_listed_beside_its_long_form():
@@ -146,12 +154,12 @@ def test_an_ideal_answer_says_yes_or_no_and_then_a_finding():
             "question": "Does wax coating lower weight loss of apples?",
             "snippets": [
                 "Apples were stored for 60 days.",
-                "Wax coating lowered weight loss by 30% (p < 0.01).",
+                "Wax coating lowered weight loss of apples by 30% (p < 0.01).",
             ],
             "exact": ["yes"],
         }
     )  # fmt: skip
-    assert found.text == "Yes. Wax coating lowered weight loss by 30%."
+    assert found.text == "Yes. Wax coating lowered weight loss of apples by 30%."
 
 
 def test_an_ideal_answer_of_a_factoid_has_the_sentence_that_names_it():
@@ -213,16 +221,44 @@ def test_the_same_snippets_give_the_same_answers():
     assert [(one.exact, one.ideal) for one in first] == [(one.exact, one.ideal) for one in again]
 
 
-def test_the_weights_say_what_they_reach_by_cross_validation():
-    record = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    assert record["yes_no"]["cross_validated"]["macro_f1"] >= 0.65
-    assert record["sentences"]["cross_validated"]["rouge_su4_f1"] >= 0.13
+def test_the_weights_say_what_they_reach_on_years_they_were_not_fitted_on():
+    record = json.loads(WEIGHTS.read_text(encoding="utf-8"))["cross_validated"]
+    reached, one_sentence = record["all"], record["first_sentence"]
+    assert reached["yesno_macro_f1"] >= 0.72
+    assert reached["factoid_mrr"] >= 0.28
+    assert reached["list_f1"] >= 0.32
+    for simple in (one_sentence, record["first_snippets"]):
+        assert reached["ideal_rouge-su4_f1"] > simple["ideal_rouge-su4_f1"]
+    assert reached["ideal_rouge-su4_recall"] > one_sentence["ideal_rouge-su4_recall"]
+
+
+@given(
+    question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
+)
+def test_any_text_has_names_once_each_the_best_first(question, snippets):
+    found = find_terms(question, snippets)
+    names = [" ".join(one.text.lower().split()) for one in found]
+    assert len({*names}) == len(names)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert all(math.isfinite(one.score) for one in found)
+
+
+def test_names_of_a_list_are_no_parts_of_one_another():
+    terms = [Term(3.0, "helicase ZIR3"), Term(2.9, "ZIR3"), Term(2.0, "kinase QRX1")]
+    assert choose_names("list", terms, []) == ["helicase ZIR3", "kinase QRX1"]
+    assert choose_names("factoid", terms, []) == ["helicase ZIR3", "ZIR3", "kinase QRX1"]
+
+
+def test_a_list_ends_where_names_are_much_less_likely_than_the_best():
+    terms = [Term(3.0, "dorixil"), Term(0.0, "mevatine"), Term(-0.1, "tolupine")]
+    assert choose_names("list", terms, []) == ["dorixil", "mevatine"]
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
-def test_the_shipped_weights_are_used_for_pubmedqa():
+def test_the_shipped_weights_are_used_for_golden_questions():
     """What is reached on questions they were fitted on; the record has what is cross-validated."""
-    questions = read_questions(SHARED / "bioasq" / "real" / "pubmedqa_dev.json")[:60]
-    found = TypedAnswerer().batch([one for one in questions if one.type == "yesno"])
+    questions = [one for _, one in read_golden(SHARED / "bioasq" / "golden")][:150]
+    asked_yes_no = [one for one in questions if one.type == "yesno"]
+    found = TypedAnswerer().batch(asked_yes_no)
     right = [one.exact == one.question.exact_answer for one in found]
-    assert sum(right) / len(right) > 0.7
+    assert sum(right) / len(right) > 0.8
