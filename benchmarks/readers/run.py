@@ -33,7 +33,7 @@ from langchain_core.documents import Document
 import deepera_graph
 from deepera_graph.bioasq.measuring import rouge
 from deepera_graph.bioasq.phase_b import name_lists, replies
-from deepera_graph.bioasq.phase_b.local import extract, restate, sentences
+from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, entities, intent, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt
@@ -206,7 +206,6 @@ READERS: Mapping[str, Reader] = {
     "local: parts of abstracts": lambda one: split_abstract(one.text),
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
     "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
-    "bioasq: restated": lambda one: restate.restate(one.text, "yes"),
     "bioasq: ROUGE": lambda one: rouge.rouge(one.text, [one.sentence], stemmed=True),
     "bioasq: written list": lambda one: name_lists.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),

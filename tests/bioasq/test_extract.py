@@ -1,18 +1,18 @@
-"""Answers without a model: yes or no, names and numbers, claims, sentences."""
+"""Answers without a model: yes or no, names and numbers, sentences."""
 
 import json
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
-from deepera_graph.bioasq.phase_b.local.restate import restate
+from deepera_graph.bioasq.phase_b.local.extract import choose_names, extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.local.sentences import rank, trim
-from deepera_graph.bioasq.phase_b.local.terms import find_terms, synonyms_in
+from deepera_graph.bioasq.phase_b.local.terms import Term, find_terms, synonyms_in
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS, probability_of_yes
-from deepera_graph.bioasq.questions import read_questions
+from deepera_graph.lab.training.fitting.typed_answers import read_golden
 from support.bioasq import SHARED
 from support.bioasq_answers import ALL, asked
 
@@ -54,114 +54,12 @@ def test_any_text_has_a_probability(question, snippets):
     assert 0 < probability_of_yes(question, snippets) < 1
 
 
-CLAIMS = [  # what follows "the results suggest that"
-    ("Does exercise lower blood pressure?", "no", "exercise does not lower blood pressure."),
-    ("Does exercise lower blood pressure?", "yes", "exercise lowers blood pressure."),
-    ("Do statins carry a risk of cataract?", "no", "statins do not carry a risk of cataract."),
-    ("Does the drug really help?", "no", "the drug does not really help."),
-    ("Does tea adequately help men?", "no", "tea does not adequately help men."),
-    ("Does tea adequately help men?", "yes", "tea adequately helps men."),
-    ("Is tea safe in pregnancy?", "yes", "tea is safe in pregnancy."),
-    ("Is the size of the leaf important?", "no", "the size of the leaf is not important."),
-    ("Are mice more sensitive to tea?", "yes", "mice are more sensitive to tea."),
-    ("Can celalol predict outcome?", "no", "celalol cannot predict outcome."),
-    ("Is there a role for tea in asthma?", "no", "there is no role for tea in asthma."),
-    ("Is there any need for tea?", "yes", "there is some need for tea."),
-    ("Are there any risks?", "no", "there are no risks."),
-    ("Are we seeing an effect?", "no", "we are not seeing an effect."),
-    ("Are these findings valid?", "yes", "these findings are valid."),
-    ("Should all patients receive tea?", "no", "all patients should not receive tea."),
-    ("Can warm drinks increase tea use in men?", "yes", "warm drinks can increase tea use in men."),
-    (
-        "Do general practice rules influence use?",
-        "no",
-        "general practice rules do not influence use.",
-    ),
-    (
-        "Has the sale of cups by U.S. shops increased?",
-        "yes",
-        "the sale of cups by U.S. shops has increased.",
-    ),
-    ("Has tea made a difference?", "no", "tea has not made a difference."),
-    ("Is careful brewing worth the effort?", "yes", "careful brewing is worth the effort."),
-]
-
-
-@pytest.mark.parametrize(("question", "answer", "claim"), CLAIMS)
-def test_a_question_becomes_the_claim_that_its_answer_is(question, answer, claim):
-    assert restate(question, answer) == f"The results suggest that {claim}"
-
-
-@pytest.mark.parametrize(
-    ("question", "answer", "claim"),
-    [
-        ("Tea in asthma: is it safe?", "yes", "Tea in asthma is safe, the results suggest."),
-        ("green teas. Do they help?", "no", "Green teas do not help, the results suggest."),
-        (
-            "Tea in asthma: is this a new drug?",
-            "no",
-            "Tea in asthma is not a new drug, the results suggest.",
-        ),
-        (
-            "Tea in asthma: are these findings valid?",
-            "yes",
-            "Tea in asthma: the results suggest that these findings are valid.",
-        ),
-        (
-            "Tea is brewed by men: is it safe?",
-            "yes",
-            "Tea is brewed by men: the results suggest that it is safe.",
-        ),
-        (
-            "Analysis of tea: is it safe?",
-            "yes",
-            "Analysis of tea: the results suggest that it is safe.",
-        ),
-        ("Tea: a cause of sleep?", "no", "Tea is not a cause of sleep, the results suggest."),
-        (
-            "High levels of tea - A cause of sleep?",
-            "yes",
-            "High levels of tea are a cause of sleep, the results suggest.",
-        ),
-        (
-            "Diagnosis of asthma, an easy task?",
-            "yes",
-            "Diagnosis of asthma is an easy task, the results suggest.",
-        ),
-        (
-            "Tea in asthma: safe and effective?",
-            "yes",
-            "Tea in asthma is safe and effective, the results suggest.",
-        ),
-        (
-            "Tea in asthma. Do patients benefit from it?",
-            "no",
-            "Tea in asthma: the results suggest that patients do not benefit from it.",
-        ),
-        ("Tea: a new role in sleep?", "yes", "Tea: a new role in sleep? Yes."),
-        ("In asthma: is it safe?", "yes", "In asthma: the results suggest that it is safe."),
-        ("How to sleep, a new way?", "yes", "How to sleep, a new way? Yes."),
-        ("Tea: potential for sleep?", "no", "Tea: potential for sleep? No."),
-        ("Does?", "no", "Does? No."),
-    ],
-)
-def test_a_topic_becomes_the_subject_or_stays_before_the_claim_or_is_repeated(
-    question, answer, claim
-):
-    assert restate(question, answer) == claim
-
-
-@given(st.text(max_size=120), st.sampled_from(["yes", "no"]))
-def test_any_text_can_be_restated(question, answer):
-    assert restate(question, answer)
-
-
 TERMS = [
     ("Which enzyme does tea inhibit?", ["Tea inhibited the helicase ZIR3."], "helicase ZIR3"),
-    ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11 genes"),
+    ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11"),
     (
         "What is the half-life of celalol?",
-        ["Celalol was given to 12 men.", "Its half-life is 14 hours."],
+        ["Celalol was given to 12 men.", "The half-life of celalol is 14 hours."],
         "14 hours",
     ),
     ("When was celalol approved?", ["Celalol was approved in 2011 for 40 mg a day."], "2011"),
@@ -195,11 +93,6 @@ def test_words_of_the_question_and_general_words_are_no_terms():
     assert found == []
 
 
-def test_a_term_within_another_is_not_named_twice():
-    found = find_terms("Which enzyme is cut?", ["Helicase ZIR3 is cut.", "ZIR3 is cut twice."])
-    assert len([one for one in found if "ZIR3" in one.text]) == 1
-
-
 def test_what_is_listed_alike_is_in_the_list():
     [_, _, effects, _] = ALL
     found = TypedAnswerer().answer(effects)
@@ -207,14 +100,21 @@ def test_what_is_listed_alike_is_in_the_list():
 
 
 def test_what_stands_in_a_series_is_listed_together():
-    text = "Brandt fever is treated with dorixil, mevacort and tolupine."
+    texts = [
+        "Brandt fever is treated with dorixil, mevacort and tolupine.",
+        "Dorixil, tolupine and mevacort were given for Brandt fever.",
+    ]
     task = {
         "type": "list",
         "question": "Which drugs treat Brandt fever?",
-        "snippets": [text],
+        "snippets": texts,
         "exact": None,
     }
-    assert sorted(extract_exact(task).names) == ["dorixil", "mevacort", "tolupine"]
+    assert sorted(one.lower() for one in extract_exact(task).names) == [
+        "dorixil",
+        "mevacort",
+        "tolupine",
+    ]
 
 
 def test_a_short_form_is_not_listed_beside_its_long_form():
@@ -247,22 +147,19 @@ def test_nothing_of_the_kind_asked_for_is_told():
     assert found.problems == ("exact: the snippets name nothing of the kind asked for",)
 
 
-def test_an_ideal_answer_states_the_claim_and_a_finding():
+def test_an_ideal_answer_says_yes_or_no_and_then_a_finding():
     found = extract_ideal(
         {
             "type": "yesno",
             "question": "Does wax coating lower weight loss of apples?",
             "snippets": [
                 "Apples were stored for 60 days.",
-                "Wax coating lowered weight loss by 30% (p < 0.01).",
+                "Wax coating lowered weight loss of apples by 30% (p < 0.01).",
             ],
             "exact": ["yes"],
         }
     )  # fmt: skip
-    assert found.text == (
-        "The results suggest that wax coating lowers weight loss of apples. "
-        "Wax coating lowered weight loss by 30%."
-    )
+    assert found.text == "Yes. Wax coating lowered weight loss of apples by 30%."
 
 
 def test_an_ideal_answer_of_a_factoid_has_the_sentence_that_names_it():
@@ -305,10 +202,18 @@ def test_a_sentence_that_is_repeated_is_weighed_once():
     ranked = rank(
         "Does tea help sleep?", ["Tea did help sleep.", "Tea did help sleep. It was green tea."]
     )
-    assert [text for _, _, text in sorted(ranked, key=lambda one: one[1])] == [
-        "Tea did help sleep.",
-        "It was green tea.",
-    ]
+    in_order = sorted(ranked, key=lambda one: one.place)
+    assert [one.text for one in in_order] == ["Tea did help sleep.", "It was green tea."]
+
+
+def test_the_chosen_sentences_stand_in_the_order_of_the_snippets():
+    texts = [f"Celalol lowered the pressure of vessel {n} in mice." for n in range(9)]
+    question = "What does celalol do to the pressure of vessels?"
+    task = {"type": "summary", "question": question, "snippets": texts, "exact": None}
+    said = extract_ideal(task).text
+    chosen = [one for one in texts if one in said]
+    assert len(chosen) == 4
+    assert " ".join(chosen) == said
 
 
 def test_the_same_snippets_give_the_same_answers():
@@ -316,16 +221,44 @@ def test_the_same_snippets_give_the_same_answers():
     assert [(one.exact, one.ideal) for one in first] == [(one.exact, one.ideal) for one in again]
 
 
-def test_the_weights_say_what_they_reach_by_cross_validation():
-    record = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    assert record["yes_no"]["cross_validated"]["macro_f1"] >= 0.65
-    assert record["sentences"]["cross_validated"]["rouge_su4_f1"] >= 0.13
+def test_the_weights_say_what_they_reach_on_years_they_were_not_fitted_on():
+    record = json.loads(WEIGHTS.read_text(encoding="utf-8"))["cross_validated"]
+    reached, one_sentence = record["all"], record["first_sentence"]
+    assert reached["yesno_macro_f1"] >= 0.72
+    assert reached["factoid_mrr"] >= 0.28
+    assert reached["list_f1"] >= 0.32
+    for simple in (one_sentence, record["first_snippets"]):
+        assert reached["ideal_rouge-su4_f1"] > simple["ideal_rouge-su4_f1"]
+    assert reached["ideal_rouge-su4_recall"] > one_sentence["ideal_rouge-su4_recall"]
+
+
+@given(
+    question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
+)
+def test_any_text_has_names_once_each_the_best_first(question, snippets):
+    found = find_terms(question, snippets)
+    names = [" ".join(one.text.lower().split()) for one in found]
+    assert len({*names}) == len(names)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+    assert all(math.isfinite(one.score) for one in found)
+
+
+def test_names_of_a_list_are_no_parts_of_one_another():
+    terms = [Term(3.0, "helicase ZIR3"), Term(2.9, "ZIR3"), Term(2.0, "kinase QRX1")]
+    assert choose_names("list", terms, []) == ["helicase ZIR3", "kinase QRX1"]
+    assert choose_names("factoid", terms, []) == ["helicase ZIR3", "ZIR3", "kinase QRX1"]
+
+
+def test_a_list_ends_where_names_are_much_less_likely_than_the_best():
+    terms = [Term(3.0, "dorixil"), Term(0.0, "mevatine"), Term(-0.1, "tolupine")]
+    assert choose_names("list", terms, []) == ["dorixil", "mevatine"]
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
-def test_the_shipped_weights_are_used_for_pubmedqa():
+def test_the_shipped_weights_are_used_for_golden_questions():
     """What is reached on questions they were fitted on; the record has what is cross-validated."""
-    questions = read_questions(SHARED / "bioasq" / "real" / "pubmedqa_dev.json")[:60]
-    found = TypedAnswerer().batch([one for one in questions if one.type == "yesno"])
+    questions = [one for _, one in read_golden(SHARED / "bioasq" / "golden")][:150]
+    asked_yes_no = [one for one in questions if one.type == "yesno"]
+    found = TypedAnswerer().batch(asked_yes_no)
     right = [one.exact == one.question.exact_answer for one in found]
-    assert sum(right) / len(right) > 0.7
+    assert sum(right) / len(right) > 0.8

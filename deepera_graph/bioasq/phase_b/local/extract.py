@@ -1,25 +1,23 @@
-"""Typed answers put together from the snippets by rules and small linear models, without a key.
+"""Typed answers put together from the snippets by small models, without a key.
 
-Nothing is understood here: yes or no follows the wording of the findings, names are phrases of the
-right form that the snippets repeat, and an ideal answer is the question restated with its answer
-and the sentence that adds most. Whoever shows such an answer says that it was extracted.
+Nothing is understood here: yes or no follows the wording of the findings, names are phrases that
+look and stand as answers do, and an ideal answer is made of the sentences that people would copy.
+Whoever shows such an answer says that it was extracted.
 """
 
 from collections.abc import Sequence
 
-from deepera_graph.bioasq.phase_b.local.restate import restate
-from deepera_graph.bioasq.phase_b.local.sentences import rank
-from deepera_graph.bioasq.phase_b.local.terms import find_terms, synonyms_in
+from deepera_graph.bioasq.phase_b.local.sentences import Told, rank
+from deepera_graph.bioasq.phase_b.local.terms import Term, find_terms, synonyms_in, without_parts
 from deepera_graph.bioasq.phase_b.local.yes_no import probability_of_yes
 from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
 from deepera_graph.bioasq.phase_b.roles import AnswerTask, ExactAnswered, IdealAnswered
-from deepera_graph.text.questions import asks_yes_or_no
+from deepera_graph.bioasq.questions import QuestionType
 
 YES = 0.5  # probability from which yes is said
-_OF_BEST = 0.75  # of the score of the best term, from which a term is in a list
-_OF_BEST_ALIKE = 0.5  # the same for one that is told as the best one is
-_MOST_LISTED = 10
-_SENTENCES = {"factoid": 2, "list": 3, "summary": 2}  # of an ideal answer
+_BEHIND = 1.5  # log odds behind the best name, beyond which a name is not in a list
+_LEAST_LISTED, _MOST_LISTED = 2, 30
+_SENTENCES = {"yesno": 1, "factoid": 2, "list": 2, "summary": 4}  # of an ideal answer
 
 
 def extract_exact(task: AnswerTask) -> ExactAnswered:
@@ -27,15 +25,23 @@ def extract_exact(task: AnswerTask) -> ExactAnswered:
     if task["type"] == "yesno":
         return ExactAnswered(names=[_say(task)])
     terms = find_terms(task["question"], task["snippets"])
-    if task["type"] == "factoid":
-        return ExactAnswered(names=[one.text for one in terms[:MOST_CANDIDATES]])
-    best = terms[0].score if terms else 0.0
+    return ExactAnswered(names=choose_names(task["type"], terms, task["snippets"]))
+
+
+def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[str]) -> list[str]:
+    """Return the best five candidates, or those of a list, each once, of the terms in order.
+
+    Names of which one is a part of the other may both be candidates, but are one item of a list.
+    """
+    if kind == "factoid":
+        return [one.text for one in terms[:MOST_CANDIDATES]]
+    apart = without_parts(terms[: 2 * _MOST_LISTED])[:_MOST_LISTED]
     listed = [
         one.text
-        for one in terms
-        if one.score >= best * (_OF_BEST_ALIKE if one.is_alike else _OF_BEST)
+        for place, one in enumerate(apart)
+        if place < _LEAST_LISTED or one.score >= apart[0].score - _BEHIND
     ]
-    return ExactAnswered(names=_without_synonyms(listed[:_MOST_LISTED], task["snippets"]))
+    return _without_synonyms(listed, snippets)
 
 
 def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str]:
@@ -46,45 +52,27 @@ def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str
 
 
 def extract_ideal(task: AnswerTask) -> IdealAnswered:
-    """Return the question restated with its answer, and the sentences that say most to it."""
-    asks = task["type"] == "yesno" or (
-        task["type"] == "summary" and asks_yes_or_no(task["question"])
-    )
-    if not asks:
-        return IdealAnswered(text=" ".join(_choose_sentences(task, _SENTENCES[task["type"]])))
-    said = task["exact"] or [_say(task)]
-    claim = restate(task["question"], "yes" if said[0] == "yes" else "no")
-    return IdealAnswered(text=" ".join([claim, *_choose_sentences(task, 1)]))
+    """Return yes or no if that is asked, and the sentences that say most to the question."""
+    ranked = rank(task["question"], task["snippets"])
+    exact = task["exact"] or ([_say(task)] if task["type"] == "yesno" else [])
+    text = join_sentences(task["type"], ranked, exact) or task["snippets"][0]
+    return IdealAnswered(text=text)
+
+
+def join_sentences(kind: QuestionType, ranked: Sequence[Told], exact: Sequence[str]) -> str:
+    """Return an ideal answer of the best sentences, in the order in which the snippets have them.
+
+    *exact* is the exact answer, with which that to a yes/no question begins. Empty without any
+    sentence.
+    """
+    chosen = sorted(ranked[: _SENTENCES[kind]], key=lambda one: one.place)
+    texts = [f"{exact[0].capitalize()}."] if chosen and kind == "yesno" and exact else []
+    for one in chosen:
+        if texts and sum(len(text.split()) for text in (*texts, one.text)) > MOST_WORDS:
+            break
+        texts.append(one.text)
+    return " ".join(texts)
 
 
 def _say(task: AnswerTask) -> str:
     return "yes" if probability_of_yes(task["question"], task["snippets"]) >= YES else "no"
-
-
-def _choose_sentences(task: AnswerTask, most: int) -> list[str]:
-    """Return the best sentences in their order, as few as name the exact answer if there is one."""
-    ranked = rank(task["question"], task["snippets"])
-    chosen = _naming(ranked, task)[:most] or ranked[:most]
-    texts: list[str] = []
-    for _, _, text in sorted(chosen, key=lambda one: one[1]):
-        if texts and sum(len(one.split()) for one in (*texts, text)) > MOST_WORDS:
-            break
-        texts.append(text)
-    return texts or list(task["snippets"][:1])
-
-
-def _naming(
-    ranked: Sequence[tuple[float, int, str]], task: AnswerTask
-) -> list[tuple[float, int, str]]:
-    """Return the sentences that name the best candidate, or the names of a list, each once."""
-    names = {"factoid": (task["exact"] or [])[:1], "list": task["exact"] or []}.get(
-        task["type"], []
-    )
-    left = {one.lower() for one in names}
-    chosen = []
-    for one in ranked:
-        named = {name for name in left if name in one[2].lower()}
-        if named:
-            chosen.append(one)
-            left -= named
-    return chosen

@@ -1,6 +1,6 @@
 """Which sentences of the snippets make an ideal answer, by a linear model with named features.
 
-It was fitted to what a sentence adds to ROUGE-SU4 beside the question restated as a claim;
+It was fitted to the ROUGE-SU4 of each sentence with answers that people wrote;
 ``benchmarks/bioasq/extractive.py`` fits and measures it.
 """
 
@@ -16,9 +16,7 @@ from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.text.words import split_sentences, stems, words
 
 LEAST_WORDS: Final = 4  # of a sentence; a shorter one is a heading
-MOST_SENTENCES: Final = 400  # that are weighed
-NEAR = 0.3  # of the share of the question that the nearest sentence names
-_FAR: Final = 10.0  # more than any sum of weights
+MOST_SENTENCES: Final = 60  # that are weighed
 _LONG: Final = 60  # words beyond which length makes no difference
 _NUMBERS_IN_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*\d[^()\[\]]*[)\]]")
 _LABEL: Final = re.compile(r"[A-Z][A-Z /&]{3,40}:\s+")
@@ -101,10 +99,12 @@ class Told:
 
     Attributes:
         text: The sentence, without statistics in brackets and without a label.
+        place: How many sentences stand before it.
         features: By name; empty if it is too short to tell anything.
     """
 
     text: str
+    place: int
     features: Features
 
 
@@ -150,6 +150,7 @@ def describe(question: str, snippets: Sequence[str]) -> list[Told]:
     return [
         Told(
             text,
+            order,
             {
                 **_describe_words(text, whole, asked, asked_pairs, frequency),
                 **_describe_place(number, place, n_snippets, n_sentences, order / len(found)),
@@ -210,13 +211,6 @@ def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     }
 
 
-def near_question(told: Sequence[Told]) -> list[int]:
-    """Return the places of sentences that name much of the question, as far as any does."""
-    shares = [one.features["names the question"] for one in told]
-    least = NEAR * max(shares, default=0.0)
-    return [place for place, share in enumerate(shares) if share >= least]
-
-
 @lru_cache(maxsize=1)
 def _shipped() -> Mapping[str, float]:
     weights: Mapping[str, float] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["sentences"][
@@ -225,20 +219,15 @@ def _shipped() -> Mapping[str, float]:
     return weights
 
 
-def weigh(features: Features, weights: Mapping[str, float]) -> float:
-    """Return the weighed sum of features."""
-    return sum(weights.get(name, 0.0) * value for name, value in features.items())
+def rank(question: str, snippets: Sequence[str]) -> list[Told]:
+    """Return the sentences of the snippets, best first."""
+    return order_told(describe(question, snippets), _shipped())
 
 
-def rank(
-    question: str, snippets: Sequence[str], weights: Mapping[str, float] | None = None
-) -> list[tuple[float, int, str]]:
-    """Return (weight, place, text) of the sentences of the snippets, best first."""
-    used = _shipped() if weights is None else weights
-    told = describe(question, snippets)
-    near = near_question(told)
-    scored = [
-        (weigh(one.features, used) - _FAR * (place not in near), place, one.text)
-        for place, one in enumerate(told)
-    ]
-    return sorted(scored, key=lambda one: (-one[0], one[1]))
+def order_told(told: Sequence[Told], weights: Mapping[str, float]) -> list[Told]:
+    """Return sentences as weights have them, best first."""
+
+    def weigh(one: Told) -> float:
+        return sum(weights.get(name, 0.0) * value for name, value in one.features.items())
+
+    return sorted(told, key=weigh, reverse=True)

@@ -1,19 +1,29 @@
 """Names and numbers in the snippets that may answer a factoid or a list question.
 
-A noun phrase counts the more the more snippets have it, the nearer it stands to the words of the
-question, and the more its form is that of what is asked for: an enzyme, a drug, a disease, a number
-with a unit. There is no gazetteer and no model behind it.
+Every run of up to six words that could be a name is a candidate. Decision trees weigh how many
+snippets name it, how near it stands to the words of the question, what stands before and after it,
+and whether its form is that of what is asked for: an enzyme, a drug, a disease, a number with a
+unit. ``benchmarks/bioasq/extractive.py`` fits them on questions that people answered.
 """
 
+import json
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.judges.heuristic.topicality import rarity
+from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
 
+Doubles = NDArray[np.float64]
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-‐‑–/'’.+,](?=[^\W_])[^\W_]+)*[+%]?|[^\w\s]")
 _NUMBER: Final = re.compile(
     r"(?<![\w.])(?:[<>≤≥~]\s?)?\d+(?:[.,]\d+)*"
@@ -23,7 +33,6 @@ _NUMBER: Final = re.compile(
     r"proteins?|exons?|chromosomes?|amino acids|residues?|patients|people|cases|fold|million|"
     r"billion)\b(?:/[A-Za-z]+|\s(?:per|a)\s\w+)?))?"
 )
-_YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
 _ASKS_NUMBER: Final = re.compile(
     r"\bhow (?:many|much|often|long|large|high|old|common|big|frequent)|\bnumber of\b|"
     r"\bwhat (?:is|was) the (?:\w+ )?(?:percentage|proportion|rate|prevalence|incidence|frequency|"
@@ -31,6 +40,7 @@ _ASKS_NUMBER: Final = re.compile(
     r"specificity|cut-?off)\b|\b(?:percentage|proportion)\b",
     re.IGNORECASE,
 )
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _ASKS_YEAR: Final = re.compile(r"^(?:when\b|(?:in )?(?:which|what) year)", re.IGNORECASE)
 _HEAD: Final = re.compile(
     r"\b(?:which|what|name|list)\b(?:\s+(?:is|are|was|were)\s+the)?\s+(?:the\s+)?"
@@ -98,81 +108,256 @@ _BREAKERS_TEXT = """
     decreased reduced bind binds bound
     """
 _BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
-_VERB: Final = re.compile(r"^[a-z]{3,}(?:ed|izes?|ises?|ates?|fies|ify)$")
-_NOT_VERBS_TEXT = """
-    seed speed feed bleed need breed deed weed red bed fed substrate phosphate sulfate nitrate
-    acetate citrate lactate glutamate aspartate pyruvate prostate carbonate methotrexate
-    mycophenolate bisphosphonate rate state climate chocolate nucleate conjugate
-    """
-_NOT_VERBS = frozenset(_NOT_VERBS_TEXT.split())
-_LONGEST = 6  # tokens of a name
-_LEAST = 2  # letters of a name
-_ALIKE = 0.6  # what a word in common with the best term, before it, is worth
-_LISTED: Final = re.compile(r"\s*(?:[,;/]|,?\s+(?:and|or|as well as))\s*(?:the\s+)?")
-_BESIDE = 0.1  # how much less is worth what is listed with a better term
-_NEAR = 8  # tokens within which a word of the question counts
+_ASIDE = _GENERAL | _BREAKERS
+_LONGEST = 6  # words of a name
+_LEAST = 2  # letters of a name that is no number
+_FARTHEST = 12  # words; what is farther from the words of the question is as far
+MOST_READ: Final = 50  # snippets; of more the first are read
+_AROUND: Final = {  # what may stand before or after a name
+    **dict.fromkeys((",", ";"), "comma"),
+    **dict.fromkeys(("and", "or"), "and"),
+    **dict.fromkeys((".", ":"), "stop"),
+    **dict.fromkeys(("is", "are", "was", "were"), "is"),
+    **{"the": "the", "of": "of", "(": "opens", ")": "closes"},
+}
+_KINDS: Final = tuple(dict.fromkeys(_AROUND.values()))
 
 
 class Term(NamedTuple):
-    """A name or number that may answer, as it is written, and how much speaks for it.
-
-    `is_alike`: whether it stands somewhere after the same word as the best one.
-    """
+    """A name or number that may answer, as it is written, and the log odds that it does."""
 
     score: float
     text: str
-    is_alike: bool = False
 
 
-class _Seen(NamedTuple):
-    text: str
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The candidates of a question.
+
+    Attributes:
+        names: As each is written most often.
+        features: Of each, shape (n, n_features), in the order of `list_features`.
+    """
+
+    names: Sequence[str]
+    features: Doubles
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence, and what is known of each of its tokens."""
+
     snippet: int
-    before: str  # the word before it, in lower case
-    nearness: float
-    sentence_share: float
-    series: tuple[str, ...] = ()  # it and what it is listed with, in lower case
+    text: str
+    tokens: Sequence[re.Match[str]]
+    low: Sequence[str]
+    roots: Sequence[str]
+    may_end: Sequence[bool]  # whether a name may begin or end here
+    is_inside: Sequence[bool]  # whether it stands in brackets
+    asked: Sequence[int]  # places of words of the question
+
+
+class _Mention(NamedTuple):
+    sentence: _Sentence
+    begin: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        tokens = self.sentence.tokens
+        return self.sentence.text[tokens[self.begin].start() : tokens[self.end - 1].end()]
 
 
 def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
     """Return what may answer a question, the best first; each once, whatever its case."""
-    asked = set(stems(question))
-    if _ASKS_YEAR.search(question.strip()):
-        read = _find_matches(_YEAR, asked, snippets)
-    elif _ASKS_NUMBER.search(question):
-        read = _find_matches(_NUMBER, asked, snippets)
-    else:
-        read = _find_phrases(asked, snippets)
-    seen: dict[str, list[_Seen]] = defaultdict(list)
-    for one in read:
-        seen[one.text.lower()].append(one)
-    form = _form_asked(question)
-    terms = [_weigh(found, form, len(snippets)) for found in seen.values()]
-    ranked = sorted(terms, key=lambda one: (-one.score, one.text.lower()))
-    if ranked:
-        ranked = _favour_alike(_raise_series(ranked, seen), seen)
-    return _without_parts(ranked)
+    return order_terms(find_candidates(question, snippets), _shipped())
 
 
-def _raise_series(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
-    """Raise what is listed with a better term nearly to its score: both answer, or neither does."""
-    scores = {one.text.lower(): one.score for one in ranked}
-    best = {
-        name: max(scores[other] for one in found for other in (*one.series, name))
-        for name, found in seen.items()
-    }
-    raised = [Term(max(one.score, best[one.text.lower()] - _BESIDE), one.text) for one in ranked]
-    return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
+def order_terms(found: Candidates, trees: Trees) -> list[Term]:
+    """Return candidates as trees weigh them, the best first."""
+    scores = trees.predict(found.features).tolist()
+    terms = [Term(*one) for one in zip(scores, found.names, strict=True)]
+    return sorted(terms, key=lambda one: (-one.score, one.text.lower()))
 
 
-def _favour_alike(ranked: Sequence[Term], seen: Mapping[str, Sequence[_Seen]]) -> list[Term]:
-    """Raise terms that stand after the same word as the best: what is listed is told alike."""
-    after = {one.before for one in seen[ranked[0].text.lower()]} - {"", ",", "and", "or"}
-    alike = [any(each.before in after for each in seen[one.text.lower()]) for one in ranked]
-    raised = [
-        Term(one.score + _ALIKE * is_alike, one.text, is_alike)
-        for one, is_alike in zip(ranked, alike, strict=True)
+@lru_cache(maxsize=1)
+def _shipped() -> Trees:
+    return Trees.from_dict(json.loads(WEIGHTS.read_text(encoding="utf-8"))["names"]["trees"])
+
+
+def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:
+    """Return the candidates of a question in the order in which the snippets name them."""
+    asked = {one: rarity(one) for one in stems(question)}
+    seen = _collect_mentions(snippets[:MOST_READ], asked)
+    if _ASKS_NUMBER.search(question):
+        seen = {name: found for name, found in seen.items() if not _YEAR.fullmatch(name)}
+    if not seen:
+        return Candidates((), np.zeros((0, len(list_features()))))
+    form, n_read = _form_asked(question), min(len(snippets), MOST_READ)
+    longer = _count_longer(seen)
+    names = [_write(found) for found in seen.values()]
+    own = [
+        [*_describe_name(name, found[0], form), longer[key] / len(found)]
+        for name, (key, found) in zip(names, seen.items(), strict=True)
     ]
-    return sorted(raised, key=lambda one: (-one.score, one.text.lower()))
+    spread = [_describe_spread(found, n_read) for found in seen.values()]
+    places = [_describe_places(found, asked) for found in seen.values()]
+    table = np.array([[*a, *b, *c] for a, b, c in zip(own, spread, places, strict=True)])
+    beside = table[:, [list_features().index(name) for name in _COMPARED]]
+    best = np.maximum(beside.max(axis=0), 1e-9)
+    asks = np.tile(_describe_question(question, form), (len(names), 1))
+    return Candidates(names, np.hstack([table, beside / best, asks]))
+
+
+def _collect_mentions(
+    snippets: Sequence[str], asked: Mapping[str, float]
+) -> Mapping[str, Sequence[_Mention]]:
+    seen: defaultdict[str, list[_Mention]] = defaultdict(list)
+    for number, snippet in enumerate(snippets):
+        for sentence in _read_sentences(number, snippet, asked):
+            for one in _list_mentions(sentence, asked):
+                seen[" ".join(one.text.lower().split())].append(one)
+    return seen
+
+
+def _read_sentences(number: int, snippet: str, asked: Mapping[str, float]) -> Iterator[_Sentence]:
+    for sentence in split_sentences(snippet):
+        tokens = [*_TOKEN.finditer(sentence.text)]
+        low = [one.group().lower() for one in tokens]
+        roots = [_stem(one) if one[0].isalnum() else "" for one in low]
+        may_end = [one[0].isalnum() and one not in _BREAKERS for one in low]
+        depths = np.cumsum([(one in "([") - (one in ")]") for one in low])
+        places = [place for place, one in enumerate(roots) if one in asked]
+        is_inside = (depths > 0).tolist()
+        yield _Sentence(number, sentence.text, tokens, low, roots, may_end, is_inside, places)
+
+
+_stem = lru_cache(maxsize=32_768)(stem)
+
+
+def _list_mentions(read: _Sentence, asked: Mapping[str, float]) -> Iterator[_Mention]:
+    """Yield all runs of words that may be a name: not only general words and such as are asked."""
+    tells = [
+        not _ASIDE.intersection((one, word)) and not all(part in asked for part in stems(word))
+        for one, word in zip(read.roots, read.low, strict=True)
+    ]
+    for begin in range(len(read.low)):
+        for end in range(begin + 1, min(len(read.low), begin + _LONGEST) + 1):
+            if not (read.may_end[begin] and read.low[end - 1][0].isalnum()):
+                break
+            one = _Mention(read, begin, end)
+            if read.may_end[end - 1] and any(tells[begin:end]) and _is_long(one.text):
+                yield one
+
+
+def _is_long(name: str) -> bool:
+    return len(name) >= _LEAST or name.isdigit()
+
+
+def _write(found: Sequence[_Mention]) -> str:
+    """Return a name in the form in which it is written most often."""
+    written = Counter(one.text for one in found)
+    return max(written, key=lambda one: (written[one], -sum(map(str.isupper, one)), one))
+
+
+def _count_longer(seen: Mapping[str, Sequence[_Mention]]) -> Mapping[str, int]:
+    """Return how often the commonest name that has one word more is there, by name."""
+    longer: defaultdict[str, int] = defaultdict(int)
+    for name, found in seen.items():
+        for part in (name.partition(" ")[2], name.rpartition(" ")[0]):
+            longer[part] = max(longer[part], len(found))
+    return longer
+
+
+_OF_NAME: Final = (
+    *("words", "characters", "rarest", "commonest", "first word", "last word"),
+    *("asked", "verbs and the like", "stop words", "ends in a general word"),
+    *("capitals", "begins with a capital", "digits", "is a quantity", "has the form", "longer"),
+)
+
+
+def _describe_name(name: str, one: _Mention, form: re.Pattern[str] | None) -> list[float]:
+    read, inside = one.sentence, slice(one.begin, one.end)
+    low, roots, n_words = read.low[inside], read.roots[inside], one.end - one.begin
+    rare = [_rarity(root) for root in roots]
+    n_asked = sum(one.begin <= place < one.end for place in read.asked)
+    return [
+        *(n_words, len(name), max(rare), min(rare), rare[0], rare[-1]),
+        *(n_asked / n_words, sum(word in _BREAKERS for word in low) / n_words),
+        sum(word in STOP_WORDS for word in low),
+        low[-1] in _GENERAL or roots[-1] in _GENERAL,
+        *(sum(map(str.isupper, name)) / len(name), name[0].isupper()),
+        any(map(str.isdigit, name)),
+        bool(_NUMBER.fullmatch(name)),
+        -1 if form is None else bool(form.search(name)),
+    ]
+
+
+_rarity = lru_cache(maxsize=32_768)(rarity)
+_OF_SPREAD: Final = ("mentions", "snippets", "share of snippets", "all snippets", "first snippet")
+
+
+def _describe_spread(found: Sequence[_Mention], n_read: int) -> list[float]:
+    having = {one.sentence.snippet for one in found}
+    n_having = len(having)
+    return [math.log1p(len(found)), n_having, n_having / n_read, n_read, min(having)]
+
+
+_OF_PLACE: Final = (
+    *("near", "place", "open before", "open after", "in brackets"),
+    *(f"{kind} {side}" for side in ("before", "after") for kind in _KINDS),
+    *("named beside", "named beside, most", "close, most"),
+)
+
+
+def _describe_places(found: Sequence[_Mention], asked: Mapping[str, float]) -> list[float]:
+    """Return the mean over all mentions, and the most of some."""
+    rows = np.array([_describe_place(one, asked) for one in found])
+    return [*rows.mean(axis=0)[:-1].tolist(), *rows.max(axis=0)[-2:].tolist()]
+
+
+def _describe_place(one: _Mention, asked: Mapping[str, float]) -> list[float]:
+    read, begin, end = one.sentence, one.begin, one.end
+    total = sum(asked.values()) or 1.0
+    apart = {
+        place: max(begin - place, place - end + 1)
+        for place in read.asked
+        if not begin <= place < end
+    }
+    beside = sum(asked[root] for root in {read.roots[place] for place in apart}) / total
+    close = sum(asked[read.roots[place]] / (1 + far) for place, far in apart.items()) / total
+    before = read.low[begin - 1] if begin else "."
+    after = read.low[end] if end < len(read.low) else "."
+    return [
+        1 / min([*apart.values(), _FARTHEST]),
+        begin / len(read.low),
+        bool(begin) and read.may_end[begin - 1],
+        end < len(read.low) and read.may_end[end],
+        read.is_inside[begin],
+        *(_AROUND.get(word) == kind for word in (before, after) for kind in _KINDS),
+        beside,
+        close,
+    ]
+
+
+_COMPARED: Final = ("mentions", "close, most")  # beside the best of all candidates
+_OF_QUESTION: Final = ("asks for several", "asks for a number", "asks for a year", "asks for")
+_SEVERAL: Final = re.compile(r"\b(?:are|were|list|all)\b", re.IGNORECASE)
+
+
+def _describe_question(question: str, form: re.Pattern[str] | None) -> list[float]:
+    return [
+        bool(_SEVERAL.search(question)),
+        bool(_ASKS_NUMBER.search(question)),
+        bool(_ASKS_YEAR.search(question.strip())),
+        -1 if form is None else [*_FORMS.values()].index(form),
+    ]
+
+
+def list_features() -> tuple[str, ...]:
+    """Return the names of the features of a candidate, in their order."""
+    compared = (f"{one} beside the best" for one in _COMPARED)
+    return (*_OF_NAME, *_OF_SPREAD, *_OF_PLACE, *compared, *_OF_QUESTION)
 
 
 def _form_asked(question: str) -> re.Pattern[str] | None:
@@ -185,125 +370,7 @@ def _form_asked(question: str) -> re.Pattern[str] | None:
     return next((form for kind, form in _FORMS.items() if kind.search(question.lower())), None)
 
 
-def _find_matches(
-    pattern: re.Pattern[str], asked: set[str], snippets: Sequence[str]
-) -> Iterator[_Seen]:
-    for number, snippet in enumerate(snippets):
-        for sentence in split_sentences(snippet):
-            share = len(asked.intersection(stems(sentence.text))) / (len(asked) or 1)
-            for found in pattern.finditer(sentence.text):
-                text = " ".join(found.group().split())
-                around = sentence.text[max(0, found.start() - 60) : found.end() + 60]
-                near = len(asked.intersection(stems(around))) / (len(asked) or 1)
-                has_unit = bool(re.search(r"[A-Za-z%]", text)) or pattern is _YEAR
-                yield _Seen(text, number, "", near + 0.3 * has_unit, share)
-
-
-def _find_phrases(asked: set[str], snippets: Sequence[str]) -> Iterator[_Seen]:
-    for number, snippet in enumerate(snippets):
-        for sentence in split_sentences(snippet):
-            tokens = [*_TOKEN.finditer(sentence.text)]
-            roots = [stem(one.group().lower()) for one in tokens]
-            share = len(asked.intersection(roots)) / (len(asked) or 1)
-            places = [place for place, one in enumerate(roots) if one in asked]
-            runs = [*_runs(sentence.text, tokens, roots, asked)]
-            texts = [
-                sentence.text[tokens[begin].start() : tokens[end - 1].end()] for begin, end in runs
-            ]
-            series = _series(sentence.text, tokens, runs)
-            for (begin, end), text, listed in zip(runs, texts, series, strict=True):
-                near = min(
-                    (max(begin - place, place - end + 1, 1) for place in places), default=_NEAR
-                )
-                before = tokens[begin - 1].group().lower() if begin else ""
-                with_it = tuple(texts[place].lower() for place in listed)
-                yield _Seen(text, number, before, 1 / min(near, _NEAR), share, with_it)
-
-
-def _series(
-    text: str, tokens: Sequence[re.Match[str]], runs: Sequence[tuple[int, int]]
-) -> list[list[int]]:
-    """Return for each phrase the places of those it is listed with, as in ``a, b and c``."""
-    groups: list[list[int]] = []
-    for place, (begin, _) in enumerate(runs):
-        last = tokens[runs[place - 1][1] - 1].end() if place else 0
-        if place and _LISTED.fullmatch(text[last : tokens[begin].start()]):
-            groups[-1].append(place)
-        else:
-            groups.append([place])
-    return [group for group in groups for _ in group]
-
-
-def _runs(
-    text: str, tokens: Sequence[re.Match[str]], roots: Sequence[str], asked: set[str]
-) -> Iterator[tuple[int, int]]:
-    """Yield (begin, end) of noun phrases: words in a row without stop words, verbs and marks."""
-    begin: int | None = None
-    for place in range(len(tokens) + 1):
-        within = place < len(tokens) and _is_in_name(tokens[place].group(), place)
-        is_apart = (
-            begin is not None
-            and within
-            and text[tokens[place - 1].end() : tokens[place].start()].strip() != ""
-        )
-        if begin is not None and (not within or is_apart):
-            yield from _as_name(begin, place, tokens, roots, asked)
-            begin = None
-        if within and begin is None:
-            begin = place
-
-
-def _is_in_name(word: str, place: int) -> bool:
-    plain = word.lower()
-    if not word[0].isalnum() or plain in _BREAKERS:
-        return False
-    if _VERB.match(plain) and plain not in _NOT_VERBS:
-        return False
-    return not (place > 0 and plain.endswith("ly") and len(plain) > 4)
-
-
-def _as_name(
-    begin: int,
-    end: int,
-    tokens: Sequence[re.Match[str]],
-    roots: Sequence[str],
-    asked: set[str],
-) -> Iterator[tuple[int, int]]:
-    """Yield a phrase without numbers, general words and words of the question at its ends."""
-
-    def is_empty(place: int) -> bool:
-        word = tokens[place].group()
-        is_general = roots[place] in _GENERAL or word.lower() in _GENERAL
-        return roots[place] in asked or is_general or word.replace(".", "").isdigit()
-
-    def is_numbered(place: int) -> bool:  # as in ``chromosome 17``
-        return place + 1 < end and tokens[place + 1].group().isdigit()
-
-    while begin < end and is_empty(begin) and not is_numbered(begin):
-        begin += 1
-    while end > begin and is_empty(end - 1) and not tokens[end - 1].group().isdigit():
-        end -= 1
-    letters = sum(len(tokens[place].group()) for place in range(begin, end))
-    if begin < end <= begin + _LONGEST and letters >= _LEAST:
-        yield begin, end
-
-
-def _weigh(found: Sequence[_Seen], form: re.Pattern[str] | None, n_snippets: int) -> Term:
-    """Return a term with its score, in the form in which it is written most often."""
-    written: dict[str, int] = defaultdict(int)
-    for one in found:
-        written[one.text] += 1
-    text = max(written, key=lambda one: (written[one], -sum(map(str.isupper, one)), one))
-    n_with = len({one.snippet for one in found})
-    spread = math.log1p(n_with) / math.log1p(max(2, n_snippets))
-    rare = max((rarity(one) for one in stems(text)), default=0.5)
-    fits = 0.0 if form is None else float(bool(form.search(text)))
-    near = max(one.nearness for one in found)
-    share = max(one.sentence_share for one in found)
-    return Term(spread + 0.8 * near + 0.8 * share + fits + 0.4 * rare, text)
-
-
-def _without_parts(ranked: Sequence[Term]) -> list[Term]:
+def without_parts(ranked: Sequence[Term]) -> list[Term]:
     """Leave out a term whose words are all in a better one, or that has all words of a better."""
     kept: list[tuple[frozenset[str], Term]] = []
     for one in ranked:

@@ -1,47 +1,138 @@
-"""Fits what answers BioASQ questions without a model: yes or no, and which sentences to take.
+"""Fits what answers BioASQ questions without a model, on golden sets, and measures it by edition.
 
-Both are measured by cross-validation over questions; the shipped weights are fitted on all.
+Each edition (a year of the challenge) is answered by weights that were fitted on the others, less
+the questions that share a snippet with it; the shipped weights are fitted on all.
 """
 
+import gzip
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.bioasq.measuring.measures import evaluate_answers, evaluate_ideal
 from deepera_graph.bioasq.measuring.rouge import rouge
 from deepera_graph.bioasq.phase_b.local import sentences
-from deepera_graph.bioasq.phase_b.local.extract import YES
-from deepera_graph.bioasq.phase_b.local.restate import restate
+from deepera_graph.bioasq.phase_b.local.extract import YES, choose_names, join_sentences
+from deepera_graph.bioasq.phase_b.local.terms import (
+    Candidates,
+    find_candidates,
+    list_features,
+    order_terms,
+)
 from deepera_graph.bioasq.phase_b.local.yes_no import YesNoModel, describe
-from deepera_graph.bioasq.questions import Question
+from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
+from deepera_graph.bioasq.questions import Question, parse_question
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.direction.features import describe as describe_direction
 from deepera_graph.judges.trained.direction.model import DirectionModel
-from deepera_graph.lab.training.fitting.direction import fit_model, read_labelled
-from deepera_graph.lab.training.lessons.pools import digest
+from deepera_graph.judges.trained.trees import Trees
+from deepera_graph.lab.training.fitting.ranking import convert_trees
 from deepera_graph.lab.training.weights import import_package
 
-N_FOLDS: Final = 10
-N_DIVISIONS: Final = 5  # into folds, for what depends much on it
-L2 = 40.0  # on features of unit variance
-SENTENCE_L2 = 30.0
-FEWEST: Final = 5  # questions that must have a feature
+L2 = 4.0  # on features whose largest value is 1
+SENTENCE_L2 = 30.0  # on features of unit variance
+FEWEST: Final = 6  # questions that must have a feature
+NEGATIVES: Final = 60  # candidates of a question that do not answer it, drawn
+ROUNDS: Final = 100
+_TREES: Final = {
+    **{"objective": "binary", "learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 20},
+    **{"feature_fraction": 0.5, "bagging_fraction": 0.6, "bagging_freq": 1, "lambda_l2": 5.0},
+    **{"seed": 1, "num_threads": 1, "deterministic": True, "verbose": -1},
+}
 DIGITS: Final = 3
-_LEFT_OUT: Final = "pubmedqa"  # the set whose questions are the ones measured here
+_EDITION: Final = re.compile(r"\d+")
 Doubles = NDArray[np.float64]
 
 
-def fit_directions(data: Path, more: Path | None = None) -> DirectionModel:
-    """Fit the direction head on all labelled sets but PubMedQA's, so that no answer leaks."""
-    rows = [
-        row
-        for row in read_labelled(data, more=more)
-        if row.weight and not row.group.startswith(_LEFT_OUT)
-    ]
-    return fit_model(rows, [describe_direction(row.question, row.text, row.quote) for row in rows])
+@dataclass(frozen=True)
+class Lesson:
+    """A golden question, and what is known of it.
+
+    Attributes:
+        edition: The year of the challenge that it is from.
+        question: The question with its answers.
+        texts: Its snippets, each once.
+        features: Those of a yes/no question.
+        candidates: Those of a question for names.
+        told: The sentences of its snippets.
+        gains: ROUGE-SU4 of each of these.
+    """
+
+    edition: int
+    question: Question
+    texts: Sequence[str]
+    features: Mapping[str, float]
+    candidates: Candidates | None
+    told: Sequence[sentences.Told]
+    gains: Doubles
+
+
+class Fitted(NamedTuple):
+    """All weights."""
+
+    yes_no: YesNoModel
+    names: Trees
+    sentences: Mapping[str, float]
+
+
+def read_golden(folder: Path) -> Iterator[tuple[int, Question]]:
+    """Yield the questions of the golden sets of a folder with the edition their file names.
+
+    Raises:
+        InputError: There is no such file as ``10B3_golden.json`` or ``10B3_golden.json.gz``.
+    """
+    found = [(_EDITION.match(path.name), path) for path in sorted(folder.glob("*_golden.json*"))]
+    if not any(edition for edition, _ in found):
+        raise InputError(f"{folder} holds no golden sets, such as 10B3_golden.json")
+    for edition, path in found:
+        read = gzip.decompress if path.suffix == ".gz" else bytes
+        for fields in json.loads(read(path.read_bytes()))["questions"] if edition else ():
+            yield int(edition[0]), parse_question(fields)
+
+
+def read_lesson(edition: int, question: Question, directions: DirectionModel) -> Lesson | None:
+    """Return what is known of a question; None without snippets or ideal answers."""
+    texts = [one for one in dict.fromkeys(each.text for each in question.snippets) if one.strip()]
+    told = sentences.describe(question.body, texts) if texts else []
+    if not (told and question.ideal_answers):
+        return None
+    is_named = question.type in ("factoid", "list")
+    return Lesson(
+        edition,
+        question,
+        texts,
+        describe(question.body, texts, directions) if question.type == "yesno" else {},
+        find_candidates(question.body, texts) if is_named else None,
+        told,
+        np.array([_su4(one.text, question) for one in told]),
+    )
+
+
+def _su4(answer: str, question: Question) -> float:
+    return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
+
+
+def fit(lessons: Sequence[Lesson]) -> Fitted:
+    """Fit all weights.
+
+    Raises:
+        InputError: No question is answered by yes, by no, or by names.
+    """
+    asked = [one for one in lessons if one.question.type == "yesno"]
+    is_yes = [str(one.question.exact_answer).lower() == "yes" for one in asked]
+    named = [one for one in lessons if one.candidates and _find_right(one).any()]
+    if len({*is_yes}) < 2 or not named:
+        raise InputError("the questions must hold some answered by yes, by no, and by names")
+    return Fitted(
+        fit_yes_no([one.features for one in asked], is_yes),
+        fit_names(named),
+        fit_sentences([one.told for one in lessons], [one.gains for one in lessons]),
+    )
 
 
 def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool]) -> YesNoModel:
@@ -50,188 +141,177 @@ def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool])
     table = np.array([[one.get(name, 0.0) for name in names] for one in described])
     used = (table != 0).sum(axis=0) >= FEWEST
     names = [name for name, keep in zip(names, used, strict=True) if keep]
-    table = table[:, used]
-    mean, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
-    unit = (table - mean) / spread
+    most = np.abs(table[:, used]).max(axis=0)
+    table = table[:, used] / most
     truth = np.array(is_yes, dtype=np.float64)
     shares = np.where(truth == 1, 0.5 / truth.mean(), 0.5 / (1 - truth.mean()))
 
     def loss(flat: Doubles) -> tuple[float, Doubles]:
-        sums = unit @ flat[1:] + flat[0]
-        likely = 1 / (1 + np.exp(-sums))
-        wrong = shares * (likely - truth)
+        sums = table @ flat[1:] + flat[0]
+        wrong = shares * (1 / (1 + np.exp(-sums)) - truth)
         cost = (shares * (np.logaddexp(0, sums) - truth * sums)).sum()
-        slope = np.concatenate([[wrong.sum()], unit.T @ wrong + L2 * flat[1:]])
+        slope = np.concatenate([[wrong.sum()], table.T @ wrong + L2 * flat[1:]])
         return float(cost + L2 / 2 * (flat[1:] ** 2).sum()), slope
 
     found = import_package("scipy.optimize").minimize(
         loss, np.zeros(len(names) + 1), jac=True, method="L-BFGS-B"
     )
-    weights = found.x[1:] / spread
-    bias = found.x[0] - float(weights @ mean)
-    kept = {name: round(float(one), DIGITS) for name, one in zip(names, weights, strict=True)}
-    return YesNoModel(round(bias, DIGITS), {name: one for name, one in kept.items() if one})
+    kept = dict(zip(names, (found.x[1:] / most).round(DIGITS).tolist(), strict=True))
+    return YesNoModel(
+        round(float(found.x[0]), DIGITS), {name: one for name, one in kept.items() if one}
+    )
 
 
-def fold_of(question: Question, division: int = 0) -> int:
-    """Return in which fold a question is, by a hash of its id and the number of the division."""
-    return int(digest(f"{division} {question.id}")[:8], 16) % N_FOLDS
+def _find_right(lesson: Lesson) -> NDArray[np.bool_]:
+    """Return which candidates answer."""
+    exact = lesson.question.exact_answer or ()
+    entities = ((exact,),) if isinstance(exact, str) else exact
+    right = {_fold(name) for names in entities for name in names}
+    names = lesson.candidates.names if lesson.candidates else ()
+    return np.array([_fold(one) in right for one in names], dtype=np.bool_)
 
 
-def cross_validate_yes_no(
-    questions: Sequence[Question], described: Sequence[Mapping[str, float]], division: int = 0
-) -> list[float]:
-    """Return how likely yes is for each question, by weights that were fitted without its fold.
-
-    Those that are not answered by yes or no get one, too, and are fitted on nowhere.
-    """
-    folds = [fold_of(one, division) for one in questions]
-    likely = [0.0] * len(questions)
-    for fold in range(N_FOLDS):
-        others = [
-            place
-            for place, one in enumerate(questions)
-            if folds[place] != fold and one.type == "yesno"
-        ]
-        model = fit_yes_no(
-            [described[place] for place in others],
-            [questions[place].exact_answer == "yes" for place in others],
-        )
-        for place in range(len(questions)):
-            if folds[place] == fold:
-                likely[place] = model.weigh(described[place])
-    return likely
+def _fold(name: str) -> str:
+    return " ".join(name.casefold().split())
 
 
-def macro_f1(is_yes: Sequence[bool], said_yes: Sequence[bool]) -> float:
-    """Return the mean of F1 of yes and of no, as BioASQ measures yes/no questions."""
-    both = []
-    for wanted in (True, False):
-        n_right = sum(one == other == wanted for one, other in zip(is_yes, said_yes, strict=True))
-        n_named = sum(one == wanted for one in is_yes) + sum(one == wanted for one in said_yes)
-        both.append(2 * n_right / n_named if n_named else 0.0)
-    return sum(both) / 2
+def fit_names(lessons: Sequence[Lesson]) -> Trees:
+    """Fit trees that tell candidates which answer from others of the same questions."""
+    chance = np.random.default_rng(0)
+    rows, labels = [], []
+    for one in lessons:
+        right = _find_right(one)
+        wrong = chance.permutation(np.flatnonzero(~right))[:NEGATIVES]
+        places = np.concatenate([np.flatnonzero(right), wrong])
+        if one.candidates:
+            rows.append(one.candidates.features[places])
+            labels.append(right[places])
+    lightgbm = import_package("lightgbm")
+    data = lightgbm.Dataset(np.vstack(rows), np.concatenate(labels).astype(np.int64))
+    return convert_trees(lightgbm.train(dict(_TREES), data, ROUNDS).dump_model(), ROUNDS)
 
 
-def measure_yes_no(
-    questions: Sequence[Question], divisions: Sequence[Sequence[float]]
-) -> dict[str, Any]:
-    """Return what the probabilities of yes reach on questions for yes or no.
-
-    Each of the *divisions* into folds has a probability for every question; the mean is given.
-    """
-    places = [place for place, one in enumerate(questions) if one.type == "yesno"]
-    is_yes = [questions[place].exact_answer == "yes" for place in places]
-    said = [[likely[place] >= YES for place in places] for likely in divisions]
-    right = [np.mean(np.array(is_yes) == np.array(one)) for one in said]
-    return {
-        "questions": len(places),
-        "folds": N_FOLDS,
-        "divisions": len(divisions),
-        "macro_f1": round(float(np.mean([macro_f1(is_yes, one) for one in said])), 3),
-        "accuracy": round(float(np.mean(right)), 3),
-        "always_yes": round(macro_f1(is_yes, [True] * len(places)), 3),
-    }
-
-
-def fit_sentences(tables: Sequence[Doubles], gains: Sequence[Doubles]) -> Doubles:
-    """Return weights of features: a ridge regression of what sentences add.
+def fit_sentences(
+    told: Sequence[Sequence[sentences.Told]], gains: Sequence[Doubles]
+) -> dict[str, float]:
+    """Return weights of features: a ridge regression of the ROUGE-SU4 of sentences.
 
     Features and gains are those beside the mean of their question, as only its own sentences are
     ever compared.
     """
+    names = sorted({name for found in told for one in found for name in one.features})
+    tables = [np.array([[one.features[n] for n in names] for one in found]) for found in told]
     table = np.vstack([one - one.mean(axis=0) for one in tables])
     gain = np.concatenate([one - one.mean() for one in gains])
     spread = table.std(axis=0) + 1e-9
     unit = table / spread
     gram = unit.T @ unit + SENTENCE_L2 * np.eye(unit.shape[1])
-    weights: Doubles = np.linalg.solve(gram, unit.T @ gain) / spread
-    return weights
+    weights = np.linalg.solve(gram, unit.T @ gain) / spread
+    return dict(zip(names, weights.round(5).tolist(), strict=True))
 
 
-def train_sentences(
-    questions: Sequence[Question], likely: Sequence[float]
-) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return weights of sentences fitted on all questions, and what was measured without them.
+def answer(lesson: Lesson, fitted: Fitted) -> Question:
+    """Return a question with the answers that weights give."""
+    question, exact = lesson.question, list[str]()
+    if question.type == "yesno":
+        exact = ["yes" if fitted.yes_no.weigh(lesson.features) >= YES else "no"]
+    elif lesson.candidates is not None:
+        terms = order_terms(lesson.candidates, fitted.names)
+        exact = choose_names(question.type, terms, lesson.texts)
+    ranked = sentences.order_told(lesson.told, fitted.sentences)
+    names = exact[0] if question.type == "yesno" else tuple((one,) for one in exact)
+    ideal = join_sentences(question.type, ranked, exact)
+    return replace(question, exact_answer=names or None, ideal_answers=(ideal,))
 
-    The claim before the sentence says yes where that is *likely*, as it will when it is used.
+
+def cross_validate(lessons: Sequence[Lesson]) -> list[Question]:
+    """Return all questions as weights answer them that were fitted on the other editions.
+
+    Questions of which a snippet is in the edition that is answered are fitted on neither.
     """
-    claims = [
-        restate(one.body, "yes" if each >= YES else "no")
-        for one, each in zip(questions, likely, strict=True)
-    ]
-    told = [sentences.describe(one.body, texts_of(one)) for one in questions]
-    names = sorted({name for found in told for one in found for name in one.features})
-    tables = [np.array([[one.features[n] for n in names] for one in found]) for found in told]
-    alone = [_su4(claim, one) for claim, one in zip(claims, questions, strict=True)]
-    added = [
-        np.array([_su4(f"{claim} {each.text}", one) for each in found])
-        for claim, one, found in zip(claims, questions, told, strict=True)
-    ]
-    gains = [each - base for each, base in zip(added, alone, strict=True)]
-    folds = np.array([fold_of(one) for one in questions])
-    reached: list[float] = []
-    for fold in range(N_FOLDS):
-        others = np.flatnonzero(folds != fold).tolist()
-        weights = fit_sentences([tables[n] for n in others], [gains[n] for n in others])
-        for place in np.flatnonzero(folds == fold).tolist():
-            near = sentences.near_question(told[place])
-            best = int((tables[place][near] @ weights).argmax())
-            reached.append(float(added[place][near[best]]))
-    kept = dict(zip(names, fit_sentences(tables, gains).round(5).tolist(), strict=True))
-    measured = {
-        "questions": len(questions),
-        "folds": N_FOLDS,
-        "rouge_su4_f1": round(float(np.mean(reached)), 4),
-        "claim_alone": round(float(np.mean(alone)), 4),
-        "best_sentence": round(float(np.mean([each.max() for each in added])), 4),
+    answered = {}
+    for edition in sorted({one.edition for one in lessons}):
+        asked = [one for one in lessons if one.edition == edition]
+        known = {_fold(text) for one in asked for text in one.texts}
+        others = [
+            one
+            for one in lessons
+            if one.edition != edition and known.isdisjoint(map(_fold, one.texts))
+        ]
+        fitted = fit(others)
+        answered |= {one.question.id: answer(one, fitted) for one in asked}
+    return [answered[one.question.id] for one in lessons]
+
+
+_EXACT: Final = ("yesno_macro_f1", "factoid_mrr", "list_f1")
+_IDEAL: Final = ("ideal_rouge-su4_f1", "ideal_rouge-su4_recall")
+
+
+def measure(lessons: Sequence[Lesson], given: Sequence[Question]) -> dict[str, Any]:
+    """Return what answers reach by edition and in all, and what two simple answers would reach.
+
+    These are the snippets up to 200 words, and the single best sentence of each question if one
+    always knew it.
+    """
+    editions = sorted({one.edition for one in lessons})
+    pairs = list(zip(lessons, given, strict=True))
+    found = {
+        str(edition): _measure([one for one in pairs if one[0].edition == edition])
+        for edition in editions
     }
-    return kept, measured
+    first = [" ".join(" ".join(one.texts).split()[:MOST_WORDS]) for one in lessons]
+    return {
+        "questions": len(lessons),
+        "all": _measure(pairs),
+        "editions": found,
+        "first_snippets": _measure_ideal(lessons, first),
+        "first_sentence": _measure_ideal(lessons, [one.told[0].text for one in lessons]),
+        "best_sentence": _measure_ideal(
+            lessons, [one.told[int(one.gains.argmax())].text for one in lessons]
+        ),
+    }
 
 
-def _su4(answer: str, question: Question) -> float:
-    return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
+def _measure(pairs: Sequence[tuple[Lesson, Question]]) -> dict[str, float]:
+    golden = [replace(one.question, exact_answer=_lower(one.question)) for one, _ in pairs]
+    exact = evaluate_answers(golden, [given for _, given in pairs]).values()
+    lessons, texts = [one for one, _ in pairs], [given.ideal_answers[0] for _, given in pairs]
+    return {name: round(exact[name], 4) for name in _EXACT} | _measure_ideal(lessons, texts)
 
 
-def texts_of(question: Question) -> list[str]:
-    """Return the texts of a question's snippets."""
-    return [one.text for one in question.snippets]
+def _lower(question: Question) -> Any:
+    exact = question.exact_answer
+    return exact.lower() if isinstance(exact, str) else exact
 
 
-def train(questions: Sequence[Question], directions: DirectionModel) -> dict[str, Any]:
-    """Fit all weights on questions with snippets and ideal answers; return them with measures.
+def _measure_ideal(lessons: Sequence[Lesson], texts: Sequence[str]) -> dict[str, float]:
+    golden = [one.question for one in lessons]
+    given = [replace(one, ideal_answers=(text,)) for one, text in zip(golden, texts, strict=True)]
+    found = evaluate_ideal(golden, given).values()
+    return {name: round(found[name], 4) for name in _IDEAL}
+
+
+def train(asked: Sequence[tuple[int, Question]]) -> dict[str, Any]:
+    """Fit all weights on questions with their editions; return them with measures.
 
     Raises:
-        InputError: There is no question with snippets that yes or no answers, and one of each.
+        InputError: There are no two editions, or one holds no question of a kind.
     """
-    used = [one for one in questions if one.ideal_answers and _has_sentences(one)]
-    exact = {one.exact_answer for one in used if one.type == "yesno"}
-    if exact != {"yes", "no"}:
-        raise InputError("the questions must hold some with snippets answered by yes, and by no")
-    described = [describe(one.body, texts_of(one), directions) for one in used]
-    divisions = [cross_validate_yes_no(used, described, number) for number in range(N_DIVISIONS)]
-    yes_no = [place for place, one in enumerate(used) if one.type == "yesno"]
-    model = fit_yes_no(
-        [described[place] for place in yes_no],
-        [used[place].exact_answer == "yes" for place in yes_no],
-    )
-    weights, measured = train_sentences(used, divisions[0])
+    directions = DirectionModel.load()
+    read = [read_lesson(edition, question, directions) for edition, question in asked]
+    lessons = [one for one in read if one is not None]
+    if len({one.edition for one in lessons}) < 2:
+        raise InputError("golden sets of at least two editions are needed, to measure on another")
+    measured, fitted = measure(lessons, cross_validate(lessons)), fit(lessons)
     return {
-        "yes_no": {
-            "cross_validated": measure_yes_no(used, divisions),
-            "penalty": L2,
-            "bias": model.bias,
-            "weights": dict(model.weights),
-        },
-        "sentences": {"cross_validated": measured, "penalty": SENTENCE_L2, "weights": weights},
+        "cross_validated": measured,
+        "yes_no": {"bias": fitted.yes_no.bias, "weights": dict(fitted.yes_no.weights)},
+        "names": {"features": list_features(), "trees": fitted.names.to_dict()},
+        "sentences": {"weights": fitted.sentences},
     }
-
-
-def _has_sentences(question: Question) -> bool:
-    return bool(sentences.describe(question.body, texts_of(question)))
 
 
 def write_weights(path: Path, parts: Mapping[str, Any]) -> None:
-    """Write weights with their record."""
-    text = json.dumps(parts, ensure_ascii=False, indent=1)
-    path.write_text(text + "\n", encoding="utf-8", newline="\n")
+    """Write weights with their record, a part a line."""
+    lines = (f"{json.dumps(name)}: {json.dumps(part)}" for name, part in parts.items())
+    path.write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8", newline="\n")
