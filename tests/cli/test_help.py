@@ -29,6 +29,8 @@ WITH_JSON = (
     "rerank",
     "index",
     "ask",
+    "check",
+    "table",
     "calibrate",
     "bench table",
     "bench natural",
