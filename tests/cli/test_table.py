@@ -22,7 +22,7 @@ def test_a_table_of_a_file_has_a_row_a_study(deepera):
 
 def test_the_documentation_shows_what_is_printed(deepera):
     page = (ROOT / "docs" / "evidence-tables.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"```console\n\$ deepera table .*?\n(.*?)```", page, re.DOTALL)
+    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     args = ("table", QUESTION, ROOT / "notebooks" / "apples.jsonl", "--top-n", "4", "--quiet")
     result = deepera(*args)
     assert (result.exit_code, result.stdout) == (0, shown)
