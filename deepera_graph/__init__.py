@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
     from deepera_graph.evidence.check.report import CheckReport as CheckReport
     from deepera_graph.evidence.check.writing import export_check as export_check
+    from deepera_graph.evidence.table.table import EvidenceTable as EvidenceTable
+    from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator
+    from deepera_graph.evidence.table.writing import export_table as export_table
     from deepera_graph.export.tables import describe_evidence as describe_evidence
     from deepera_graph.export.tables import export_result as export_result
     from deepera_graph.judges import load_backend as load_backend
@@ -136,6 +139,8 @@ _NAMES = {
     "evidence.check.library": "WorkLibrary",
     "evidence.check.report": "CheckReport",
     "evidence.check.writing": "export_check",
+    "evidence.table.table": "EvidenceTable EvidenceTabulator",
+    "evidence.table.writing": "export_table",
     "export.tables": "describe_evidence export_result",
     "errors": (
         "AnswerError BackendError BudgetError CallError DeepEraError InputError MissingStoreError "

@@ -10,6 +10,7 @@ COMMANDS = {  # and the module that each is a function of
     "index": "index",
     "ask": "judging.ask",
     "check": "check",
+    "table": "table",
     "serve": "serve",
     "collections list": "collections",
     "collections show": "collections",

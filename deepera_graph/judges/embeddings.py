@@ -28,8 +28,8 @@ class EvidenceEmbeddings(Embeddings):
     process, and shared with `deepera_graph.local_backend`.
 
     Args:
-        weights: Folder of other weights, as ``deepera-lab judge train`` writes; those that come with
-            the package if None.
+        weights: Folder of other weights, as ``deepera-lab judge train`` writes; those that come
+            with the package if None.
         threads: Texts read at once, >= 1; if None, those of OMP_NUM_THREADS, else one a core.
     """
 

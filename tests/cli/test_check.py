@@ -60,7 +60,7 @@ def test_a_report_is_not_lost_and_can_be_gone_on_with(deepera, plain, tmp_path):
 def test_the_documentation_shows_what_is_printed(deepera, tmp_path):
     page = DOCS.read_text(encoding="utf-8")
     [draft] = re.findall(r"```markdown\n(.*?)```", page, re.DOTALL)
-    [shown] = re.findall(r"```console\n\$ deepera check .*?\n(.*?)```", page, re.DOTALL)
+    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     (tmp_path / "draft.md").write_text(draft)
     result = deepera("check", tmp_path / "draft.md", LIBRARY, "--quiet")
     assert (result.exit_code, result.stdout) == (1, shown)

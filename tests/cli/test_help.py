@@ -24,11 +24,13 @@ from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
 COMMANDS = (
-    "demo", "rerank", "index", "ask", "serve", "collections", "calibrate", "doctor", "config",
+    "demo", "rerank", "index", "ask", "check", "table", "serve", "collections", "calibrate",
+    "doctor", "config",
     "papers", "mcp", "cache",
 )  # fmt: skip
 WITH_JSON = (
-    "demo", "rerank", "index", "ask", "calibrate", "papers ask", "papers build", "papers search",
+    "demo", "rerank", "index", "ask", "check", "table", "calibrate", "papers ask", "papers build",
+    "papers search",
     "papers show", "papers cite", "cache stats", "collections list", "collections delete",
 )  # fmt: skip
 

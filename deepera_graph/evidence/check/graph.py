@@ -37,7 +37,7 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.reranker import Estimate, EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
-from deepera_graph.usage import Usage
+from deepera_graph.usage import Usage, UsageRecord
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -64,7 +64,7 @@ class CheckState(CheckInput, total=False):
     notes: list[str]
     pairs: Annotated[list[dict[str, Any]], operator.add]
     suggestions: Annotated[list[dict[str, Any]], operator.add]
-    costs: Annotated[list[dict[str, Any]], operator.add]
+    costs: Annotated[list[UsageRecord], operator.add]
     doubtful: list[dict[str, Any]]
     report: dict[str, Any]
 
@@ -361,7 +361,7 @@ class ManuscriptCheck:
                 for one in pairs
             ),
             notes=tuple(state.get("notes", [])),
-            usage=sum(map(Usage.of, state.get("costs", [])), Usage()),
+            usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
             judge=self.reranker.backend.name,
         )
         return {"report": report.to_dict()}

@@ -127,7 +127,7 @@ class WorkLibrary:
     def search_others(self, statement: str, k: int, *, without: int) -> list[Document]:
         """Return the best *k* passages of other studies."""
         found = self._search.search(statement, k + 10) if self._works else []
-        others = [one for one in found if self._study_of.get(one.id) != without]
+        others = [one for one in found if self._study_of.get(one.id or "") != without]
         return others[:k]
 
     def _join(self, study: int, group: Sequence[tuple[Document, PaperStatus | None]]) -> Work:

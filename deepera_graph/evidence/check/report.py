@@ -88,9 +88,9 @@ class CheckedPair:
     @classmethod
     def of(cls, claim: Claim, key: str, found: Decision, **about: str) -> Self:
         """Join a claim with a decision."""
-        known = {"reference": "", "source": "", "link": "", "read": "", **about}
-        plain = {name: getattr(found, name) for name in Decision.__dataclass_fields__}
-        return cls(claim=claim, key=key, **known, **plain)
+        plain: dict[str, Any] = {"reference": "", "source": "", "link": "", "read": "", **about}
+        plain |= {name: getattr(found, name) for name in Decision.__dataclass_fields__}
+        return cls(claim=claim, key=key, **plain)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

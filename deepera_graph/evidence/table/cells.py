@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from deepera_graph.evidence.table.effects import Finding, Part, find_effect
 from deepera_graph.evidence.table.studies import find_design, find_size
 
-RuledColumn = Literal["n", "design", "effect", "measure", "interval", "p", "direction"]
+RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
+RULED: tuple[str, ...] = get_args(RuledColumn)
+FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in one sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,12 @@ def _take_measure(finding: Finding) -> Part | None:
     return None if effect is None else Part(value=finding.measure, span=effect.span)
 
 
+def _take_unit(finding: Finding) -> Part | None:
+    if finding.effect is None or not finding.unit:
+        return None
+    return Part(value=finding.unit, span=finding.effect.span)
+
+
 def _take_direction(finding: Finding) -> Part | None:
     if not finding.direction:
         return None
@@ -51,6 +59,7 @@ def _take_direction(finding: Finding) -> Part | None:
 
 _OF_FINDING: Mapping[str, Callable[[Finding], Part | None]] = {
     "effect": lambda finding: finding.effect,
+    "unit": _take_unit,
     "measure": _take_measure,
     "interval": lambda finding: finding.interval,
     "p": lambda finding: finding.p,

@@ -11,7 +11,11 @@ from deepera_graph.text.words import Sentence, split_sentences
 Way = Literal["higher", "lower", "no difference", ""]
 Span = tuple[int, int]  # of the text, [start, end)
 _NUMBER = r"[-−–+]?\s?\d*[.·]?\d+"
-_UNIT = r"(?:\s?%|\s?°C|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\s(?:mmHg|kg|mg|g|mm|cm|km|m|MPa|N|points?|units?|minutes|min|hours?|days?|weeks?|months?|years?|seconds|s|times|fold)\b)"
+_UNIT = (
+    r"(?:\s?%|\s?°C|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))"
+    r"|\s(?:mmHg|kg|mg|g|mm|cm|km|m|MPa|N|points?|units?|minutes|min|hours?|days?|weeks?|months?"
+    r"|years?|seconds|s|times|fold)\b)"
+)
 _RATIO = r"(?:hazard|odds|risks?|rate|prevalence|incidence(?:\s+rate)?|response|likelihood)\s+ratio"
 _RATIOS = rf"{_RATIO}|relative\s+risk|a?HR|a?OR|a?RR|I?RR|PR|SHR|ratio"
 _OTHERS = r"""
@@ -49,10 +53,12 @@ _NULL = re.compile(
     r"""
     \b(?: (?:did|does|do|was|were|is|are|had|has|have|showed|shows|found)\s+(?:not|no)\b
         (?!\s+only) (?:\s+\w+){0,3}?\s*
-        (?:differ|change|alter|affect|improve|reduce|increase|lower|raise|effect|difference|association
-          |associated|benefit|significant|different|influence|impact|correlat)\w*
-      | no\s+(?:\w+\s+){0,2}(?:effect|differences?|associations?|changes?|benefit|correlations?|different)
-      | (?:was|were|is|are|remained)\s+(?:very\s+)?(?:similar|equal|unchanged|comparable|the\s+same)
+        (?:differ|change|alter|affect|improve|reduce|increase|lower|raise|effect|associat
+          |benefit|significant|influence|impact|correlat)\w*
+      | no\s+(?:\w+\s+){0,2}
+        (?:effect|differences?|associations?|changes?|benefit|correlations?|different)
+      | (?:was|were|is|are|remained)\s+(?:very\s+)?
+        (?:similar|equal|unchanged|comparable|the\s+same)
       | not\s+significant\w*
     )""",
     re.VERBOSE | re.IGNORECASE,
@@ -60,6 +66,11 @@ _NULL = re.compile(
 _AIM = re.compile(
     r"\b(?:to\s+(?:test|examine|assess|determine|investigate)|whether|unknown|aims?)\b", re.I
 )
+# What two groups came to, side by side: neither is the difference between them.
+_SIDE_BY_SIDE = re.compile(
+    rf"\d{_UNIT}[^.;]{{0,80}}?\b(?:and|against|versus|vs)\b[^.;]{{0,60}}?\d{_UNIT}"
+)
+_THAN = re.compile(r"\bthan\b")
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 _LEAST_P = 0.05
 
@@ -79,6 +90,7 @@ class Finding:
     Attributes:
         sentence: Its place in the text.
         effect: The size of the effect with its unit; None if it is not told.
+        unit: Of the effect, such as ``%``; empty for a ratio.
         measure: What it is called, such as ``hazard ratio``; ``change`` of one told in words.
         is_ratio: Whether 1, and not 0, is no effect.
         interval: ``0.58 to 0.90``.
@@ -88,6 +100,7 @@ class Finding:
 
     sentence: Span
     effect: Part | None
+    unit: str
     measure: str
     is_ratio: bool
     interval: Part | None
@@ -110,45 +123,56 @@ def find_effect(text: str) -> Finding | None:
 def _read_sentence(text: str, sentence: Sentence) -> Iterator[Finding]:
     said, start = sentence.text, sentence.start
     named, is_ratio = _find_named(said)
-    effect = named or _first(_BY, said) or _first(_MORE, said)
-    p = _first(_P, said)
+    is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
+    effect = named or (None if is_told_apart else _BY.search(said) or _MORE.search(said))
+    p = _P.search(said)
     end = effect.end() if effect else 0
     interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said[end:]) if named else None)
     shift = end if interval is not None and interval.re is _BARE_INTERVAL else 0
     is_null = bool(_NULL.search(said))
     if effect is None and p is None and interval is None and (not is_null or _AIM.search(said)):
         return
-    low_high = (
-        None if interval is None else (_to_float(interval["low"]), _to_float(interval["high"]))
-    )
     value = None if effect is None else _to_float(effect["value"])
-    if (
-        low_high
-        and value is not None
-        and not min(low_high) <= abs(value) <= max(map(abs, low_high))
-    ):
-        if not min(low_high) <= value <= max(low_high):
-            low_high, interval = None, None  # it is of another effect
+    if interval is not None and value is not None and not _holds(interval, value):
+        interval = None  # it is of another effect
+    low_high = None if interval is None else _bounds_of(interval)
     yield Finding(
         sentence=(start, start + len(said)),
         effect=None if effect is None else _part(effect, start, _write_value(effect)),
+        unit="" if effect is None else (effect["unit"] or "").strip(),
         measure="" if effect is None else _name_measure(effect),
         is_ratio=is_ratio,
         interval=None
         if interval is None
         else _part(interval, start + shift, _write_interval(interval)),
         p=None if p is None else _part(p, start, _write_p(p)),
-        direction=_find_way(said, effect, value, low_high, p, is_ratio=is_ratio, is_null=is_null),
+        direction=_find_way(
+            said,
+            effect,
+            value,
+            low_high,
+            p,
+            is_ratio=is_ratio,
+            is_null=is_null,
+            is_plain=named is not None or not is_told_apart,
+        ),
     )
+
+
+def _bounds_of(interval: re.Match[str]) -> tuple[float, float]:
+    low, high = _to_float(interval["low"]), _to_float(interval["high"])
+    return min(low, high), max(low, high)
+
+
+def _holds(interval: re.Match[str], value: float) -> bool:
+    """Tell whether an interval holds an effect, whose sign may be told in words."""
+    low, high = _bounds_of(interval)
+    return low <= value <= high or low <= -value <= high
 
 
 def _find_named(said: str) -> tuple[re.Match[str] | None, bool]:
     found = _NAMED.search(said)
     return found, bool(found and found["ratio"])
-
-
-def _first(pattern: re.Pattern[str], said: str) -> re.Match[str] | None:
-    return pattern.search(said)
 
 
 def _part(found: re.Match[str], start: int, value: str) -> Part:
@@ -191,6 +215,7 @@ def _find_way(
     *,
     is_ratio: bool,
     is_null: bool,
+    is_plain: bool,
 ) -> Way:
     """Tell which way an outcome goes: by the interval and p, the ratio, then by words and sign."""
     centre = 1.0 if is_ratio else 0.0
@@ -202,6 +227,8 @@ def _find_way(
         return "higher" if value > 1 else "lower" if value < 1 else "no difference"
     if value is not None and value < 0:
         return "lower"
+    if not is_plain:
+        return ""
     at = len(said) if effect is None else effect.start()
     if effect is not None and effect.re is _MORE:
         at = effect.end()

@@ -1,38 +1,25 @@
 """Of how many a study is, and how it was made; by rules."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from deepera_graph.evidence.table.effects import Part
 from deepera_graph.text.words import split_sentences
 
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
-_ONES = [
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+_ONES = """
+    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen
+    """.split()  # noqa: SIM905
 _IN_WORDS = {word: n for n, word in enumerate(_ONES, start=1)} | {
     word: n * 10 for n, word in enumerate(_TENS, start=2)
 }
 _WORDS = "|".join([*_TENS, *reversed(_ONES)])
-_COUNT = rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s ]\d{{3}})+\b|(?<![\w.,–-])\d+\b|\b(?:{_WORDS})(?:-(?:{'|'.join(_ONES[:9])}))?\b)(?![.,]\d|\s?%|-)"
+_COUNT = (
+    rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
+    rf"|\b(?:{_WORDS})(?:-(?:{'|'.join(_ONES[:9])}))?\b)(?![.,]\d|\s?%|-)"
+)
 _PEOPLE = (
     "patients|participants|adults|adolescents|teenagers|children|pupils|students|women|men|people"
     "|persons|individuals|subjects|volunteers|infants|newborns|residents|households|families|nurses"
@@ -49,12 +36,22 @@ _THINGS = (
     "|cells|films|implants|teeth|eyes|soils|lamps|greenhouses|villages|districts|items"
 )
 _SIZE = re.compile(
-    r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s ]\d{3})+\b|\d+)\b(?P<each>\s*(?:per|each|in\s+each))?"
+    r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
+    r"(?P<each>\s*(?:per|each|in\s+each))?"
 )
 _CASES = re.compile(
     rf"{_COUNT}\s+(?:\w+\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
     r"(?:\w+\s+){0,2}controls\b"
 )
+_DONE = re.compile(
+    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:[\w-]+\s+){{0,2}}?"
+    r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
+)
+_COUNTED = [
+    re.compile(rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.IGNORECASE)
+    for nouns in (_PEOPLE, _ANIMALS, _THINGS)
+] + [_DONE]
+_N_LIVING = 2  # of these kinds
 _DESIGNS: tuple[tuple[str, str], ...] = (
     ("meta-analysis", r"meta-?\s?analy\w+"),
     ("systematic review", r"systematic(?:ally)?\s+review\w*"),
@@ -95,22 +92,18 @@ def find_design(text: str) -> Part | None:
 
 
 def find_size(text: str) -> Part | None:
-    """Return of how many a study is: told as such, people, animals, then whatever was measured."""
+    """Return of how many a study is: told as such, people, animals, then what was measured."""
     if found := _CASES.search(text):
         total = _to_int(found["n"]) + _to_int(found["m"])
         return Part(value=str(total), span=found.span())
     design = find_design(text)
-    kinds = (_PEOPLE, _ANIMALS) if design and design.value in _OF_STUDIES else None
-    for found_part in (
-        *_read_sizes(text),
-        *_count_nouns(text, kinds or (_PEOPLE, _ANIMALS, _THINGS)),
-    ):
-        return found_part
-    return None
+    is_of_studies = design is not None and design.value in _OF_STUDIES
+    counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
+    return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
 
 
 def _read_sizes(text: str) -> Iterator[Part]:
-    """Yield a size that is told as ``n = 20``: the sum, where a sentence tells that of each group."""
+    """Yield a size that is told as ``n = 20``, of several in a sentence their sum."""
     for sentence in split_sentences(text):
         found = list(_SIZE.finditer(sentence.text))
         if not found or any(one["each"] for one in found):
@@ -119,15 +112,11 @@ def _read_sizes(text: str) -> Iterator[Part]:
         yield Part(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
 
 
-def _count_nouns(text: str, kinds: tuple[str, ...]) -> Iterator[Part]:
-    for nouns in kinds:
-        pattern = re.compile(
-            rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.I
-        )
+def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Part]:
+    """Yield the largest count of each kind that is a size."""
+    for pattern in patterns:
         found = [one for one in pattern.finditer(text) if _is_size(text, one)]
-        of_many = [
-            one for one in found if one["n"].isdigit() is False or int(one["n"]) >= _LEAST_THINGS
-        ]
+        of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
         if of_many:
             best = max(of_many, key=lambda one: _to_int(one["n"]))
             yield Part(value=str(_to_int(best["n"])), span=best.span())

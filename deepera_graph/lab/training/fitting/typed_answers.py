@@ -90,8 +90,10 @@ def read_golden(folder: Path) -> Iterator[tuple[int, Question]]:
     if not any(edition for edition, _ in found):
         raise InputError(f"{folder} holds no golden sets, such as 10B3_golden.json")
     for edition, path in found:
+        if edition is None:
+            continue
         read = gzip.decompress if path.suffix == ".gz" else bytes
-        for fields in json.loads(read(path.read_bytes()))["questions"] if edition else ():
+        for fields in json.loads(read(path.read_bytes()))["questions"]:
             yield int(edition[0]), parse_question(fields)
 
 
@@ -229,7 +231,7 @@ def cross_validate(lessons: Sequence[Lesson]) -> list[Question]:
 
     Questions of which a snippet is in the edition that is answered are fitted on neither.
     """
-    answered = {}
+    answered: dict[str, Any] = {}
     for edition in sorted({one.edition for one in lessons}):
         asked = [one for one in lessons if one.edition == edition]
         known = {_fold(text) for one in asked for text in one.texts}

@@ -1,0 +1,169 @@
+"""`deepera table`: a row a study that answers a question, each cell with its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from deepera_graph.cli.judging.candidates import SearchOptions, read_conditions, search_passages
+from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import OK, check_file, count, progress_bar, say, write_text
+from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from deepera_graph.evidence.table.table import EvidenceTable
+
+DAILY = {
+    "table": (
+        "columns", "out", "overwrite", "format", "sources", "collection", "retrieve", "where",
+        "backend", "model", "base_url", "threshold", "as_json", "quiet",
+    ),
+}  # fmt: skip
+_OF_SUFFIX = {
+    ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json",
+    ".xlsx": "xlsx",
+}  # fmt: skip
+_table = partial(opt, panel="The table")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What is tabulated, and where it goes."""
+
+    columns: str | None = _table(
+        "Names with commas between them: [b]n[/b], [b]design[/b], [b]effect[/b], [b]unit[/b], "
+        "[b]measure[/b], [b]interval[/b], [b]p[/b], [b]direction[/b], which rules can fill; or "
+        "with --model any phrase, such as population.",
+        brief="n, design, effect, ..., or with --model any phrase.",
+        metavar="NAME,NAME",
+        shown="n,design,effect,interval,p,direction",
+    )
+    retrieve: int = _table(
+        "Candidates retrieved.", "--retrieve", "-k", metavar="K", default=100, least=1
+    )
+    where: list[str] | None = _table(
+        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015'. May be repeated.",
+        metavar="FIELD=VALUE",
+    )
+    out: Path | None = opt(
+        "File of the table, whose suffix says the form: .xlsx (extra tables), .csv, .html, .json, "
+        "or else Markdown.",
+        "--out",
+        "-o",
+        brief="File of the table: .xlsx, .csv, .html, .md or .json.",
+        metavar="FILE",
+        shown="stdout",
+    )
+    overwrite: bool = opt("Replace the file.", default=False)
+    format: Literal["markdown", "html", "csv", "json", "xlsx"] | None = opt(
+        "Form of the table; [b]xlsx[/b] goes with --out.",
+        metavar="FORM",
+        shown="by the suffix of --out, else markdown",
+    )
+
+
+def table(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    source: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
+    ] = None,
+    *,
+    chosen: TableOptions,
+    literature: options.LiteratureOptions,
+    store: options.StoreOptions,
+    keep: options.KeepOptions,
+    reading: options.ReadOptions,
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    budget: options.BudgetOptions,
+    kept: options.FilterOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Fill a table of the studies that answer a question."""
+    from deepera_graph.cli.judging.literature import (
+        check_literature,
+        check_one_place,
+        find_scope,
+        search_literature,
+    )
+    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import judge_kind, open_judge
+    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.sources import PassageSource, read_max_words
+    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+
+    form = _form_of(chosen, output)
+    if not question.strip():
+        raise InputError("the question is empty")
+    check_literature(literature)
+    check_one_place(question, source or [], store, literature)
+    settings = {"content": "passage", "top_n": chosen.retrieve, **settings_of(judge, kept, budget)}
+    columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
+    read = PassageSource(*source, reading=reading, verbose=False) if source else None
+    backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
+    from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
+    from deepera_graph.reranker import EvidenceReranker
+
+    with judgements_of(backend, cache.cache) as held:
+        tabulator = EvidenceTabulator(
+            EvidenceReranker(backend, cache=held, **settings),
+            columns=columns or COLUMNS,
+            extractor=backend if judge_kind(judge) == "llm" else None,
+        )
+        conditions = read_conditions(chosen.where or [])
+        scope = find_scope(literature, conditions)
+        if scope is None:
+            search = SearchOptions(retrieve=chosen.retrieve, where=chosen.where)
+            found = search_passages(question, read, store, search, conditions, quiet=output.quiet)
+        else:
+            answer = search_literature(
+                literature,
+                question,
+                k=chosen.retrieve,
+                scope=scope,
+                cache=cache.cache,
+                quiet=output.quiet,
+            )
+            found = answer.to_documents(max_words=read_max_words(reading.max_words))
+        with progress_bar("reading studies", hidden=output.quiet):
+            made = tabulator.tabulate(question, found)
+    _write(made, form, chosen, output)
+    raise typer.Exit(OK if read is None else read.exit_code)
+
+
+def _form_of(chosen: TableOptions, output: options.OutputOptions) -> str:
+    """Return the form of the table; raise `SettingsError` if it cannot be written so."""
+    if output.as_json and chosen.format not in (None, "json"):
+        raise SettingsError(f"give --json or --format {chosen.format}, not both")
+    suffix = "" if chosen.out is None else chosen.out.suffix.lower()
+    form = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "markdown"))
+    if form == "xlsx":
+        from deepera_graph.packages import check_extra
+
+        if chosen.out is None:
+            raise SettingsError("--format xlsx goes with --out")
+        check_extra("openpyxl", extra="tables", what="writing .xlsx")
+    if chosen.out is not None:
+        check_file(chosen.out, overwrite=chosen.overwrite)
+    return form
+
+
+def _write(
+    made: EvidenceTable, form: Any, chosen: TableOptions, output: options.OutputOptions
+) -> None:
+    from deepera_graph.evidence.table.writing import export_table, write_xlsx
+
+    if chosen.out is None:
+        write_text(export_table(made, form))
+        return
+    data = write_xlsx(made) if form == "xlsx" else export_table(made, form).encode()
+    chosen.out.write_bytes(data)
+    if not output.quiet:
+        n = len(made.rows)
+        say(count(n, "study") if n == 1 else f"{n} studies")

@@ -1,0 +1,153 @@
+"""A row of the table: the cells of a study, verified, with where they stand."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
+from deepera_graph.evidence.table.extract import Extracted
+from deepera_graph.literature.citation import find_pages
+from deepera_graph.result import RankedPassage
+from deepera_graph.text.quotes import find_quote
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_OF_NUMBERS = ("n", "effect", "interval", "p")
+_FULL_TEXT = 3  # passages, from which on the abstract is compared with the rest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCell:
+    """A cell, or why it is empty.
+
+    Attributes:
+        value: What is shown; empty if it is not known.
+        words: The words of the study that it is taken from, verbatim.
+        passage: The id of the passage that has them.
+        page: That they stand on, if known.
+        by: ``rules`` or ``model``; empty for an empty cell.
+        note: Why it is empty, or what in the study speaks against it.
+    """
+
+    value: str = ""
+    words: str = ""
+    passage: str = ""
+    page: str = ""
+    by: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRow:
+    """A study that the judge keeps.
+
+    Attributes:
+        source: How it is cited, in a line.
+        link: Where it can be looked up; empty if not known.
+        year: Of the study, if known.
+        status: What became of it: ``retracted``, ...; empty if nothing is known.
+        score: Of its best passage, in [0, 1].
+        says: What its best passage says to a yes/no question or a claim; empty for others.
+        quote: Its sentence that decides.
+        cells: By the names of columns, in their order.
+    """
+
+    source: str
+    link: str
+    year: str
+    status: str
+    score: float
+    says: str
+    quote: str
+    cells: Mapping[str, TableCell]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        cells = {name: TableCell(**cell) for name, cell in plain["cells"].items()}
+        return cls(**{**plain, "cells": cells})
+
+
+def in_order(passages: Sequence[RankedPassage]) -> list[RankedPassage]:
+    """Return the passages of a study: the best first, then the others as they stand in it."""
+    best = max(passages, key=lambda one: one.score or 0)
+    others = [one for one in passages if one is not best]
+    return [best, *sorted(others, key=lambda one: (one.metadata.get("part", 0), one.id))]
+
+
+def fill_by_rules(
+    passages: Sequence[RankedPassage], columns: Sequence[str]
+) -> dict[str, TableCell]:
+    """Return the cells that rules find; what is of one finding is of one passage."""
+    read = [(one, read_cells(one.text)) for one in passages]
+    whole = max(read, key=lambda pair: sum(name in pair[1] for name in FINDING), default=None)
+    cells: dict[str, TableCell] = {}
+    for column in columns:
+        if column not in RULED:
+            continue
+        places = [whole] if column in FINDING and whole else read
+        found = next(((one, said[column]) for one, said in places if column in said), None)
+        if found is not None:
+            cells[column] = _write_cell(*found, note=_find_conflict(column, found, passages))
+    return cells
+
+
+def _write_cell(passage: RankedPassage, cell: Cell, note: str = "") -> TableCell:
+    return TableCell(
+        value=cell.value,
+        words=cell.words,
+        passage=passage.id,
+        page=find_pages(passage.metadata, cell.span),
+        by="rules",
+        note=note,
+    )
+
+
+def _find_conflict(
+    column: str, found: tuple[RankedPassage, Cell], passages: Sequence[RankedPassage]
+) -> str:
+    """Say that the numbers of an abstract stand nowhere in the rest of a full text."""
+    one, cell = found
+    rest = [other.text for other in passages if other is not one]
+    if column not in _OF_NUMBERS or len(rest) + 1 < _FULL_TEXT or not _is_abstract(one):
+        return ""
+    there = set(_NUMBER.findall(" ".join(rest)))
+    missing = [number for number in _NUMBER.findall(cell.words) if number not in there]
+    return f"the rest of the text does not have {', '.join(missing)}" if missing else ""
+
+
+def _is_abstract(one: RankedPassage) -> bool:
+    section = str(one.metadata.get("section", "")).lower()
+    return section in ("abstract", "summary") or one.metadata.get("part") == 1
+
+
+def verify_extracted(
+    found: Extracted, passages: Sequence[RankedPassage], columns: Sequence[str]
+) -> dict[str, TableCell]:
+    """Return what a model filled; a value whose quote no passage has is left out, and says so."""
+    named = {one.column.casefold(): one for one in found.cells}
+    cells = {}
+    for column in columns:
+        one = named.get(column.casefold())
+        if one is None or not one.value.strip():
+            cells[column] = TableCell(note="the study does not say it")
+        else:
+            cells[column] = _verify(one.value.strip(), one.quote, passages)
+    return cells
+
+
+def _verify(value: str, quote: str, passages: Sequence[RankedPassage]) -> TableCell:
+    for one in passages:
+        place = find_quote(one.text, quote, any_length=True)
+        if place.start is not None and place.end is not None:
+            words = one.text[place.start : place.end]
+            missing = [number for number in _NUMBER.findall(value) if number not in words]
+            if missing:
+                return TableCell(note=f"its quote does not have {', '.join(missing)}")
+            page = find_pages(one.metadata, (place.start, place.end))
+            return TableCell(value=value, words=words, passage=one.id, page=page, by="model")
+    return TableCell(note="its quote is not in the study")

@@ -1,0 +1,156 @@
+"""A table of studies in the forms that people and programs read it in."""
+
+import io
+import json
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Literal, get_args
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.table.rows import StudyRow, TableCell
+from deepera_graph.evidence.table.table import EvidenceTable
+from deepera_graph.export.page import build_page
+from deepera_graph.packages import import_extra
+from deepera_graph.result import describe_calls
+from deepera_graph.settings import suggest_value
+from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.files.sheets import defuse, write_sheet
+
+TableFormat = Literal["markdown", "html", "csv", "json"]
+_ABOUT = ("study", "year", "status", "says")
+_STYLE = """
+body { max-width: 90rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; background: var(--sheet); font-size: .9375rem; }
+th, td { border: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
+  vertical-align: top; }
+td q { display: block; color: var(--soft); font: .875rem/1.4 var(--read); max-width: 24rem; }
+td.empty { color: var(--soft); font-style: italic; }
+"""
+
+
+def export_table(table: EvidenceTable, form: TableFormat) -> str:
+    """Return a table as text; `write_xlsx` has it as a workbook.
+
+    Args:
+        table: Of studies.
+        form: ``"markdown"``; ``"html"``, a page with the words below each cell; ``"csv"``, with a
+            column of words and one of notes beside each; or ``"json"``, which
+            `EvidenceTable.from_dict` reads.
+
+    Raises:
+        SettingsError: There is no such form.
+    """
+    if form not in get_args(TableFormat):
+        known = get_args(TableFormat)
+        hint = suggest_value(form, known)
+        raise SettingsError(f"form must be one of {list(known)}, got {form!r}{hint}")
+    if form == "json":
+        plain = json.dumps(table.to_dict(), ensure_ascii=False, indent=2)
+        return escape_controls(plain) + "\n"
+    if form == "csv":
+        return write_sheet(_to_sheet(table))
+    return _to_page(table) if form == "html" else _to_markdown(table)
+
+
+def write_xlsx(table: EvidenceTable) -> bytes:
+    """Return a workbook: the table with its words as comments of cells, and a sheet of the words.
+
+    Raises:
+        SettingsError: The extra `tables` is not installed.
+    """
+    workbooks: Any = import_extra("openpyxl", extra="tables", what="writing .xlsx")
+    comments: Any = import_extra("openpyxl.comments", extra="tables", what="writing .xlsx")
+    book = workbooks.Workbook()
+    sheet = book.active
+    sheet.title = "Studies"
+    sheet.append([*_ABOUT, *table.columns])
+    for number, row in enumerate(table.rows, start=2):
+        cells = [row.cells[name] for name in table.columns]
+        sheet.append([defuse(one) for one in (*_about(row), *(cell.value for cell in cells))])
+        for place, cell in enumerate(cells, start=len(_ABOUT) + 1):
+            if said := "\n".join(filter(None, (cell.words, cell.note))):
+                sheet.cell(number, place).comment = comments.Comment(said, "deepera")
+    words = book.create_sheet("Words")
+    for line in _to_sheet(table):
+        words.append([defuse(one) for one in line])
+    held = io.BytesIO()
+    book.save(held)
+    return held.getvalue()
+
+
+def _about(row: StudyRow) -> tuple[str, str, str, str]:
+    return row.source, row.year, row.status, row.says.replace("_", " ")
+
+
+def _to_sheet(table: EvidenceTable) -> list[Sequence[str]]:
+    head = [*_ABOUT, "link", "score", "quote"]
+    for name in table.columns:
+        head += [name, f"{name}: words", f"{name}: page", f"{name}: note"]
+    lines: list[Sequence[str]] = [head]
+    for row in table.rows:
+        line = [*_about(row), row.link, f"{row.score:.2f}", row.quote]
+        for name in table.columns:
+            cell = row.cells[name]
+            line += [cell.value, cell.words, cell.page, cell.note]
+        lines.append(line)
+    return lines
+
+
+def _to_markdown(table: EvidenceTable) -> str:
+    head = [*_ABOUT, *table.columns]
+    lines = [f"# {in_one_line(table.question)}", "", _to_line(head), _to_line(["---"] * len(head))]
+    for number, row in enumerate(table.rows, start=1):
+        values = [row.cells[name].value or "–" for name in table.columns]
+        source, *about = _about(row)
+        lines.append(_to_line([f"{number}. {source}", *about, *values]))
+    lines += ["", *(f"- {in_one_line(one)}" for one in table.notes)] if table.notes else []
+    said = [
+        f"- {number}, {name}: {_say(cell)}"
+        for number, row in enumerate(table.rows, start=1)
+        for name, cell in row.cells.items()
+        if _say(cell)
+    ]
+    lines += ["", "## Words", "", *said] if said else []
+    return replace_controls("\n".join(lines) + "\n")
+
+
+def _to_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(in_one_line(one).replace('|', '¦') for one in cells)} |"
+
+
+def _say(cell: TableCell) -> str:
+    """Return the words of a cell with their page, and its note."""
+    page = f" (p. {cell.page})" if cell.page else ""
+    words = f"“{in_one_line(cell.words)}”{page}" if cell.words else ""
+    return "; ".join(filter(None, (words, in_one_line(cell.note) if cell.value else "")))
+
+
+def _to_page(table: EvidenceTable) -> str:
+    n = len(table.rows)
+    said = f"{n} {'study' if n == 1 else 'studies'}"
+    about = f"judged by {table.judge}; {describe_calls(table.usage)}"
+    notes = "".join(f'<p class="note">{escape(one)}</p>\n' for one in table.notes)
+    head = f'<p class="outcome">{said}</p>\n<p class="soft">{escape(about)}</p>\n{notes}'
+    titles = "".join(f'<th scope="col">{escape(one)}</th>' for one in (*_ABOUT, *table.columns))
+    rows = "\n".join(_row_html(row, table.columns) for row in table.rows)
+    main = (
+        f'<div class="wide" role="region" aria-label="Studies" tabindex="0">\n<table>\n'
+        f"<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n"
+    )
+    return build_page(table.question, head, main, more_style=_STYLE)
+
+
+def _row_html(row: StudyRow, columns: Sequence[str]) -> str:
+    source, *rest = map(escape, _about(row))
+    named = f'<a href="{escape(row.link)}">{source}</a>' if row.link else source
+    about = f'<th scope="row">{named}</th>' + "".join(f"<td>{one}</td>" for one in rest)
+    return f"<tr>{about}{''.join(_cell_html(row.cells[name]) for name in columns)}</tr>"
+
+
+def _cell_html(cell: TableCell) -> str:
+    note = f"<br>{escape(cell.note)}" if cell.note and cell.value else ""
+    if not cell.value:
+        return f'<td class="empty">{escape(cell.note)}</td>'
+    page = f" page {escape(cell.page)}" if cell.page else ""
+    return f"<td>{escape(cell.value)}<q>{escape(cell.words)}</q>{page}{note}</td>"

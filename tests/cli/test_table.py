@@ -1,0 +1,58 @@
+"""`deepera table`: forms, files, what is wrong."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.manuscripts import LIBRARY
+
+ROOT = Path(__file__).parents[2]
+QUESTION = "Does wax coating keep apples firm?"
+
+
+def test_a_table_of_a_file_has_a_row_a_study(deepera):
+    result = deepera("table", QUESTION, LIBRARY, "--quiet", "--json")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert found["rows"][0]["cells"]["n"]["words"] == "We coated 120 apples"
+    assert found["rows"][0]["cells"]["p"]["value"] == "<0.001"
+
+
+def test_the_documentation_shows_what_is_printed(deepera):
+    page = (ROOT / "docs" / "evidence-tables.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    args = ("table", QUESTION, ROOT / "notebooks" / "apples.jsonl", "--top-n", "4", "--quiet")
+    result = deepera(*args)
+    assert (result.exit_code, result.stdout) == (0, shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("t.md", b"# Does"), ("t.csv", b"study,"), ("t.html", b"<!doctype"), ("t.xlsx", b"PK")],
+)
+def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    out = tmp_path / name
+    assert deepera("table", QUESTION, LIBRARY, "--quiet", "-o", out).exit_code == 0
+    assert out.read_bytes().startswith(begins)
+    again = deepera("table", QUESTION, LIBRARY, "-o", out)
+    assert (again.exit_code, "--overwrite" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([QUESTION], "give a SOURCE, --collection or --source"),
+        ([" ", LIBRARY], "the question is empty"),
+        ([QUESTION, LIBRARY, "--columns", "n,,p"], "--columns must be names with commas"),
+        ([QUESTION, LIBRARY, "--columns", "n,n"], "columns must be different names"),
+        ([QUESTION, LIBRARY, "--json", "--format", "csv"], "give --json or --format csv"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(deepera, args, said):
+    result = deepera("table", *args)
+    assert result.exit_code == 2
+    assert said in result.stderr
