@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
@@ -118,6 +118,16 @@ class RoleAnswer(BaseModel):
     problem: str = Field(
         default="", exclude=True, description="What was wrong with the first reply, if repaired."
     )
+
+
+def name_problems(error: ValidationError) -> str:
+    """Say what a schema refuses in an answer, and where."""
+    problems = (
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        f", got {problem['input']!r:.80}"
+        for problem in error.errors()
+    )
+    return "unusable answer: " + "; ".join(problems)
 
 
 class Intent(RoleAnswer):

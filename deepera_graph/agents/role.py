@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.errors import AnswerError, CallError, RoleError
-from deepera_graph.schema import RoleAnswer
+from deepera_graph.schema import RoleAnswer, name_problems
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage, UsageRecord
 
@@ -163,13 +163,3 @@ def _translated(error: Exception) -> RoleError:
     if isinstance(error, ValidationError):
         return AnswerError(name_problems(error), usage=Usage(calls=1))
     return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))
-
-
-def name_problems(error: ValidationError) -> str:
-    """Say what a schema refuses in an answer, and where."""
-    problems = (
-        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
-        f", got {problem['input']!r:.80}"
-        for problem in error.errors()
-    )
-    return "unusable answer: " + "; ".join(problems)

@@ -15,7 +15,6 @@ from typing import Any, Protocol, Self, runtime_checkable
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
-from deepera_graph.agents.role import name_problems
 from deepera_graph.errors import AnswerError, RoleError, SettingsError
 from deepera_graph.schema import (
     Answer,
@@ -32,6 +31,7 @@ from deepera_graph.schema import (
     Verdict,
     Verdicts,
     Window,
+    name_problems,
     passage_tasks,
 )
 from deepera_graph.thresholds import OPERATING_POINT
