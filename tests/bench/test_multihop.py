@@ -165,14 +165,13 @@ def test_a_budget_of_zero_is_refused():
 
 
 def test_answers_are_drawn_from_halves_of_a_batch_and_are_the_same_again():
-    texts = [
-        f"The director of the film was {name} Quill." for name in ("Edda", "Orr", "Ines", "Una")
-    ]
-    first = draw_answers("Who was the director of the film?", texts)
+    ships = ("Quill", "Marlin", "Osprey", "Tern")
+    texts = [f"The ship {name} sank near Port Lenno." for name in ships]
+    first = draw_answers("Which ship sank near Port Lenno?", texts)
     assert len(first) == 10
     assert len({*first}) > 1
-    assert draw_answers("Who was the director of the film?", texts) == first
-    one = draw_answers("Who was the director of the film?", texts[:1])
+    assert draw_answers("Which ship sank near Port Lenno?", texts) == first
+    one = draw_answers("Which ship sank near Port Lenno?", texts[:1])
     assert len({*one}) == 1
 
 

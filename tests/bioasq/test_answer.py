@@ -204,7 +204,7 @@ def test_rules_stand_in_for_a_model_that_fails_and_are_told():
 
     with ChatServer(fail_exact) as server:
         found = TypedAnswerer(backend_of(server)).answer(ALL[1])
-    assert found.exact == (("helicase ZIR3",),)
+    assert found.exact[0] == ("helicase ZIR3",)
     assert (found.exact_status, found.ideal_status) == ("extracted", "answered")
     assert (found.outcome, found.is_complete, found.is_settled) == ("partly_extracted", True, False)
     assert "put together from the snippets by rules instead" in found.problems[0]

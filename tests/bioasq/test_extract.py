@@ -59,7 +59,9 @@ TERMS = [
     ("How many genes has the virus?", ["It was found in 1990.", "It has 11 genes."], "11"),
     (
         "What is the half-life of celalol?",
-        ["Celalol was given to 12 men.", "The half-life of celalol is 14 hours."],
+        ["Celalol was given to 12 men.",
+            "The half-life of celalol is 14 hours.",
+            "Celalol has a half-life of 14 hours.",],
         "14 hours",
     ),
     ("When was celalol approved?", ["Celalol was approved in 2011 for 40 mg a day."], "2011"),
