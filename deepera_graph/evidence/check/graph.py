@@ -447,7 +447,8 @@ def _settle(claim: Claim, task: PairTask, work: Work | None) -> CheckedPair | No
 
 
 def _describe(work: Work) -> dict[str, str]:
-    return {"source": str(work.source), "link": work.source.link, "read": work.extent}
+    source = replace(work.source, status=work.status)
+    return {"source": str(source), "link": source.link, "read": work.extent}
 
 
 def _with_review(claim: Claim, found: Decision) -> Decision:

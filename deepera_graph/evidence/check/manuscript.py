@@ -15,7 +15,7 @@ from deepera_graph.evidence.check.references import (
     read_printed,
 )
 from deepera_graph.evidence.check.tex import read_tex
-from deepera_graph.passages import field_key
+from deepera_graph.passages import MOST_QUESTION, field_key
 from deepera_graph.retrieval.documents.article import (
     Block,
     build_article,
@@ -250,6 +250,11 @@ def _read_pairs(
                 columns = ", ".join(row.fields) or "nothing"
                 raise InputError(
                     f"{path}, line {row.number}: needs a claim and a reference, has {columns:.200}"
+                )
+            if len(claim) > MOST_QUESTION:
+                raise InputError(
+                    f"{path}, line {row.number}: a claim must have at most {MOST_QUESTION} "
+                    f"characters, got {len(claim)}"
                 )
             key = by_title.get(title_key(cited), cited)
             if key and key not in references and given is None:
