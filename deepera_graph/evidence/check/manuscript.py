@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -145,6 +145,20 @@ def read_manuscript(
         duplicates=tuple(tuple(one.key for one in group) for group in index.duplicates()),
         uncited=tuple(one.key for one in references if one.key not in cited),
     )
+
+
+def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:
+    """Add to the duplicates in the list what was found to be of one study."""
+    groups = {frozenset(one): one for one in manuscript.duplicates}
+    by_study: dict[int, list[str]] = {}
+    for one in manuscript.references:
+        if study := works.get(one.key, {}).get("study"):
+            by_study.setdefault(study, []).append(one.key)
+    for keys in by_study.values():
+        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
+            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
+            groups[frozenset(keys)] = tuple(keys)
+    return replace(manuscript, duplicates=tuple(groups.values()))
 
 
 Read = tuple[str, list[Paragraph], list[Reference]]
