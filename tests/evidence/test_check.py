@@ -150,6 +150,16 @@ def test_a_file_of_notices_marks_a_work(tmp_path):
     assert found.has_errors
 
 
+def test_what_became_of_a_work_is_told_with_its_source(tmp_path):
+    [pair] = (
+        ManuscriptCheck(library=library(paper_status="corrected"))
+        .check(write_claim(tmp_path, "Wax coating kept apples firm [1]."))
+        .pairs
+    )
+    assert pair.verdict == "supported"
+    assert pair.source.casefold().startswith("corrected: ")
+
+
 def test_abstracts_of_the_list_itself_are_read(tmp_path):
     bib = tmp_path / "a.bib"
     bib.write_text(f"@article{{a, title={{Wax on apples}}, year={{2018}}, abstract={{{TEXT}}}}}")

@@ -72,6 +72,12 @@ def test_a_mark_behind_the_full_stop_is_of_the_sentence_before():
     assert (first.keys, second.keys) == (("1",), ("2",))
 
 
+def test_marks_alone_are_of_the_sentence_before():
+    [claim] = claims("Wax keeps stored apples very firm.\n\n[1]. [2].")[:1]
+    assert (claim.statement, claim.keys) == ("Wax keeps stored apples very firm.", ("1",))
+    assert claims("[1].") == []
+
+
 def test_each_clause_of_a_sentence_is_judged_with_its_own_citation():
     first, second = claims(
         "Wax coating keeps stored apples firm [1], whereas cool nights lower sugar of pears [2]."
@@ -150,6 +156,11 @@ def test_a_table_of_claims_has_references_by_doi_title_or_entry(tmp_path):
         ),
         ("a.tex", b"Wax \\cite{a}.\\bibliography{gone}", "there is no file of references"),
         ("a.csv", b"claim,other\nWax keeps apples firm,x\n", "no references found"),
+        (
+            "a.csv",
+            b"claim,reference\n" + b"x" * 20_000 + b",y\n",
+            "line 2: a claim must have at most",
+        ),
         ("a.odt", b"x", "must be .docx, .tex, .md"),
         ("a.pdf", write_pdf(None), "scanned"),
     ],

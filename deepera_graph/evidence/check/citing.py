@@ -129,8 +129,12 @@ def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[
     """Return the claims of a manuscript in order; what has no citation is none."""
     style, claims = find_style(paragraphs, index), list[Claim]()
     for one in paragraphs:
+        before = ""
         for sentence in split_sentences(_BEHIND_STOP.sub(r" \2\1", one.text)):
-            for statement, keys, purpose in _read_sentence(sentence.text, one, style, index):
+            for said, keys, purpose in _read_sentence(sentence.text, one, style, index):
+                statement = said if stems(said) else before  # marks alone are of what is before
+                if not statement:
+                    continue
                 claims.append(
                     Claim(
                         number=len(claims) + 1,
@@ -142,6 +146,7 @@ def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[
                         page=one.page,
                     )
                 )
+            before = _strip_marks(sentence.text, style, index)
     return claims
 
 

@@ -7,7 +7,7 @@ decide -> report.
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,12 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.run import share_limits
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import Work, WorkLibrary, choose_found, query_of
-from deepera_graph.evidence.check.manuscript import MANY, Manuscript, read_manuscript
+from deepera_graph.evidence.check.manuscript import (
+    MANY,
+    Manuscript,
+    join_duplicates,
+    read_manuscript,
+)
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex
 from deepera_graph.evidence.check.report import Alternative, CheckedPair, CheckReport
 from deepera_graph.evidence.check.verdict import (
@@ -32,6 +37,7 @@ from deepera_graph.evidence.check.verdict import (
     cut_work,
     decide_by_model,
     decide_by_rules,
+    note_overview,
 )
 from deepera_graph.literature.citation import Citation
 from deepera_graph.reranker import Estimate, EvidenceReranker
@@ -286,16 +292,10 @@ class ManuscriptCheck:
             found = decide_by_rules(claim.statement, work, only, only.score, self._points)
         if work.status == "retracted":
             said = f"the judge finds the claim {found.verdict.replace('_', ' ')} in it"
-            found = Decision(
-                verdict="retracted",
-                score=found.score,
-                quote=found.quote,
-                page=found.page,
-                notes=(said, *found.notes),
-            )
+            found = replace(found, verdict="retracted", notes=(said, *found.notes))
         reference = task["reference"] or {"text": ""}
         about = {"reference": reference["text"], **_describe(work)}
-        pair = CheckedPair.of(claim, task["key"], _with_review(claim, found), **about)
+        pair = CheckedPair.of(claim, task["key"], note_overview(claim.purpose, found), **about)
         if self._journal is not None and found.verdict != "not_judged":
             self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
         results = [pool] if alone is None else [pool, alone]
@@ -343,12 +343,12 @@ class ManuscriptCheck:
                 page=best.quote_page,
                 score=best.score or 0.0,
             )
-            suggestions = [{"claim": claim.number, "other": _plain(other)}]
+            suggestions = [{"claim": claim.number, "other": asdict(other)}]
         return {"suggestions": suggestions, "costs": [result.total_usage.record()]}
 
     def _report(self, state: CheckState) -> dict[str, Any]:
         others = {one["claim"]: one["other"] for one in state.get("suggestions", [])}
-        manuscript = _join_duplicates(Manuscript.from_dict(state["manuscript"]), state["works"])
+        manuscript = join_duplicates(Manuscript.from_dict(state["manuscript"]), state["works"])
         order = {one.key: n for n, one in enumerate(manuscript.references)}
         pairs = sorted(
             state.get("pairs", []),
@@ -365,20 +365,6 @@ class ManuscriptCheck:
             judge=self.reranker.backend.name,
         )
         return {"report": report.to_dict()}
-
-
-def _join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:
-    """Add to the duplicates in the list what was found to be of one study."""
-    groups = {frozenset(one): one for one in manuscript.duplicates}
-    by_study: dict[int, list[str]] = {}
-    for one in manuscript.references:
-        if study := works.get(one.key, {}).get("study"):
-            by_study.setdefault(study, []).append(one.key)
-    for keys in by_study.values():
-        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
-            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
-            groups[frozenset(keys)] = tuple(keys)
-    return replace(manuscript, duplicates=tuple(groups.values()))
 
 
 def _read_output(state: Mapping[str, Any]) -> CheckReport:
@@ -443,16 +429,8 @@ def _settle(claim: Claim, task: PairTask, work: Work | None) -> CheckedPair | No
 
 
 def _describe(work: Work) -> dict[str, str]:
-    return {"source": str(work.source), "link": work.source.link, "read": work.extent}
-
-
-def _with_review(claim: Claim, found: Decision) -> Decision:
-    """Add what an overview means for a claim that is not found in it."""
-    if claim.purpose != "review" or found.verdict not in ("not_found", "partly"):
-        return found
-    note = "cited as an overview: what it sums up may say so elsewhere"
-    plain = {name: getattr(found, name) for name in Decision.__dataclass_fields__}
-    return Decision(**{**plain, "notes": (*found.notes, note)})
+    source = replace(work.source, status=work.status)
+    return {"source": str(source), "link": source.link, "read": work.extent}
 
 
 def _write_pair(pair: CheckedPair | None) -> dict[str, Any]:
@@ -465,7 +443,3 @@ def _name_pair(task: PairTask) -> str:
     said = "\0".join([task["claim"]["statement"], *(one.page_content for one in passages)])
     digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
     return f"{task['claim']['number']}/{task['key']}/{digest}"
-
-
-def _plain(other: Alternative) -> dict[str, Any]:
-    return {name: getattr(other, name) for name in Alternative.__dataclass_fields__}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ from deepera_graph.evidence.check.references import (
 )
 from deepera_graph.evidence.check.tex import read_tex
 from deepera_graph.literature.paper_keys import title_key
-from deepera_graph.passages import field_key
+from deepera_graph.passages import MOST_QUESTION, field_key
 from deepera_graph.retrieval.documents.article import (
     Block,
     build_article,
@@ -147,6 +147,20 @@ def read_manuscript(
     )
 
 
+def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:
+    """Add to the duplicates in the list what was found to be of one study."""
+    groups = {frozenset(one): one for one in manuscript.duplicates}
+    by_study: dict[int, list[str]] = {}
+    for one in manuscript.references:
+        if study := works.get(one.key, {}).get("study"):
+            by_study.setdefault(study, []).append(one.key)
+    for keys in by_study.values():
+        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
+            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
+            groups[frozenset(keys)] = tuple(keys)
+    return replace(manuscript, duplicates=tuple(groups.values()))
+
+
 Read = tuple[str, list[Paragraph], list[Reference]]
 
 
@@ -250,6 +264,11 @@ def _read_pairs(
                 columns = ", ".join(row.fields) or "nothing"
                 raise InputError(
                     f"{path}, line {row.number}: needs a claim and a reference, has {columns:.200}"
+                )
+            if len(claim) > MOST_QUESTION:
+                raise InputError(
+                    f"{path}, line {row.number}: a claim must have at most {MOST_QUESTION} "
+                    f"characters, got {len(claim)}"
                 )
             key = by_title.get(title_key(cited), cited)
             if key and key not in references and given is None:

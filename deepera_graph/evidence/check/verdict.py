@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from langchain_core.documents import Document
@@ -157,6 +157,14 @@ def _of_passage(verdict: Verdict, one: RankedPassage, notes: Sequence[str]) -> D
         page=one.quote_page,
         notes=tuple(notes),
     )
+
+
+def note_overview(purpose: str, found: Decision) -> Decision:
+    """Add what an overview means for a claim that is not found in it."""
+    if purpose != "review" or found.verdict not in ("not_found", "partly"):
+        return found
+    note = "cited as an overview: what it sums up may say so elsewhere"
+    return replace(found, notes=(*found.notes, note))
 
 
 def find_gaps(statement: str, work: Work) -> list[str]:
