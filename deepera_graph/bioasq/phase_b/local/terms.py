@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from deepera_graph.judges.heuristic.topicality import rarity
+from deepera_graph.text.rarity import rarity
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
 
 _TOKEN: Final = re.compile(r"[^\W_]+(?:[-‐‑–/'’.+,](?=[^\W_])[^\W_]+)*[+%]?|[^\w\s]")
