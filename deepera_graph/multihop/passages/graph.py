@@ -233,6 +233,11 @@ class NeighbourGraph:
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
+    def holds(self, passage: Document) -> bool:
+        """Whether the graph has a passage with this id, title and text."""
+        place = self._places.get(name_passage(passage))
+        return place is not None and int(self._digests[place]) == digest_text(join_title(passage))
+
     def is_made_with(self, embeddings: Embeddings) -> bool:
         """Whether the graph has vectors, and its embeddings have the name of these."""
         return self.kind == "meaning" and self.made_with == name_embeddings(embeddings)
