@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from deepera_graph.judges.heuristic.phrases import NO_ADJECTIVES, is_adjective, list_phrases
-from deepera_graph.judges.heuristic.topicality import WORD_LISTS, is_listed, rarity
+from deepera_graph.judges.heuristic.topicality import WORD_LISTS, is_listed
+from deepera_graph.text.rarity import rarity
 from deepera_graph.text.words import STOP_WORDS, stem, words
 
 MOST_ENTITIES = 4

@@ -1,17 +1,16 @@
 """How far a passage is about what a question names; and the word lists of all rules."""
 
-import json
-import math
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
 from deepera_graph.schema import PassageTask
+from deepera_graph.text.rarity import rarity
 from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
 
 WORD_LISTS: Mapping[str, Any] = tomllib.loads(
@@ -178,7 +177,6 @@ _LONGEST = max(map(len, _LISTED))
 _FIRST_OF_PAIRS = frozenset(word.rpartition("-")[0] for word in _LISTED)
 
 
-TABLE = "term_counts.json"
 MAX_RUN = 7
 ENTITY_WEIGHT = 0.5
 GENERAL_WEIGHT = 0.3
@@ -276,25 +274,6 @@ def _is_code(token: str) -> bool:
 def _is_within(question: str, start: int) -> bool:
     before = question[:start].rstrip(" \"'“‘(")
     return bool(before) and before[-1] not in ".:?!"
-
-
-def rarity(stem: str) -> float:
-    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
-
-    Source:
-        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
-        are those of `TABLE`, which names its documents.
-    """
-    n_documents, counts = _table()
-    n_with = counts.get(stem, 0)
-    return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
-
-
-@cache
-def _table() -> tuple[int, Mapping[str, int]]:
-    text = files(__package__).joinpath(TABLE).read_text(encoding="utf-8")
-    table = json.loads(text)
-    return table["documents"], table["counts"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,10 +41,7 @@ from deepera_graph.stores.nearest import (
     without,
 )
 from deepera_graph.stores.vectors import unit_rows
-from deepera_graph.stores.words import (
-    join_title,
-    name_passage,
-)
+from deepera_graph.stores.words import join_title, name_passage
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -224,14 +221,19 @@ class NeighbourGraph:
 
     def find_text(self, passage: Document) -> str | None:
         """Return the id of a passage with this title and text; None if there is none."""
-        place = self._by_digest.get(digest_text(join_title(passage)))
-        return None if place is None else self.ids[place]
+        found = self._by_digest.get(digest_text(join_title(passage)))
+        return None if found is None else self.ids[found]
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
+
+    def holds(self, passage: Document) -> bool:
+        """Whether the graph has a passage with this id, title and text."""
+        place = self._places.get(name_passage(passage))
+        return place is not None and int(self._digests[place]) == digest_text(join_title(passage))
 
     def is_made_with(self, embeddings: Embeddings) -> bool:
         """Whether the graph has vectors, and its embeddings have the name of these."""
@@ -272,13 +274,8 @@ class NeighbourGraph:
         return [float(one) for one in rows.astype(np.float64) @ asked]
 
     def find_vectors(self, texts: Sequence[str]) -> list[Floats | None]:
-        """Return the vectors of length 1 of texts, titles before them; None for one not here.
-
-        Raises:
-            SettingsError: The graph is by words.
-        """
-        if not isinstance(self._space, Meanings):
-            raise SettingsError("a graph by words has no vectors")
+        """Return the vectors of length 1 of texts, titles before them; None for one not here."""
+        assert isinstance(self._space, Meanings)
         places = [self._by_digest.get(digest_text(one)) for one in texts]
         return [None if one is None else self._space.vectors[one] for one in places]
 
@@ -417,20 +414,17 @@ class NeighbourGraph:
         )
 
     @cached_property
-    def _by_digest(self) -> dict[int, int]:
-        """The first place of each text."""
-        digests = self._digests.tolist()
-        return {one: len(digests) - n for n, one in enumerate(reversed(digests), start=1)}
+    def _by_digest(self) -> dict[int, int]:  # the first place of each text
+        return {int(one): n for n, one in reversed([*enumerate(self._digests)])}
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.ids)}
 
     def _place(self, name: str) -> int:
-        try:
-            return self._places[name]
-        except KeyError as error:
-            raise InputError(f"the graph has no passage {name!r}") from error
+        if name not in self._places:
+            raise InputError(f"the graph has no passage {name!r}")
+        return self._places[name]
 
     @classmethod
     def _of_vectors(
@@ -452,10 +446,5 @@ class NeighbourGraph:
         if nearest is None:
             nearest = space.nearest(np.arange(len(ids)), k, rank_ids(ids))
         return cls(
-            ids=ids,
-            k=k,
-            made_with="",
-            _space=space,
-            _nearest=nearest,
-            _digests=digests_of(read),
+            ids=ids, k=k, made_with="", _space=space, _nearest=nearest, _digests=digests_of(read)
         )

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
-from deepera_graph.judges.heuristic.topicality import rarity
 from deepera_graph.judges.trained.trees import Trees
+from deepera_graph.text.rarity import rarity
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
 
 Doubles = NDArray[np.float64]
