@@ -10,10 +10,13 @@ reader read, its exceptions, and its median and slowest time; the slowest text i
 goes to the standard error output; after Ctrl-C the table has what was read until then. With
 `--repeated` each reads texts of one unit repeated, at two lengths of which one is four times the
 other: linear is 4, quadratic 16. Times are of the processor, as other work delays the clock, and
-without a reader's first call, which loads what is loaded once.
+without a reader's first call, which loads what is loaded once. What would be the slowest of a
+reader is read three times, each time as if for the first, and the least time counts: other work
+slows a processor down, too.
 """
 
 import argparse
+import gc
 import gzip
 import io
 import json
@@ -68,6 +71,7 @@ from deepera_graph.text import words as plain
 from deepera_graph.text.drift import changes
 from deepera_graph.text.files import bibtex
 from deepera_graph.text.files.records import read_records
+from deepera_graph.text.held import forget_all
 from deepera_graph.text.markup import clean_markup
 
 PACKAGE = Path(deepera_graph.__file__).parent
@@ -111,8 +115,9 @@ def _answer(kind: str) -> Reader:
     def read(one: Text) -> object:
         snippets = [one.text, one.sentence]
         task: Any = {"type": kind, "question": one.title, "snippets": snippets, "exact": None}
-        found = None if kind == "summary" else extract.extract_exact(task)
-        return found, extract.extract_ideal(task)
+        if kind != "summary":
+            task["exact"] = extract.extract_exact(task).names or None
+        return task["exact"], extract.extract_ideal(task)
 
     return read
 
@@ -252,17 +257,47 @@ class Figures:
     raised: list[str] = field(default_factory=list)
 
     def add(self, reader: Reader, one: Text) -> None:
-        """Let a reader read a text."""
-        began = process_time()
-        try:
-            reader(one)
-        except Exception as error:  # noqa: BLE001 - whatever a reader raises is counted
-            if not _is_refusal(error):
-                self.raised.append(f"{one.id}: {type(error).__name__}: {error}"[:200])
-        took = 1000 * (process_time() - began)
+        """Let a reader read a text, three times if it would be the slowest."""
+        took, error = _time(reader, one)
+        if error is not None and not _is_refusal(error):
+            self.raised.append(f"{one.id}: {type(error).__name__}: {error}"[:200])
+        for _ in range(2):
+            if took > self.slowest_ms:
+                forget()
+                took = min(took, _time(reader, one)[0])
         if took > self.slowest_ms:
             self.slowest_ms, self.slowest = took, one.id
         self.times.append(took)
+
+
+def _time(reader: Reader, one: Text) -> tuple[float, Exception | None]:
+    """Return the milliseconds that a reader took, and what it raised."""
+    began, raised = process_time(), None
+    try:
+        reader(one)
+    except Exception as error:  # noqa: BLE001 - whatever a reader raises is counted
+        raised = error
+    return 1000 * (process_time() - began), raised
+
+
+def forget() -> None:
+    """Empty what remembers texts; stems of words stay, as words come again and texts do not."""
+    forget_all()
+    for one in _remembering():
+        one.cache_clear()
+
+
+@cache
+def _remembering() -> list[Any]:
+    """Return the caches of the package that hold more than what is loaded once."""
+    return [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, type(plain.stem))
+        and one.__module__.startswith("deepera_graph.")
+        and one is not plain.stem
+        and (one.cache_parameters()["maxsize"] or 1) > 1
+    ]
 
 
 def _is_refusal(error: Exception) -> bool:
