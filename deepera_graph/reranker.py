@@ -85,7 +85,7 @@ class EvidenceReranker:
         checkpointer: A LangGraph saver that keeps the state of every run; needs a ``thread_id``
             in the config. None keeps nothing.
         cache: Where judgements are kept, so that an equal one is not paid for twice; see
-            `deepera_graph.cache`. None keeps none.
+            `deepera_graph.stores.judgements`. None keeps none.
         preset: ``"fast"``, ``"careful"`` or ``"cheap"``: settings to begin with, and how a chat
             model that is given by its name is asked; see `deepera_graph.preset`. None is neither.
         settings: See `Settings`. A threshold that is not given is the judge's own: `settings` then

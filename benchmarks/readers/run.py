@@ -16,7 +16,6 @@ slows a processor down, too.
 """
 
 import argparse
-import gc
 import gzip
 import io
 import json
@@ -290,11 +289,11 @@ def forget() -> None:
 @cache
 def _remembering() -> list[Any]:
     """Return the caches of the package that hold more than what is loaded once."""
+    modules = [one for name, one in sys.modules.items() if name.startswith("deepera_graph.")]
     return [
         one
-        for one in gc.get_objects()
+        for one in {id(one): one for module in modules for one in vars(module).values()}.values()
         if isinstance(one, type(plain.stem))
-        and one.__module__.startswith("deepera_graph.")
         and one is not plain.stem
         and (one.cache_parameters()["maxsize"] or 1) > 1
     ]

@@ -25,7 +25,7 @@ from deepera_graph.stores.weights import weights
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}
 SENTENCE_MODELS = """
     class SentenceTransformer:
-        def __init__(self, place):
+        def __init__(self, place, **options):
             if place == "nowhere":
                 raise OSError("no such weights:\\n nowhere")
 
@@ -42,7 +42,7 @@ SENTENCE_MODELS = """
                     for query in queries]
 
     class CrossEncoder(SentenceTransformer):
-        def __init__(self, place):
+        def __init__(self, place, **options):
             super().__init__(place)
             self.n_labels = 3 if place == "three" else 1
 
@@ -55,9 +55,9 @@ SLOW_TO_LOAD = f"""
     {SENTENCE_MODELS}
     plain_start = SentenceTransformer.__init__
 
-    def start(self, place):
+    def start(self, place, **options):
         time.sleep(0.3)
-        plain_start(self, place)
+        plain_start(self, place, **options)
 
     SentenceTransformer.__init__ = start
 """
@@ -273,7 +273,9 @@ def test_a_server_of_embeddings_that_is_not_there_is_told():
 
 def test_embeddings_of_openai_need_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(UnavailableError, match="no API key: set the environment variable"):
+    with pytest.raises(
+        UnavailableError, match="no API key: the environment variable OPENAI"
+    ):
         make_ranker("dense:openai:text-embedding-3-small")
 
 

@@ -12,7 +12,8 @@ def test_public_names_are_sorted_and_importable():
     assert langchain_deepera.__all__ == sorted(langchain_deepera.__all__)
     assert dir(langchain_deepera) == langchain_deepera.__all__
     for name in langchain_deepera.__all__:
-        assert getattr(langchain_deepera, name).__module__.startswith("langchain_deepera.")
+        home = "deepera_graph." if name == "EvidenceEmbeddings" else "langchain_deepera."
+        assert getattr(langchain_deepera, name).__module__.startswith(home)
 
 
 def test_an_unknown_name_is_an_attribute_error():

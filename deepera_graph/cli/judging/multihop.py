@@ -191,6 +191,7 @@ def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
 
 def _keeper(backend: Backend, cache: JudgementCache | None) -> EvidenceReranker:
     """Return what keeps the passages of a step; they are read whole, so none is summarized."""
+    from deepera_graph.reranker import EvidenceReranker
 
     return EvidenceReranker(backend, cache=cache, content="passage")
 
