@@ -21,7 +21,7 @@ from deepera_graph.calibration.instance import read_rows
 from deepera_graph.calibration.statistics import Values, bootstrap
 from deepera_graph.lab.data.readers import Search, read_beir
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
-from deepera_graph.lab.rankers.retrieval import CorpusBM25, Hit
+from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.search import fuse
@@ -49,10 +49,10 @@ def first_stages(
         store.add(documents(rows), on_progress=lambda n: sys.stderr.write(f"{n} indexed\n"))
     by_words, by_vectors = searching(words), searching(dense)
 
-    def fused(query: str, n: int) -> list[Hit]:
+    def fused(query: str, n: int) -> list[IndexHit]:
         rankings = [[one.id for one in way(query, FUSED)] for way in (by_words, by_vectors)]
         best = sorted(fuse(rankings).items(), key=lambda found: (-found[1], found[0]))
-        return [Hit(id, score) for id, score in best[:n]]
+        return [IndexHit(id, score) for id, score in best[:n]]
 
     stems = CorpusBM25({row.id: f"{row.title} {row.text}".strip() for row in rows}).search
     return {
@@ -76,9 +76,9 @@ def searching(store: PassageStore) -> Search:
     """Return a search that finds the same again without searching."""
 
     @cache
-    def deepest(query: str) -> list[Hit]:
+    def deepest(query: str) -> list[IndexHit]:
         found = store.search(query, FUSED)
-        return [Hit(str(one.id), one.metadata["retrieval_score"]) for one in found]
+        return [IndexHit(str(one.id), one.metadata["retrieval_score"]) for one in found]
 
     return lambda query, n: deepest(query)[:n]
 

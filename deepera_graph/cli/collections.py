@@ -14,7 +14,11 @@ from deepera_graph.cli.shared.console import count, tell
 from deepera_graph.cli.shared.declaring import opt
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.collections.catalogue import Catalogue, CollectionInfo, Sample
+    from deepera_graph.retrieval.collections.catalogue import (
+        Catalogue,
+        CollectionInfo,
+        MetadataSample,
+    )
 
 MOST_SHOWN = 40
 _EXAMPLE = 50  # characters
@@ -130,7 +134,7 @@ def _describe_mode(info: CollectionInfo) -> str:
     return f"{info.mode}{made_by}" if info.mode else "not made by deepera"
 
 
-def _describe_one(info: CollectionInfo, sample: Sample) -> Sequence[str]:
+def _describe_one(info: CollectionInfo, sample: MetadataSample) -> Sequence[str]:
     head = f"{info.name}: {count(info.n_passages, 'passage')}, {_describe_mode(info)}"
     if not sample.n_passages:
         return [head]

@@ -32,7 +32,7 @@ _table = partial(opt, panel="The table")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class FillOptions:
     """What is tabulated, and where it goes."""
 
     columns: str | None = _table(
@@ -74,7 +74,7 @@ def table(
         typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
     ] = None,
     *,
-    chosen: TableOptions,
+    chosen: FillOptions,
     literature: options.LiteratureOptions,
     store: options.StoreOptions,
     keep: options.KeepOptions,
@@ -137,7 +137,7 @@ def table(
     raise typer.Exit(OK if read is None else read.exit_code)
 
 
-def _form_of(chosen: TableOptions, output: options.OutputOptions) -> str:
+def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:
     """Return the form of the table; raise `SettingsError` if it cannot be written so."""
     if output.as_json and chosen.format not in (None, "json"):
         raise SettingsError(f"give --json or --format {chosen.format}, not both")
@@ -155,7 +155,7 @@ def _form_of(chosen: TableOptions, output: options.OutputOptions) -> str:
 
 
 def _write(
-    made: EvidenceTable, form: Any, chosen: TableOptions, output: options.OutputOptions
+    made: EvidenceTable, form: Any, chosen: FillOptions, output: options.OutputOptions
 ) -> None:
     from deepera_graph.evidence.table.writing import export_table, write_xlsx
 

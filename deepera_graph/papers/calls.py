@@ -23,7 +23,7 @@ _WHOLE = ("k", "offset", "year_from", "year_to")
 _NUMBER = re.compile(r"-?\d{1,18}")
 
 
-class CallReply(NamedTuple):
+class PaperCallReply(NamedTuple):
     """What a call gives: the status of HTTP that fits, and JSON."""
 
     code: int
@@ -132,7 +132,7 @@ def _describe_arguments(call: PaperCall) -> dict[str, Any]:
     }
 
 
-def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> CallReply:
+def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> PaperCallReply:
     """Answer a call with plain arguments; what goes wrong is an answer, too.
 
     Args:
@@ -150,16 +150,16 @@ def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> C
     except DeepEraError as error:
         return describe_error(error)
     is_missing = name != "search" and plain["status"] == "unknown"
-    return CallReply(NOT_FOUND if is_missing else OK, to_json(plain))
+    return PaperCallReply(NOT_FOUND if is_missing else OK, to_json(plain))
 
 
-def describe_error(error: DeepEraError) -> CallReply:
+def describe_error(error: DeepEraError) -> PaperCallReply:
     """Return an error as an answer."""
     kind, code = "settings", BAD_REQUEST
     if isinstance(error, StoreError):
         kind, code = ("missing" if isinstance(error, MissingStoreError) else "store"), UNAVAILABLE
     message = str(error).encode("utf-8", "replace").decode()
-    return CallReply(code, to_json({"error": {"kind": kind, "message": message}}))
+    return PaperCallReply(code, to_json({"error": {"kind": kind, "message": message}}))
 
 
 def read_error(plain: Mapping[str, Any]) -> DeepEraError:

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.calls import CALLS, LIMITS, CallReply, answer_call, describe_error
+from deepera_graph.papers.calls import CALLS, LIMITS, PaperCallReply, answer_call, describe_error
 from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import to_json
 from deepera_graph.web.guard import Guard
@@ -245,13 +245,13 @@ def _read_path(request: Any) -> tuple[str, str]:
     return call or "get", unquote(id, errors="replace")
 
 
-def _describe_health(base: PaperBase) -> CallReply:
+def _describe_health(base: PaperBase) -> PaperCallReply:
     try:
         about = base.describe()
     except DeepEraError as error:
         return describe_error(error)
     modes = ["sparse", "dense", "hybrid"] if base.has_vectors else ["sparse"]
-    return CallReply(
+    return PaperCallReply(
         200, to_json({"status": "ok", "modes": modes, **about, "names": base.venues()})
     )
 

@@ -273,9 +273,7 @@ def test_a_server_of_embeddings_that_is_not_there_is_told():
 
 def test_embeddings_of_openai_need_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(
-        UnavailableError, match="no API key: the environment variable OPENAI"
-    ):
+    with pytest.raises(UnavailableError, match="no API key: the environment variable OPENAI"):
         make_ranker("dense:openai:text-embedding-3-small")
 
 

@@ -8,7 +8,7 @@ from bench.lakes import make_instance, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
 from deepera_graph.lab.data.documents import read_articles
 from deepera_graph.lab.data.readers import open_dataset, read_beir, read_plain
-from deepera_graph.lab.rankers.retrieval import Hit
+from deepera_graph.lab.rankers.retrieval import IndexHit
 
 
 def test_beir_candidates_are_what_the_first_stage_finds(beir_folder):
@@ -27,7 +27,7 @@ def test_beir_documents_the_first_stage_missed_are_recorded(beir_folder):
 
 
 def test_a_beir_first_stage_can_be_the_callers(beir_folder):
-    found = [Hit("d3", 2.0), Hit("d1", 1.0)]
+    found = [IndexHit("d3", 2.0), IndexHit("d1", 1.0)]
     _, trout = read_beir(beir_folder, search=lambda query, n: found[:n])
     assert [(one.id, one.first_stage_score) for one in trout.contexts] == [("d3", 2.0), ("d1", 1.0)]
 

@@ -85,7 +85,7 @@ class LlmSorter(LlmRole[SortTask, Order]):
         return Order(**read._asdict(), **how(filled))
 
 
-class LlmRewriter(LlmRole[RewriteTask, Query]):
+class LlmQueryRewriter(LlmRole[RewriteTask, Query]):
     """Puts a question into the words of a search engine."""
 
     async def _play(self, task: RewriteTask, config: RunnableConfig | None) -> Query:
@@ -137,7 +137,7 @@ def search_roles(
     return SearchRoles(
         name="llm",
         sorter=LlmSorter(opened.chat),
-        rewriter=LlmRewriter(opened.chat),
+        rewriter=LlmQueryRewriter(opened.chat),
         about={
             "model": opened.chat.name,
             "prompts": _hash_prompts(),

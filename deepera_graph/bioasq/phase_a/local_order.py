@@ -20,7 +20,7 @@ _NO_INTENT: IntentFields = {
 _LEAST = 1e-4  # of a probability: scores have four digits
 
 
-class Weights(NamedTuple):
+class OrderWeights(NamedTuple):
     """What each part of the value of a document weighs beside the log odds of evidence."""
 
     first: float  # of the first stage's score, the best of a question being 1
@@ -33,7 +33,7 @@ class Weights(NamedTuple):
 # pairwise logistic regression over first stage and alignment gives 60, 100, 25 and 21. They are
 # scaled so that log odds count little beside them, as the judge was trained on some of the same
 # claims; half or twice as much changes the MAP by less than 0.002.
-WEIGHTS = Weights(first=60.0, passage=100.0, sentences=30.0, title=30.0)
+WEIGHTS = OrderWeights(first=60.0, passage=100.0, sentences=30.0, title=30.0)
 BEHIND = (
     0.3  # of the closeness that a document lacks, beside the weights of sentences; fitted there
 )

@@ -22,9 +22,9 @@ from deepera_graph.bioasq.phase_b import steps
 from deepera_graph.bioasq.phase_b.answered import TypedAnswer
 from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.roles import (
-    AnswerTask,
     ExactAnswered,
     IdealAnswered,
+    TypedAnswerTask,
     TypedBackend,
     typed_backend,
 )
@@ -115,13 +115,15 @@ def as_typed_backend(given: TypedBackend | Backend | BaseChatModel | str) -> Typ
 EXTRACTIVE = "extractive"
 
 
-class _Extracts(Runnable[AnswerTask, Any]):
+class _Extracts(Runnable[TypedAnswerTask, Any]):
     """A role played by a function of the task; it costs nothing."""
 
-    def __init__(self, extract: Callable[[AnswerTask], Any]) -> None:
+    def __init__(self, extract: Callable[[TypedAnswerTask], Any]) -> None:
         self._extract = extract
 
-    def invoke(self, input: AnswerTask, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+    def invoke(
+        self, input: TypedAnswerTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
         """Put an answer together."""
         found = self._extract(input)
         if found is None:

@@ -47,7 +47,7 @@ TYPE_NAMES: Mapping[QuestionType, str] = {
 }
 
 
-class AnswerTask(TypedDict):
+class TypedAnswerTask(TypedDict):
     """What a role is given: the question, its type, and its snippets, best first, at least one.
 
     `exact` is the exact answer to be kept to, ``["yes"]`` or names; None if there is none yet.
@@ -105,8 +105,8 @@ class TypedBackend(RoleSet):
         examples: What stands in the prompts; none of these may be asked.
     """
 
-    exact: Runnable[AnswerTask, ExactAnswered]
-    ideal: Runnable[AnswerTask, IdealAnswered]
+    exact: Runnable[TypedAnswerTask, ExactAnswered]
+    ideal: Runnable[TypedAnswerTask, IdealAnswered]
     hints: bool = True
     status: Literal["answered", "extracted"] = "answered"
     examples: Sequence[Question] = ()
@@ -168,7 +168,7 @@ def typed_backend(
     )
 
 
-class _TypedRole(LlmRole[AnswerTask, Any]):
+class _TypedRole(LlmRole[TypedAnswerTask, Any]):
     """A role that knows the style and the examples of its prompts."""
 
     def __init__(self, model: ChatModel, templates: Templates, examples: Examples) -> None:
@@ -179,7 +179,7 @@ class _TypedRole(LlmRole[AnswerTask, Any]):
 class LlmExact(_TypedRole):
     """Gives the exact answer."""
 
-    async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> ExactAnswered:
+    async def _play(self, task: TypedAnswerTask, config: RunnableConfig | None) -> ExactAnswered:
         shots = self._examples.get(task["type"], ())
         messages = exact_messages(task, self._templates, shots)
         if task["type"] == "yesno":
@@ -192,7 +192,7 @@ class LlmExact(_TypedRole):
 class LlmIdeal(_TypedRole):
     """Gives the answer in sentences."""
 
-    async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> IdealAnswered:
+    async def _play(self, task: TypedAnswerTask, config: RunnableConfig | None) -> IdealAnswered:
         shots = self._examples.get(task["type"], ())
         messages = ideal_messages(task, self._templates, shots)
         filled = await request_reply(self.model, messages, IdealReply, config)
@@ -200,7 +200,7 @@ class LlmIdeal(_TypedRole):
 
 
 def exact_messages(
-    task: AnswerTask, templates: Templates, examples: Sequence[Question] = ()
+    task: TypedAnswerTask, templates: Templates, examples: Sequence[Question] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an exact answer; the task has none yet."""
     shots = [_exact_shot(one, whole=templates.query == "T2") for one in examples]
@@ -208,7 +208,7 @@ def exact_messages(
 
 
 def ideal_messages(
-    task: AnswerTask, templates: Templates, examples: Sequence[Question] = ()
+    task: TypedAnswerTask, templates: Templates, examples: Sequence[Question] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an ideal answer; with T2 it is told the exact one."""
     with_hint = templates.query == "T2"
@@ -253,7 +253,7 @@ def _hint(exact: str) -> str:
 
 
 def _messages(
-    task: AnswerTask, kind: str, templates: Templates, shots: Sequence[_Shot], hint: str
+    task: TypedAnswerTask, kind: str, templates: Templates, shots: Sequence[_Shot], hint: str
 ) -> list[BaseMessage]:
     system = "system.paper" if templates.background else "system"
     rules = SystemMessage(text_of(PACKAGE, system, rules=_rules(kind, templates)))
@@ -264,7 +264,7 @@ def _messages(
     return [rules, *turns, HumanMessage(_query(task, hint))]
 
 
-def _query(task: AnswerTask, hint: str, shots: Sequence[str] = ()) -> str:
+def _query(task: TypedAnswerTask, hint: str, shots: Sequence[str] = ()) -> str:
     question, block = show.one_line(task["question"]), _numbered(task["snippets"])
     values = {
         "shots": "".join(f"{one}\n\n" for one in shots),
@@ -280,7 +280,7 @@ def _query(task: AnswerTask, hint: str, shots: Sequence[str] = ()) -> str:
 def _as_turns(shot: _Shot) -> list[BaseMessage]:
     """Show an example as it would be asked, and its answer as a reply to that."""
     one = shot.example
-    task: AnswerTask = {
+    task: TypedAnswerTask = {
         "type": one.type,
         "question": one.body,
         "snippets": example_texts(one),
@@ -325,7 +325,12 @@ def hash_prompts() -> str:
     ]
     for number, templates in asked:
         for kind in TYPE_NAMES:
-            task: AnswerTask = {"type": kind, "question": "?", "snippets": ["."], "exact": ["yes"]}
+            task: TypedAnswerTask = {
+                "type": kind,
+                "question": "?",
+                "snippets": ["."],
+                "exact": ["yes"],
+            }
             made = ideal_messages(task, templates)
             if kind != "summary":
                 made = [*exact_messages(task, templates), *made]

@@ -12,10 +12,10 @@ from deepera_graph.bioasq.phase_b.answered import PartStatus
 from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.replies import fit_ideal, fit_names
 from deepera_graph.bioasq.phase_b.roles import (
-    AnswerTask,
     ExactAnswered,
     IdealAnswered,
     Part,
+    TypedAnswerTask,
     TypedBackend,
 )
 from deepera_graph.bioasq.questions import QuestionType
@@ -183,7 +183,7 @@ def first_roles(state: TypedState, *, hints: bool) -> list[str] | str:
     return "exact" if hints else ["exact", "ideal"]
 
 
-def ask(state: TypedState) -> AnswerTask:
+def ask(state: TypedState) -> TypedAnswerTask:
     """Show a role the question and its snippets, and the exact answer if there is one."""
     return {
         "type": state["type"],

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from deepera_graph.evidence.table.effects import Finding, Part, find_effect
+from deepera_graph.evidence.table.effects import FoundCell, SentencePart, find_effect
 from deepera_graph.evidence.table.studies import find_design, find_size
 
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
@@ -30,7 +30,7 @@ class Cell:
 def read_cells(text: str) -> dict[str, Cell]:
     """Return the cells that a text tells, by the names of their columns."""
     finding = find_effect(text)
-    parts: dict[str, Part | None] = {"n": find_size(text), "design": find_design(text)}
+    parts: dict[str, SentencePart | None] = {"n": find_size(text), "design": find_design(text)}
     if finding is not None:
         parts |= {name: take(finding) for name, take in _OF_FINDING.items()}
     return {
@@ -40,24 +40,24 @@ def read_cells(text: str) -> dict[str, Cell]:
     }
 
 
-def _take_measure(finding: Finding) -> Part | None:
+def _take_measure(finding: FoundCell) -> SentencePart | None:
     effect = finding.effect
-    return None if effect is None else Part(value=finding.measure, span=effect.span)
+    return None if effect is None else SentencePart(value=finding.measure, span=effect.span)
 
 
-def _take_unit(finding: Finding) -> Part | None:
+def _take_unit(finding: FoundCell) -> SentencePart | None:
     if finding.effect is None or not finding.unit:
         return None
-    return Part(value=finding.unit, span=finding.effect.span)
+    return SentencePart(value=finding.unit, span=finding.effect.span)
 
 
-def _take_direction(finding: Finding) -> Part | None:
+def _take_direction(finding: FoundCell) -> SentencePart | None:
     if not finding.direction:
         return None
-    return Part(value=finding.direction, span=finding.sentence)
+    return SentencePart(value=finding.direction, span=finding.sentence)
 
 
-_OF_FINDING: Mapping[str, Callable[[Finding], Part | None]] = {
+_OF_FINDING: Mapping[str, Callable[[FoundCell], SentencePart | None]] = {
     "effect": lambda finding: finding.effect,
     "unit": _take_unit,
     "measure": _take_measure,

@@ -76,7 +76,7 @@ _LEAST_P = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class SentencePart:
     """A value, and the place of the text that it is taken from."""
 
     value: str
@@ -84,7 +84,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FoundCell:
     """What a sentence says of one comparison.
 
     Attributes:
@@ -99,12 +99,12 @@ class Finding:
     """
 
     sentence: Span
-    effect: Part | None
+    effect: SentencePart | None
     unit: str
     measure: str
     is_ratio: bool
-    interval: Part | None
-    p: Part | None
+    interval: SentencePart | None
+    p: SentencePart | None
     direction: Way
 
     @property
@@ -114,13 +114,13 @@ class Finding:
         return (self.effect is not None and has_test, self.effect is not None, has_test)
 
 
-def find_effect(text: str) -> Finding | None:
+def find_effect(text: str) -> FoundCell | None:
     """Return the first finding of a text that is told most fully; None if it tells none."""
     found = [one for sentence in split_sentences(text) for one in _read_sentence(text, sentence)]
     return max(found, key=lambda one: one._rank, default=None)
 
 
-def _read_sentence(text: str, sentence: Sentence) -> Iterator[Finding]:
+def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
     said, start = sentence.text, sentence.start
     named, is_ratio = _find_named(said)
     is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
@@ -136,7 +136,7 @@ def _read_sentence(text: str, sentence: Sentence) -> Iterator[Finding]:
     if interval is not None and value is not None and not _holds(interval, value):
         interval = None  # it is of another effect
     low_high = None if interval is None else _bounds_of(interval)
-    yield Finding(
+    yield FoundCell(
         sentence=(start, start + len(said)),
         effect=None if effect is None else _part(effect, start, _write_value(effect)),
         unit="" if effect is None else (effect["unit"] or "").strip(),
@@ -175,8 +175,8 @@ def _find_named(said: str) -> tuple[re.Match[str] | None, bool]:
     return found, bool(found and found["ratio"])
 
 
-def _part(found: re.Match[str], start: int, value: str) -> Part:
-    return Part(value=value, span=(start + found.start(), start + found.end()))
+def _part(found: re.Match[str], start: int, value: str) -> SentencePart:
+    return SentencePart(value=value, span=(start + found.start(), start + found.end()))
 
 
 def _name_measure(effect: re.Match[str]) -> str:

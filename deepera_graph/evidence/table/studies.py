@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from deepera_graph.evidence.table.effects import Part
+from deepera_graph.evidence.table.effects import SentencePart
 from deepera_graph.text.words import split_sentences
 
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
@@ -83,43 +83,43 @@ _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
 
 
-def find_design(text: str) -> Part | None:
+def find_design(text: str) -> SentencePart | None:
     """Return how a study was made, in the first words that say so; None if none do."""
     for name, pattern in _FOUND:
         if found := pattern.search(text):
-            return Part(value=name, span=found.span())
+            return SentencePart(value=name, span=found.span())
     return None
 
 
-def find_size(text: str) -> Part | None:
+def find_size(text: str) -> SentencePart | None:
     """Return of how many a study is: told as such, people, animals, then what was measured."""
     if found := _CASES.search(text):
         total = _to_int(found["n"]) + _to_int(found["m"])
-        return Part(value=str(total), span=found.span())
+        return SentencePart(value=str(total), span=found.span())
     design = find_design(text)
     is_of_studies = design is not None and design.value in _OF_STUDIES
     counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
     return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
 
 
-def _read_sizes(text: str) -> Iterator[Part]:
+def _read_sizes(text: str) -> Iterator[SentencePart]:
     """Yield a size that is told as ``n = 20``, of several in a sentence their sum."""
     for sentence in split_sentences(text):
         found = list(_SIZE.finditer(sentence.text))
         if not found or any(one["each"] for one in found):
             continue
         spans = found[0].start() + sentence.start, found[-1].end() + sentence.start
-        yield Part(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
+        yield SentencePart(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
 
 
-def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Part]:
+def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[SentencePart]:
     """Yield the largest count of each kind that is a size."""
     for pattern in patterns:
         found = [one for one in pattern.finditer(text) if _is_size(text, one)]
         of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
         if of_many:
             best = max(of_many, key=lambda one: _to_int(one["n"]))
-            yield Part(value=str(_to_int(best["n"])), span=best.span())
+            yield SentencePart(value=str(_to_int(best["n"])), span=best.span())
 
 
 def _is_size(text: str, found: re.Match[str]) -> bool:

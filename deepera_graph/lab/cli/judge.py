@@ -25,7 +25,7 @@ from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.training.evaluate import Evaluation, EvaluationPlan
+    from deepera_graph.lab.training.evaluate import EvaluationPlan, JudgeEvaluation
     from deepera_graph.lab.training.train import TrainingOutcome
     from deepera_graph.lab.training.weights import Log
 
@@ -284,7 +284,7 @@ def _read_sizes(first: str | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, found)))
 
 
-def _write(folder: Path, found: Evaluation) -> None:
+def _write(folder: Path, found: JudgeEvaluation) -> None:
     from deepera_graph.lab.training.evaluate import (
         draw_operating,
         draw_reliability,

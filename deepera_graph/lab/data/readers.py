@@ -23,14 +23,14 @@ from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import open_questions
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.lab.data.documents import read_articles, read_natural
-from deepera_graph.lab.rankers.retrieval import CorpusBM25, Hit
+from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.passages import Passage
 from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
 
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
 NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
-Search = Callable[[str, int], Sequence[Hit]]
+Search = Callable[[str, int], Sequence[IndexHit]]
 
 
 def open_dataset(
@@ -118,8 +118,8 @@ def _read_sample(name: str, setting: str, *, hard: bool) -> Iterator[Instance]:
 
 
 def _choose_hits(
-    found: Sequence[Hit], question: DemoQuestion, *, with_look_alikes: bool
-) -> list[Hit]:
+    found: Sequence[IndexHit], question: DemoQuestion, *, with_look_alikes: bool
+) -> list[IndexHit]:
     """Keep every labelled passage, and fill up with the best others; in order of their scores."""
     labelled = {*question.golden, *question.look_alikes}
     fit = [one for one in found if with_look_alikes or one.id not in question.look_alikes]

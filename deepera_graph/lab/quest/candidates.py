@@ -19,7 +19,7 @@ _DIGITS = 3
 _OFTEN = 2  # searches that found it: such a paper is judged however far it seems
 
 
-class Candidates:
+class QuestCandidates:
     """The papers found for one question: in the order in which they are judged, each once."""
 
     def __init__(

@@ -20,7 +20,7 @@ from typing import Any
 
 from deepera_graph.errors import AnswerError
 from deepera_graph.lab.quest.asking import ask_rewrites
-from deepera_graph.lab.quest.candidates import Candidates
+from deepera_graph.lab.quest.candidates import QuestCandidates
 from deepera_graph.lab.quest.judges.judging import JudgedPairs, Tools
 from deepera_graph.lab.quest.outputs import plain_usage
 from deepera_graph.lab.quest.plan import QuestQuestion
@@ -92,7 +92,7 @@ class _Work:
     """What is known of a question so far."""
 
     def __init__(self, question: QuestQuestion, tools: Tools) -> None:
-        self.candidates = Candidates(question, tools.plan, tools.embeddings)
+        self.candidates = QuestCandidates(question, tools.plan, tools.embeddings)
         self.judging = JudgedPairs(question, tools)
         self._question, self._tools, self._plan = question, tools, tools.plan
         self._calls: list[dict[str, Any]] = []

@@ -78,7 +78,7 @@ def bm25_versions() -> dict[str, str]:
     }
 
 
-class Hit(NamedTuple):
+class IndexHit(NamedTuple):
     """One document a first stage found; a higher score is better."""
 
     id: str
@@ -92,11 +92,11 @@ class CorpusBM25:
         self._ids = list(texts)
         self._index = BM25Index(list(texts.values()))
 
-    def search(self, query: str, n: int) -> list[Hit]:
+    def search(self, query: str, n: int) -> list[IndexHit]:
         """Return the best *n* documents, or all if there are fewer; ties in corpus order."""
         scores = self._index.scores(query)
         best = np.argsort(-scores, kind="stable")[:n]
-        return [Hit(self._ids[place], float(scores[place])) for place in best]
+        return [IndexHit(self._ids[place], float(scores[place])) for place in best]
 
 
 class BM25(Ranker):

@@ -125,7 +125,7 @@ def _intervals_to_dict(metrics: Mapping[str, Interval]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class JudgeEvaluation:
     """What was measured, by set; *how* is one sentence on it, *tau* the threshold."""
 
     how: str
@@ -147,7 +147,7 @@ class QuoteResult(NamedTuple):
     n_texts: int
 
 
-def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
+def evaluate_weights(plan: EvaluationPlan, log: Log = log_nothing) -> JudgeEvaluation:
     """Measure weights as they are; questions they were trained on are counted and told."""
     pools = plan.read_pools(to_train=False)
     measured = plan.add_measured(pools)
@@ -177,7 +177,7 @@ def _measure_quotes(plan: EvaluationPlan, model: EvidenceModel) -> QuoteResult |
     return QuoteResult(right, len(texts))
 
 
-def evaluate_fits(plan: EvaluationPlan, log: Log = log_nothing) -> Evaluation:
+def evaluate_fits(plan: EvaluationPlan, log: Log = log_nothing) -> JudgeEvaluation:
     """Measure judges fitted on the other folds of the same data: no question is trained on."""
     pools = plan.read_pools(to_train=True)
     with plan.open_extractor(log) as extractor:
@@ -205,14 +205,14 @@ def evaluate(
     tau: float = TAU,
     trained_on: Mapping[str, int] | None = None,
     seed: int = 0,
-) -> Evaluation:
+) -> JudgeEvaluation:
     """Measure scores, each set for itself; *trained_on* counts the questions known, by set."""
     by_set: dict[str, list[ScoredPool]] = {}
     for one in scored:
         by_set.setdefault(one.pool.set, []).append(one)
     known = trained_on or {}
     sets = {name: _measure(its, tau, known.get(name, 0), seed) for name, its in by_set.items()}
-    return Evaluation(how=how, tau=tau, sets=sets)
+    return JudgeEvaluation(how=how, tau=tau, sets=sets)
 
 
 def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: int) -> SetResult:
@@ -231,7 +231,7 @@ def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: 
     )
 
 
-def format_evaluation(evaluation: Evaluation) -> str:
+def format_evaluation(evaluation: JudgeEvaluation) -> str:
     """Return all tables; shares are times 100, a kept count is passages a question."""
     overview, prefilter = format_overview(evaluation), _format_prefilter(evaluation)
     parts = [overview, "## What a pre-filter keeps", "", prefilter.removesuffix("\n")]
@@ -241,7 +241,7 @@ def format_evaluation(evaluation: Evaluation) -> str:
     return "\n".join(parts) + "\n"
 
 
-def format_overview(evaluation: Evaluation) -> str:
+def format_overview(evaluation: JudgeEvaluation) -> str:
     """Return the table of all sets alone, after the sentence on how it was measured."""
     at = f"at {evaluation.tau:g}"
     head = ["set", "questions", *(f"{name} {at}" if name == "kept" else name for name in COLUMNS)]
@@ -274,7 +274,7 @@ def format_interval(name: str, one: Interval) -> str:
     return f"{100 * one.mean:.1f} ({100 * one.low:.1f} to {100 * one.high:.1f})"
 
 
-def _format_prefilter(evaluation: Evaluation) -> str:
+def _format_prefilter(evaluation: JudgeEvaluation) -> str:
     cuts = list(dict.fromkeys(cut for one in evaluation.sets.values() for cut in one.best))
     rows = [
         [name, *(format_interval("golden", one.best[cut]["golden"]) for cut in cuts)]
@@ -300,7 +300,7 @@ def _format_bins(bins: Sequence[ReliabilityBin]) -> str:
     return format_rows(["probability", "passages", "mean probability", "share of evidence"], rows)
 
 
-def draw_operating(evaluation: Evaluation) -> CurveFigure:
+def draw_operating(evaluation: JudgeEvaluation) -> CurveFigure:
     """Return what thresholds keep, a panel a set."""
 
     def curve(one: SetResult, column: str) -> CurvePoints:
@@ -320,7 +320,7 @@ def draw_operating(evaluation: Evaluation) -> CurveFigure:
     )
 
 
-def draw_reliability(evaluation: Evaluation) -> CurveFigure:
+def draw_reliability(evaluation: JudgeEvaluation) -> CurveFigure:
     """Return probabilities against shares of evidence, a panel a set; best is the diagonal."""
     ideal = CurvePoints([0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], dashed=True)
 

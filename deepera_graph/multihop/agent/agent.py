@@ -37,7 +37,7 @@ from deepera_graph.multihop.agent.state import (
     MultiHopSettings,
     MultiHopState,
 )
-from deepera_graph.multihop.agent.step_search import Retrieve, measuring
+from deepera_graph.multihop.agent.step_search import RetrieveStep, measuring
 from deepera_graph.passages import check_question
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
@@ -105,7 +105,7 @@ def build_multihop_graph(
     )
     graph.add_node(
         "retrieve",
-        Retrieve(
+        RetrieveStep(
             retriever,
             judge=judge,
             settings=chosen,

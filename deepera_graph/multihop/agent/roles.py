@@ -35,7 +35,7 @@ NODES = ("decompose", "reply", "sample", "entail", "reason")
 Label = Literal["entailment", "neutral", "contradiction"]
 
 
-class PlanTask(TypedDict):
+class HopPlanTask(TypedDict):
     """What the planner is given; `steps_left` >= 1 is how many may still be asked."""
 
     question: str
@@ -148,7 +148,7 @@ class MultiHopBackend(RoleSet):
         spec: Plain data that tells these roles from all others; None if they are live objects.
     """
 
-    planner: Runnable[PlanTask, Plan]
+    planner: Runnable[HopPlanTask, Plan]
     replier: Runnable[ReplyTask, StepAnswer]
     reasoner: Runnable[ReasonTask, Conclusion]
     sampler: Runnable[SampleTask, Sample] | None = None
@@ -250,10 +250,10 @@ class ReasonReply(ReplyModel):
 _FILLED = (PlanReply, StepReply, SampleReply, EntailReply, ReasonReply)
 
 
-class LlmPlanner(LlmRole[PlanTask, Plan]):
+class LlmPlanner(LlmRole[HopPlanTask, Plan]):
     """Says what to ask next."""
 
-    async def _play(self, task: PlanTask, config: RunnableConfig | None) -> Plan:
+    async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
         question, path = show.one_line(task["question"]), path_block(task["path"], causes=True)
         messages = self._filled(
             "decompose",

@@ -46,7 +46,7 @@ def measuring(
     return AnswerUncertainty(wanted, checked("sampler", roles.sampler, Sample), entailer)
 
 
-class Retrieve(Runnable[StepTask, dict[str, Any]]):
+class RetrieveStep(Runnable[StepTask, dict[str, Any]]):
     """Looks for the passages of one sub-question: every step has a first stage of its own."""
 
     def __init__(

@@ -14,8 +14,8 @@ from langgraph.types import Send
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.multihop.agent.roles import (
     Conclusion,
+    HopPlanTask,
     Plan,
-    PlanTask,
     ReasonTask,
     ReplyTask,
     StepAnswer,
@@ -62,7 +62,7 @@ def receive(state: MultiHopState) -> Update:
     }
 
 
-def ask_plan(state: MultiHopState, *, settings: MultiHopSettings) -> PlanTask:
+def ask_plan(state: MultiHopState, *, settings: MultiHopSettings) -> HopPlanTask:
     """Show the planner the question and the path so far."""
     return {
         "question": state["question"],

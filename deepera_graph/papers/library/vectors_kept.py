@@ -23,7 +23,7 @@ from deepera_graph.papers.library.writing import Writer
 _MOVED_AT_ONCE = 2_000
 
 
-class KeptVectors:
+class BaseVectors:
     """The vectors of a base that is being built; `open_vectors` makes it."""
 
     def __init__(self, writer: Writer, info: VectorsInfo, server: VectorServer | None) -> None:
@@ -52,7 +52,7 @@ class KeptVectors:
 
 
 @contextmanager
-def open_vectors(writer: Writer, embeddings: Any, url: str | None) -> Iterator[KeptVectors]:
+def open_vectors(writer: Writer, embeddings: Any, url: str | None) -> Iterator[BaseVectors]:
     """Open the vectors of a base; begin them if it has none, or lost their file.
 
     Vectors that lie beside the base are moved to a server that is named later.
@@ -66,7 +66,7 @@ def open_vectors(writer: Writer, embeddings: Any, url: str | None) -> Iterator[K
         if info.url:
             server = VectorServer(info)
             info = _settle(writer, info, server)
-        yield KeptVectors(writer, info, server)
+        yield BaseVectors(writer, info, server)
     finally:
         if server is not None:
             server.close()

@@ -41,7 +41,7 @@ class CollectionInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class MetadataSample:
     """What the first passages of a collection have in their metadata.
 
     Attributes:
@@ -95,7 +95,7 @@ class Catalogue:
         with self._existing(name):
             return self._describe(name)
 
-    def sample(self, name: str, *, n: int = N_SAMPLED) -> Sample:
+    def sample(self, name: str, *, n: int = N_SAMPLED) -> MetadataSample:
         """Return what the first *n* passages have in their metadata."""
         fields, sources, n_seen = Counter[str](), Counter[str](), 0
         examples: dict[str, Any] = {}
@@ -107,7 +107,7 @@ class Catalogue:
             examples = {**metadata, **examples}
             sources.update([str(metadata["source"])] if "source" in metadata else [])
             n_seen += 1
-        return Sample(
+        return MetadataSample(
             n_passages=n_seen,
             fields=dict(fields.most_common()),
             examples=examples,

@@ -7,7 +7,7 @@ import pytest
 from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.quest.candidates import Candidates
+from deepera_graph.lab.quest.candidates import QuestCandidates
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.lab.quest.sources import (
     FAILED,
@@ -164,7 +164,7 @@ def test_the_prefilter_leaves_out_what_no_judge_has_to_see_and_says_what():
     question = QuestQuestion(
         id="q", query="Counting kelp from kites", constraints={"year_from": 2010}
     )
-    pool = Candidates(question, QuestPlan(prefilter="words"), None)
+    pool = QuestCandidates(question, QuestPlan(prefilter="words"), None)
     whole = {"abstract": "Words about something."}
     papers = (
         Paper(id="near", title="Counting kelp", year=2012, abstract="From kites."),
@@ -182,7 +182,7 @@ def test_the_prefilter_leaves_out_what_no_judge_has_to_see_and_says_what():
 
 def test_papers_that_no_source_matched_to_arxiv_are_left_out_where_that_is_asked():
     question = QuestQuestion(id="q", query="Counting kelp from kites")
-    pool = Candidates(question, QuestPlan(prefilter="none", only_arxiv=True), None)
+    pool = QuestCandidates(question, QuestPlan(prefilter="none", only_arxiv=True), None)
     text = {"abstract": "Words about something.", "year": 2012}
     first = (
         Paper(id="s2-1", title="Counting kelp from kites at sea", **text),

@@ -11,7 +11,7 @@ from deepera_graph.bioasq.phase_b.local.sentences import Told, rank
 from deepera_graph.bioasq.phase_b.local.terms import Term, find_terms, synonyms_in, without_parts
 from deepera_graph.bioasq.phase_b.local.yes_no import probability_of_yes
 from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
-from deepera_graph.bioasq.phase_b.roles import AnswerTask, ExactAnswered, IdealAnswered
+from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
 from deepera_graph.bioasq.questions import QuestionType
 
 YES = 0.5  # probability from which yes is said
@@ -20,7 +20,7 @@ _LEAST_LISTED, _MOST_LISTED = 2, 30
 _SENTENCES = {"yesno": 1, "factoid": 2, "list": 2, "summary": 4}  # of an ideal answer
 
 
-def extract_exact(task: AnswerTask) -> ExactAnswered:
+def extract_exact(task: TypedAnswerTask) -> ExactAnswered:
     """Return yes or no, up to five candidates, or a list; without names if none was found."""
     if task["type"] == "yesno":
         return ExactAnswered(names=[_say(task)])
@@ -51,7 +51,7 @@ def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str
     return [one for one in names if long_of.get(one, "").lower() not in lower or one not in long_of]
 
 
-def extract_ideal(task: AnswerTask) -> IdealAnswered:
+def extract_ideal(task: TypedAnswerTask) -> IdealAnswered:
     """Return yes or no if that is asked, and the sentences that say most to the question."""
     ranked = rank(task["question"], task["snippets"])
     exact = task["exact"] or ([_say(task)] if task["type"] == "yesno" else [])
@@ -74,5 +74,5 @@ def join_sentences(kind: QuestionType, ranked: Sequence[Told], exact: Sequence[s
     return " ".join(texts)
 
 
-def _say(task: AnswerTask) -> str:
+def _say(task: TypedAnswerTask) -> str:
     return "yes" if probability_of_yes(task["question"], task["snippets"]) >= YES else "no"

@@ -27,7 +27,7 @@ _GOLDEN_OF = {"a": "documents or snippets", "b": "answers"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions:
+class SubmissionOptions:
     """What a submission is held against."""
 
     questions: Path | None = opt(
@@ -43,7 +43,7 @@ class CheckOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions:
+class MeasureOptions:
     """How a submission is measured."""
 
     phase: Literal["a", "b"] | None = opt(
@@ -72,7 +72,7 @@ class EvaluateOptions:
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The submission.")],
     *,
-    chosen: CheckOptions,
+    chosen: SubmissionOptions,
     output: options.OutputOptions,
 ) -> None:
     """Say what is wrong with a submission."""
@@ -120,7 +120,7 @@ def evaluate(
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="Golden questions.")],
     submission: Annotated[Path, typer.Argument(metavar="SUBMISSION", help="Answered ones.")],
     *,
-    chosen: EvaluateOptions,
+    chosen: MeasureOptions,
     output: options.OutputOptions,
 ) -> None:
     """Measure a submission."""
@@ -171,7 +171,7 @@ def _find_phases(submission: Path) -> tuple[Phase, ...]:
     return ("a",)
 
 
-def _evaluate(golden: Path, submission: Path, phase: Phase, chosen: EvaluateOptions) -> Evaluation:
+def _evaluate(golden: Path, submission: Path, phase: Phase, chosen: MeasureOptions) -> Evaluation:
     if chosen.official:
         from deepera_graph.bioasq.measuring.official import evaluate_officially
 
@@ -185,7 +185,7 @@ def _evaluate(golden: Path, submission: Path, phase: Phase, chosen: EvaluateOpti
     return evaluate_phase(asked, given, phase, stemmed=chosen.stemmed)
 
 
-def _intervals(evaluations: Sequence[Evaluation], chosen: EvaluateOptions) -> dict[str, Interval]:
+def _intervals(evaluations: Sequence[Evaluation], chosen: MeasureOptions) -> dict[str, Interval]:
     """Return an interval for every measure of at least one question."""
     from deepera_graph.calibration.statistics import bootstrap_sums
 

@@ -16,8 +16,8 @@ from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.lab.cli.quest.making import (
     Earlier,
     PanelOptions,
-    PlaceOptions,
     Prefilter,
+    QuestPlaceOptions,
     check_model,
     count_places,
     list_judges,
@@ -96,7 +96,7 @@ def build(
         Path, typer.Argument(metavar="TOPICS", help="A file of topics, or arxiv-cs.")
     ],
     *,
-    where: PlaceOptions,
+    where: QuestPlaceOptions,
     literature: options.LiteratureOptions,
     chosen: FindOptions,
     panel: PanelOptions,

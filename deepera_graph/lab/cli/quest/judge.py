@@ -12,7 +12,7 @@ from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given
 from deepera_graph.lab.cli.quest.making import (
     PanelOptions,
-    PlaceOptions,
+    QuestPlaceOptions,
     check_model,
     count_places,
     list_judges,
@@ -32,7 +32,7 @@ def judge(
         Path, typer.Argument(metavar="CANDIDATES", help="Papers by question, as a run has them.")
     ],
     *,
-    where: PlaceOptions,
+    where: QuestPlaceOptions,
     panel: PanelOptions,
     chat: options.ChatOptions,
     budget: options.BudgetOptions,

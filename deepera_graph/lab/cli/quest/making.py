@@ -42,7 +42,7 @@ _panel = partial(opt, panel="How pairs are judged")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
+class QuestPlaceOptions:
     """Where papers are, and where the benchmark goes."""
 
     base: str | None = opt(
@@ -141,7 +141,9 @@ class Earlier:
 
 
 @contextmanager
-def open_places(where: PlaceOptions, literature: options.LiteratureOptions) -> Iterator[list[Any]]:
+def open_places(
+    where: QuestPlaceOptions, literature: options.LiteratureOptions
+) -> Iterator[list[Any]]:
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.cli.papers.base import BaseOptions, open_base
@@ -158,12 +160,12 @@ def open_places(where: PlaceOptions, literature: options.LiteratureOptions) -> I
         yield found
 
 
-def list_bases(where: PlaceOptions) -> tuple[str, ...]:
+def list_bases(where: QuestPlaceOptions) -> tuple[str, ...]:
     """Return the names of the bases that were given."""
     return split_names("--base", where.base) if where.base else ()
 
 
-def count_places(where: PlaceOptions, literature: options.LiteratureOptions) -> int:
+def count_places(where: QuestPlaceOptions, literature: options.LiteratureOptions) -> int:
     """Return how many bases and services there are; `SettingsError` if none, or one is wrong."""
     from deepera_graph.cli.judging.literature import check_literature
     from deepera_graph.papers.sources import read_names
@@ -175,14 +177,14 @@ def count_places(where: PlaceOptions, literature: options.LiteratureOptions) -> 
     return len(bases) + (len(read_names(literature.sources)) if literature.sources else 0)
 
 
-def check_model(where: PlaceOptions, chat: options.ChatOptions) -> None:
+def check_model(where: QuestPlaceOptions, chat: options.ChatOptions) -> None:
     """Raise `SettingsError` if there is no model to ask: said before packages are imported."""
     if not chat.model and not where.dry_run:
         raise SettingsError(_NO_MODEL)
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class QuestModels:
     """The models of a construction, opened."""
 
     model: Backend
@@ -190,7 +192,7 @@ class Models:
     adjudicator: Backend | None
 
 
-def open_models(chat: options.ChatOptions, panel: PanelOptions) -> Models:
+def open_models(chat: options.ChatOptions, panel: PanelOptions) -> QuestModels:
     """Open the writer, the judges and the adjudicator."""
     from deepera_graph.cli.opening.chat import chat_backend
 
@@ -201,7 +203,7 @@ def open_models(chat: options.ChatOptions, panel: PanelOptions) -> Models:
         return chat_backend(replace(chat, model=model, base_url=url or chat.base_url))
 
     judges = list_judges(panel)
-    return Models(
+    return QuestModels(
         chat_backend(chat),
         [opened(one) for one in judges],
         opened(panel.adjudicator) if panel.adjudicator else None,
@@ -216,7 +218,7 @@ def list_judges(panel: PanelOptions) -> tuple[str, ...]:
 def make(
     work: Callable[..., QuestResult],
     *,
-    where: PlaceOptions,
+    where: QuestPlaceOptions,
     literature: options.LiteratureOptions,
     chat: options.ChatOptions,
     panel: PanelOptions,

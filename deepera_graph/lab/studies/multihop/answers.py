@@ -26,7 +26,7 @@ from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIR
 from deepera_graph.lab.tables import MetricEstimate, format_cell, format_rows
 from deepera_graph.multihop.agent.agent import MultiHopAgent
 from deepera_graph.multihop.agent.outcome import MultiHopResult
-from deepera_graph.multihop.agent.roles import MultiHopBackend, Plan, PlanTask
+from deepera_graph.multihop.agent.roles import HopPlanTask, MultiHopBackend, Plan
 from deepera_graph.multihop.agent.state import READ_AT_ONCE
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
@@ -208,7 +208,7 @@ def _asked(question: HopQuestion) -> list[str]:
     return [one.question.replace(" >> ", " ") for one in question.steps]
 
 
-def _next(given: Sequence[str], task: PlanTask) -> Plan:
+def _next(given: Sequence[str], task: HopPlanTask) -> Plan:
     """Plan the rest of the given sub-questions, at no cost."""
     return Plan(questions=list(given[len(task["path"]) :]), is_complete=True, usage=Usage())
 

@@ -21,9 +21,9 @@ from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.multihop.agent.roles import (
+    HopPlanTask,
     MultiHopBackend,
     Plan,
-    PlanTask,
     ReplyTask,
     StepAnswer,
 )
@@ -45,12 +45,12 @@ class ChainReply(ReplyModel):
     links: list[LinkReply] = Field(description="The links, in their order.")
 
 
-class ChainPlanner(LlmRole[PlanTask, Plan]):
+class ChainPlanner(LlmRole[HopPlanTask, Plan]):
     """Writes a chain, and keeps its guesses; for one question, as guesses are of that."""
 
     guesses: dict[str, str]
 
-    async def _play(self, task: PlanTask, config: RunnableConfig | None) -> Plan:
+    async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
         question, path = show.one_line(task["question"]), path_block(task["path"])
         messages = fill_messages(
             None,

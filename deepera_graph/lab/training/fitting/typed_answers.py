@@ -50,7 +50,7 @@ Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Lesson:
+class AnswerLesson:
     """A golden question, and what is known of it.
 
     Attributes:
@@ -97,14 +97,16 @@ def read_golden(folder: Path) -> Iterator[tuple[int, Question]]:
             yield int(edition[0]), parse_question(fields)
 
 
-def read_lesson(edition: int, question: Question, directions: DirectionModel) -> Lesson | None:
+def read_lesson(
+    edition: int, question: Question, directions: DirectionModel
+) -> AnswerLesson | None:
     """Return what is known of a question; None without snippets or ideal answers."""
     texts = [one for one in dict.fromkeys(each.text for each in question.snippets) if one.strip()]
     told = sentences.describe(question.body, texts) if texts else []
     if not (told and question.ideal_answers):
         return None
     is_named = question.type in ("factoid", "list")
-    return Lesson(
+    return AnswerLesson(
         edition,
         question,
         texts,
@@ -119,7 +121,7 @@ def _su4(answer: str, question: Question) -> float:
     return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
 
 
-def fit(lessons: Sequence[Lesson]) -> Fitted:
+def fit(lessons: Sequence[AnswerLesson]) -> Fitted:
     """Fit all weights.
 
     Raises:
@@ -164,7 +166,7 @@ def fit_yes_no(described: Sequence[Mapping[str, float]], is_yes: Sequence[bool])
     )
 
 
-def _find_right(lesson: Lesson) -> NDArray[np.bool_]:
+def _find_right(lesson: AnswerLesson) -> NDArray[np.bool_]:
     """Return which candidates answer."""
     exact = lesson.question.exact_answer or ()
     entities = ((exact,),) if isinstance(exact, str) else exact
@@ -177,7 +179,7 @@ def _fold(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def fit_names(lessons: Sequence[Lesson]) -> Trees:
+def fit_names(lessons: Sequence[AnswerLesson]) -> Trees:
     """Fit trees that tell candidates which answer from others of the same questions."""
     chance = np.random.default_rng(0)
     rows, labels = [], []
@@ -212,7 +214,7 @@ def fit_sentences(
     return dict(zip(names, weights.round(5).tolist(), strict=True))
 
 
-def answer(lesson: Lesson, fitted: Fitted) -> Question:
+def answer(lesson: AnswerLesson, fitted: Fitted) -> Question:
     """Return a question with the answers that weights give."""
     question, exact = lesson.question, list[str]()
     if question.type == "yesno":
@@ -226,7 +228,7 @@ def answer(lesson: Lesson, fitted: Fitted) -> Question:
     return replace(question, exact_answer=names or None, ideal_answers=(ideal,))
 
 
-def cross_validate(lessons: Sequence[Lesson]) -> list[Question]:
+def cross_validate(lessons: Sequence[AnswerLesson]) -> list[Question]:
     """Return all questions as weights answer them that were fitted on the other editions.
 
     Questions of which a snippet is in the edition that is answered are fitted on neither.
@@ -249,7 +251,7 @@ _EXACT: Final = ("yesno_macro_f1", "factoid_mrr", "list_f1")
 _IDEAL: Final = ("ideal_rouge-su4_f1", "ideal_rouge-su4_recall")
 
 
-def measure(lessons: Sequence[Lesson], given: Sequence[Question]) -> dict[str, Any]:
+def measure(lessons: Sequence[AnswerLesson], given: Sequence[Question]) -> dict[str, Any]:
     """Return what answers reach by edition and in all, and what two simple answers would reach.
 
     These are the snippets up to 200 words, and the single best sentence of each question if one
@@ -274,7 +276,7 @@ def measure(lessons: Sequence[Lesson], given: Sequence[Question]) -> dict[str, A
     }
 
 
-def _measure(pairs: Sequence[tuple[Lesson, Question]]) -> dict[str, float]:
+def _measure(pairs: Sequence[tuple[AnswerLesson, Question]]) -> dict[str, float]:
     golden = [replace(one.question, exact_answer=_lower(one.question)) for one, _ in pairs]
     exact = evaluate_answers(golden, [given for _, given in pairs]).values()
     lessons, texts = [one for one, _ in pairs], [given.ideal_answers[0] for _, given in pairs]
@@ -286,7 +288,7 @@ def _lower(question: Question) -> Any:
     return exact.lower() if isinstance(exact, str) else exact
 
 
-def _measure_ideal(lessons: Sequence[Lesson], texts: Sequence[str]) -> dict[str, float]:
+def _measure_ideal(lessons: Sequence[AnswerLesson], texts: Sequence[str]) -> dict[str, float]:
     golden = [one.question for one in lessons]
     given = [replace(one, ideal_answers=(text,)) for one, text in zip(golden, texts, strict=True)]
     found = evaluate_ideal(golden, given).values()
