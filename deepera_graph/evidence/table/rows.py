@@ -46,6 +46,7 @@ class StudyRow:
         link: Where it can be looked up; empty if not known.
         year: Of the study, if known.
         status: What became of it: ``retracted``, ...; empty if nothing is known.
+        band: ``evidence``, or ``possible`` below the judge's point of evidence.
         score: Of its best passage, in [0, 1].
         says: What its best passage says to a yes/no question or a claim; empty for others.
         quote: Its sentence that decides.
@@ -56,6 +57,7 @@ class StudyRow:
     link: str
     year: str
     status: str
+    band: str
     score: float
     says: str
     quote: str

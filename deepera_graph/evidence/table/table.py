@@ -292,6 +292,7 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
             "link": source.link,
             "year": source.year,
             "status": best.paper_status or "",
+            "band": best.band or "",
             "score": best.score or 0.0,
             "says": best.direction or "",
             "quote": best.quote,

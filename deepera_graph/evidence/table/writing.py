@@ -17,7 +17,7 @@ from deepera_graph.text.controls import escape_controls, in_one_line, replace_co
 from deepera_graph.text.files.sheets import defuse, write_sheet
 
 TableFormat = Literal["markdown", "html", "csv", "json"]
-_ABOUT = ("study", "year", "status", "says")
+_ABOUT = ("study", "year", "status", "band", "says")
 _STYLE = """
 body { max-width: 90rem; }
 .wide { overflow-x: auto; }
@@ -79,8 +79,8 @@ def write_xlsx(table: EvidenceTable) -> bytes:
     return held.getvalue()
 
 
-def _about(row: StudyRow) -> tuple[str, str, str, str]:
-    return row.source, row.year, row.status, row.says.replace("_", " ")
+def _about(row: StudyRow) -> tuple[str, str, str, str, str]:
+    return row.source, row.year, row.status, row.band, row.says.replace("_", " ")
 
 
 def _to_sheet(table: EvidenceTable) -> list[Sequence[str]]:
