@@ -1,1 +1,1 @@
-"""The commands that judge passages: `ask` and `rerank`."""
+"""The commands that judge passages: `ask`, `rerank`, `check` and `table`."""
