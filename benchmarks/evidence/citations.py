@@ -16,7 +16,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.evidence.check.library import Work
+from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import LOCAL_POINTS, cut_work, decide_by_rules
 from deepera_graph.literature.citation import Citation
 from deepera_graph.text.files.records import open_records, read_records
@@ -62,7 +62,7 @@ def _kind_of(rows: Sequence[dict[str, str]]) -> str:
 
 def _judge(reranker: EvidenceReranker, claim: str, texts: Sequence[str]) -> tuple[float, str]:
     passages = tuple(Document(id=str(n), page_content=one) for n, one in enumerate(texts))
-    work = Work(passages=passages, source=Citation(id="work"))
+    work = CitedWork(passages=passages, source=Citation(id="work"))
     pool = reranker.rerank(claim, cut_work(work, claim, by_sentence=True))
     [alone] = reranker.rerank(claim, [pool.passages[0].text]).all_passages
     found = decide_by_rules(claim, work, alone, alone.score, LOCAL_POINTS)

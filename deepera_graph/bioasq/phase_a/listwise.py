@@ -53,7 +53,7 @@ class Order(RoleAnswer):
         return ", ".join(f"{n} {what}" for what, n in counts.items() if n)
 
 
-class RewriteTask(TypedDict):
+class RewriteQueryTask(TypedDict):
     """What the rewriter is given."""
 
     question: str
@@ -85,10 +85,10 @@ class LlmSorter(LlmRole[SortTask, Order]):
         return Order(**read._asdict(), **how(filled))
 
 
-class LlmQueryRewriter(LlmRole[RewriteTask, Query]):
+class LlmQueryRewriter(LlmRole[RewriteQueryTask, Query]):
     """Puts a question into the words of a search engine."""
 
-    async def _play(self, task: RewriteTask, config: RunnableConfig | None) -> Query:
+    async def _play(self, task: RewriteQueryTask, config: RunnableConfig | None) -> Query:
         messages = _fill_rewrite(task["question"])
         filled = await request_reply(self.model, messages, QueryReply, config)
         text = sanitize_line(filled.answer.query)
@@ -116,7 +116,7 @@ class SearchRoles(RoleSet):
     """
 
     sorter: Runnable[SortTask, Order]
-    rewriter: Runnable[RewriteTask, Query]
+    rewriter: Runnable[RewriteQueryTask, Query]
 
 
 def search_roles(

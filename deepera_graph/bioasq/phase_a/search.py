@@ -25,7 +25,7 @@ from deepera_graph.bioasq.phase_a import steps
 from deepera_graph.bioasq.phase_a.listwise import (
     Order,
     Query,
-    RewriteTask,
+    RewriteQueryTask,
     SearchRoles,
     SortTask,
     search_roles,
@@ -175,7 +175,7 @@ def _connect(
 
 def _rewrite_node(
     roles: SearchRoles, wrapped: Callable[..., Any]
-) -> RoleNode[SearchState, RewriteTask, Query]:
+) -> RoleNode[SearchState, RewriteQueryTask, Query]:
     return RoleNode(
         "rewrite",
         ask=steps.ask_rewrite,

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.bioasq.ensemble import nominate, rank_places, weigh
-from deepera_graph.bioasq.phase_a.listwise import Order, Query, RewriteTask, SortTask
+from deepera_graph.bioasq.phase_a.listwise import Order, Query, RewriteQueryTask, SortTask
 from deepera_graph.bioasq.phase_a.local_order import align_with, find_local_judge, logit, value_of
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.snippets import (
@@ -47,7 +47,7 @@ def receive(state: SearchState) -> Update:
     }
 
 
-def ask_rewrite(state: SearchState) -> RewriteTask:
+def ask_rewrite(state: SearchState) -> RewriteQueryTask:
     """Show the rewriter the question."""
     return {"question": state["question"]}
 

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import share_limits
 from deepera_graph.evidence.check.citing import Claim
-from deepera_graph.evidence.check.library import Work, WorkLibrary, choose_found, query_of
+from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_found, query_of
 from deepera_graph.evidence.check.manuscript import (
     MANY,
     Manuscript,
@@ -210,7 +210,7 @@ class ManuscriptCheck:
             self._add_found(works, one, found.to_documents())
         return {"works": {key: work.to_dict() for key, work in works.items()}}
 
-    def _resolve_state(self, state: CheckState) -> tuple[dict[str, Work], list[Reference]]:
+    def _resolve_state(self, state: CheckState) -> tuple[dict[str, CitedWork], list[Reference]]:
         """Return the works that are at hand, and the cited references that are not."""
         manuscript = Manuscript.from_dict(state["manuscript"])
         works = self._resolve(manuscript)
@@ -219,12 +219,12 @@ class ManuscriptCheck:
         }.difference(works)
         return works, [one for one in manuscript.references if one.key in cited]
 
-    def _resolve(self, manuscript: Manuscript) -> dict[str, Work]:
+    def _resolve(self, manuscript: Manuscript) -> dict[str, CitedWork]:
         found = {one.key: self.library.find(one) for one in manuscript.references}
         return {key: work for key, work in found.items() if work is not None}
 
     @staticmethod
-    def _add_found(works: dict[str, Work], one: Reference, found: Sequence[Document]) -> None:
+    def _add_found(works: dict[str, CitedWork], one: Reference, found: Sequence[Document]) -> None:
         if (work := choose_found(one, found)) is not None:
             works[one.key] = work
 
@@ -262,13 +262,13 @@ class ManuscriptCheck:
             alone = await self.reranker.arerank(claim.statement, [best], config=config)
         return self._end(task, claim, work, pool, alone)
 
-    def _parts(self, claim: Claim, work: Work) -> list[Document]:
+    def _parts(self, claim: Claim, work: CitedWork) -> list[Document]:
         return cut_work(work, claim.statement, by_sentence=self._by_sentence)
 
-    def _begin(self, task: PairTask) -> tuple[Claim, Work | None, CheckedPair | None]:
+    def _begin(self, task: PairTask) -> tuple[Claim, CitedWork | None, CheckedPair | None]:
         """Return what is to be judged; or a verdict that needs no judge, or is in the journal."""
         claim = Claim.from_dict(task["claim"])
-        work = None if task["work"] is None else Work.from_dict(task["work"])
+        work = None if task["work"] is None else CitedWork.from_dict(task["work"])
         known = self._journal.entries.get(_name_pair(task)) if self._journal else None
         if known is not None:
             return claim, work, CheckedPair.from_dict(known["pair"])
@@ -278,7 +278,7 @@ class ManuscriptCheck:
         self,
         task: PairTask,
         claim: Claim,
-        work: Work,
+        work: CitedWork,
         pool: RerankResult,
         alone: RerankResult | None,
     ) -> dict[str, Any]:
@@ -405,7 +405,7 @@ def _one_per_doubtful(state: CheckState) -> list[Send] | str:
     return [Send("suggest", one) for one in state["doubtful"]] or "report"
 
 
-def _settle(claim: Claim, task: PairTask, work: Work | None) -> CheckedPair | None:
+def _settle(claim: Claim, task: PairTask, work: CitedWork | None) -> CheckedPair | None:
     """Return the verdict that needs no judge, if there is one."""
     reference = task["reference"]
     text = "" if reference is None else reference["text"]
@@ -428,7 +428,7 @@ def _settle(claim: Claim, task: PairTask, work: Work | None) -> CheckedPair | No
     return CheckedPair.of(claim, task["key"], verdict, **about)
 
 
-def _describe(work: Work) -> dict[str, str]:
+def _describe(work: CitedWork) -> dict[str, str]:
     source = replace(work.source, status=work.status)
     return {"source": str(source), "link": source.link, "read": work.extent}
 

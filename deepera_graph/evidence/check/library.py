@@ -30,7 +30,7 @@ class Searches(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class CitedWork:
     """A work and what there is to read of it.
 
     Attributes:
@@ -108,14 +108,14 @@ class WorkLibrary:
         """Return how many works there are."""
         return len(self._works)
 
-    def find(self, reference: Reference) -> Work | None:
+    def find(self, reference: Reference) -> CitedWork | None:
         """Return the work of a reference, with the status that any notice gives it; else None."""
         study = self._find_study(reference)
         found = self._works.get(study) if study else None
         if found is None and reference.abstract.strip():
             metadata = {"title": reference.source.title, "doi": reference.source.doi}
             text = Document(id=reference.key, page_content=reference.abstract, metadata=metadata)
-            found = Work(passages=(text,), source=reference.source)
+            found = CitedWork(passages=(text,), source=reference.source)
         if found is None:
             return None
         return replace(found, status=gravest((found.status, self.status_of(reference))))
@@ -130,12 +130,12 @@ class WorkLibrary:
         others = [one for one in found if self._study_of.get(one.id or "") != without]
         return others[:k]
 
-    def _join(self, study: int, group: Sequence[tuple[Document, PaperStatus | None]]) -> Work:
+    def _join(self, study: int, group: Sequence[tuple[Document, PaperStatus | None]]) -> CitedWork:
         first, *rest = [Citation.of(one.metadata, one.id or "") for one, _ in group]
         source = replace(first.borrow(rest), page="")
         status = gravest((*(status for _, status in group), self._notices.find(source)))
         passages = tuple(one for one, _ in group)
-        return Work(passages=passages, source=source, status=status, study=study)
+        return CitedWork(passages=passages, source=source, status=status, study=study)
 
     def _name(self, study: int, source: Citation) -> None:
         for id in list_ids(source):
@@ -191,7 +191,7 @@ def query_of(reference: Reference) -> str:
     return reference.source.title or reference.source.doi or reference.text
 
 
-def choose_found(reference: Reference, found: Sequence[Document]) -> Work | None:
+def choose_found(reference: Reference, found: Sequence[Document]) -> CitedWork | None:
     """Return the work of a reference among what services found; None if it is not there."""
     same = [
         one
@@ -202,4 +202,4 @@ def choose_found(reference: Reference, found: Sequence[Document]) -> Work | None
     if not same:
         return None
     source = Citation.of(same[0].metadata, same[0].id or "")
-    return Work(passages=tuple(same), source=source, status=source.status)
+    return CitedWork(passages=tuple(same), source=source, status=source.status)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from langchain_core.documents import Document
 
-from deepera_graph.evidence.check.library import Work
+from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.literature.citation import find_pages
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.stores.words import WordIndex
@@ -72,7 +72,7 @@ class Decision:
     notes: tuple[str, ...] = ()
 
 
-def cut_work(work: Work, statement: str, *, by_sentence: bool) -> list[Document]:
+def cut_work(work: CitedWork, statement: str, *, by_sentence: bool) -> list[Document]:
     """Return what of a work is judged: the sentences, or passages, that share most words."""
     parts = [part for one in work.passages for part in _cut(one)] if by_sentence else work.passages
     return choose(parts, statement, MOST_SENTENCES if by_sentence else MOST_PASSAGES)
@@ -104,7 +104,7 @@ def _cut(passage: Document) -> Iterable[Document]:
 
 
 def decide_by_rules(
-    statement: str, work: Work, best: RankedPassage, score: float | None, points: Points
+    statement: str, work: CitedWork, best: RankedPassage, score: float | None, points: Points
 ) -> Decision:
     """Decide by the score of the sentence that decides, and by what is turned or missing in it."""
     if score is None:
@@ -126,7 +126,7 @@ def _build(verdict: Verdict, known: dict[str, str | float], notes: Sequence[str]
     return Decision(verdict=verdict, notes=tuple(notes), **known)  # type: ignore[arg-type]
 
 
-def decide_by_model(result: RerankResult, work: Work) -> Decision:
+def decide_by_model(result: RerankResult, work: CitedWork) -> Decision:
     """Decide by the direction and the verified quote that a chat model gave."""
     if result.failed and not result.kept and not result.dropped:
         return Decision(verdict="not_judged", notes=(result.failed[0].reason,))
@@ -167,7 +167,7 @@ def note_overview(purpose: str, found: Decision) -> Decision:
     return replace(found, notes=(*found.notes, note))
 
 
-def find_gaps(statement: str, work: Work) -> list[str]:
+def find_gaps(statement: str, work: CitedWork) -> list[str]:
     """Say which numbers, names and populations of a statement the work does not have."""
     text = " ".join([work.source.title, *(one.page_content for one in work.passages)])
     missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]

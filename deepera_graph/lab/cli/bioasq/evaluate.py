@@ -43,7 +43,7 @@ class SubmissionOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureOptions:
+class MeasureSubmissionOptions:
     """How a submission is measured."""
 
     phase: Literal["a", "b"] | None = opt(
@@ -120,7 +120,7 @@ def evaluate(
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="Golden questions.")],
     submission: Annotated[Path, typer.Argument(metavar="SUBMISSION", help="Answered ones.")],
     *,
-    chosen: MeasureOptions,
+    chosen: MeasureSubmissionOptions,
     output: options.OutputOptions,
 ) -> None:
     """Measure a submission."""
@@ -171,7 +171,9 @@ def _find_phases(submission: Path) -> tuple[Phase, ...]:
     return ("a",)
 
 
-def _evaluate(golden: Path, submission: Path, phase: Phase, chosen: MeasureOptions) -> Evaluation:
+def _evaluate(
+    golden: Path, submission: Path, phase: Phase, chosen: MeasureSubmissionOptions
+) -> Evaluation:
     if chosen.official:
         from deepera_graph.bioasq.measuring.official import evaluate_officially
 
@@ -185,7 +187,9 @@ def _evaluate(golden: Path, submission: Path, phase: Phase, chosen: MeasureOptio
     return evaluate_phase(asked, given, phase, stemmed=chosen.stemmed)
 
 
-def _intervals(evaluations: Sequence[Evaluation], chosen: MeasureOptions) -> dict[str, Interval]:
+def _intervals(
+    evaluations: Sequence[Evaluation], chosen: MeasureSubmissionOptions
+) -> dict[str, Interval]:
     """Return an interval for every measure of at least one question."""
     from deepera_graph.calibration.statistics import bootstrap_sums
 
