@@ -105,7 +105,6 @@ def test_what_stands_in_a_series_is_listed_together():
     texts = [
         "Brandt fever is treated with dorixil, mevacort and tolupine.",
         "Dorixil, tolupine and mevacort were given for Brandt fever.",
-        "Patients with Brandt fever took mevacort or dorixil.",
     ]
     task = {
         "type": "list",

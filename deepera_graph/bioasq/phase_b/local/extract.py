@@ -5,6 +5,7 @@ look and stand as answers do, and an ideal answer is made of the sentences that 
 Whoever shows such an answer says that it was extracted.
 """
 
+import re
 from collections.abc import Sequence
 
 from deepera_graph.bioasq.phase_b.local.sentences import Told, rank
@@ -16,6 +17,7 @@ from deepera_graph.bioasq.questions import QuestionType
 
 YES = 0.5  # probability from which yes is said
 _BEHIND = 1.5  # log odds behind the best name, beyond which a name is not in a list
+_BEHIND_IN_SERIES = 3.0  # the same, of a name that a snippet joins to one of the list
 _LEAST_LISTED, _MOST_LISTED = 2, 30
 _SENTENCES = {"yesno": 1, "factoid": 2, "list": 2, "summary": 4}  # of an ideal answer
 
@@ -41,7 +43,22 @@ def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[s
         for place, one in enumerate(apart)
         if place < _LEAST_LISTED or one.score >= apart[0].score - _BEHIND
     ]
-    return _without_synonyms(listed, snippets)
+    joined = [
+        one.text
+        for one in apart
+        if one.text not in listed
+        and one.score >= apart[0].score - _BEHIND_IN_SERIES
+        and _is_joined(one.text, listed, snippets)
+    ]
+    return _without_synonyms([*listed, *joined], snippets)
+
+
+def _is_joined(name: str, listed: Sequence[str], snippets: Sequence[str]) -> bool:
+    """Tell whether a snippet joins a name to one of the list by a comma, "and" or "or"."""
+    joint, own = r"(?:,\s*(?:(?:and|or)\s)?|\s(?:and|or)\s)\s*", re.escape(name)
+    others = "|".join(map(re.escape, listed))
+    series = rf"\b{own}{joint}(?:{others})\b|\b(?:{others}){joint}{own}\b"
+    return any(re.search(series, one, re.IGNORECASE) for one in snippets)
 
 
 def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str]:
