@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
 SETTINGS, HOW_IT_WORKS = (
-    (ROOT / "docs" / page).read_text(encoding="utf-8") for page in ("settings.md", "how-it-works.md")
+    (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for page in ("settings.md", "how-it-works.md")
 )
 NEEDS = {"haystack": "haystack", "llama-index": "llama_index.core"}  # pages on extras beside `test`
 BLOCKS = [
