@@ -24,7 +24,7 @@ from deepera_graph.literature.notices import (
     read_title,
 )
 from deepera_graph.literature.paper_keys import normalize_id, title_key
-from deepera_graph.text.controls import in_one_line, replace_controls
+from deepera_graph.text.plain import in_one_line, replace_controls
 
 # The names of each field, best first, in lower case and without anything but letters and digits.
 _NAMES: Mapping[str, tuple[str, ...]] = {

@@ -151,9 +151,8 @@ def search_passages(
     Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
     """
     from deepera_graph.cli.judging.evidence import find_candidates
-    from deepera_graph.cli.opening.embeddings import find_embeddings
     from deepera_graph.cli.opening.sources import batches
-    from deepera_graph.cli.opening.stores import load_neighbours, open_collection
+    from deepera_graph.cli.opening.stores import find_embeddings, load_neighbours, open_collection
 
     if read is None:
         with open_collection(place, must_exist=True) as opened:
@@ -232,8 +231,7 @@ def make_adaptive(
     conditions: dict[str, Any],
 ) -> AdaptiveRetriever | None:
     """Return a retriever for several questions; None where there is but one passage."""
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-    from deepera_graph.cli.opening.stores import load_neighbours
+    from deepera_graph.cli.opening.stores import find_embeddings, load_neighbours
 
     if place.collection is not None:
         return _retriever_on(source, load_neighbours(place), search, conditions)

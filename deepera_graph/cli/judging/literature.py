@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from deepera_graph.doctor.checks import Finding
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
 _ONE_PLACE = "a SOURCE, --collection or --source"
@@ -93,7 +93,7 @@ def find_scope(
 @contextmanager
 def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
-    from deepera_graph.cli.opening.judgements import default_cache
+    from deepera_graph.cli.opening.judges import default_cache
     from deepera_graph.papers.sources import open_sources
     from deepera_graph.stores.judgements import open_cache
 
@@ -169,7 +169,7 @@ def _read_scope(conditions: Mapping[str, Any]) -> Scope:
     Raises:
         SettingsError: It asks for anything else.
     """
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.results import Scope
 
     limits: dict[str, Any] = {}
     for name, value in conditions.items():

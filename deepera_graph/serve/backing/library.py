@@ -151,7 +151,7 @@ class _Given:
         self, name: str, question: str, k: int, where: Mapping[str, Any] | None
     ) -> "list[Document]":
         """Search one of them."""
-        from deepera_graph.retrieval.searchable import as_search, named_errors  # noqa: PLC0415
+        from deepera_graph.retrieval.fusion import as_search, named_errors  # noqa: PLC0415
 
         source = self._sources[name]
         if where is not None and not callable(getattr(source, "search", None)):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.text.rarity import rarity
+from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
 
 Doubles = NDArray[np.float64]
