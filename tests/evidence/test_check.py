@@ -82,7 +82,7 @@ def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
 def test_a_chat_model_is_not_asked_to_read_a_claim(tmp_path):
     asked = []
     judge = chat_judge(lambda task: asked.append(task) or Judgement(score=0.1)).backend
-    reader = RunnableLambda(lambda task: asked.append(task))
+    reader = RunnableLambda(asked.append)
     reranker = EvidenceReranker(type(judge)(**{**vars(judge), "intent": reader}))
     checker = ManuscriptCheck(reranker, library=library())
     report = checker.check(write_claim(tmp_path))
