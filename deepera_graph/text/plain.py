@@ -1,4 +1,4 @@
-"""Titles and abstracts as text: without HTML and JATS, and with headings kept as words."""
+"""Text without what a page, a terminal or a spreadsheet would obey: markup, escapes, formulas."""
 
 import csv
 import html
