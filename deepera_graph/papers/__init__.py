@@ -21,7 +21,7 @@ _HOME = {
     "Neighbours": "results",
     "Paper": "paper",
     "PaperBase": "base",
-    "Scope": "scope",
+    "Scope": "results",
     "TitleMatch": "results",
 }
 __all__ = ["Hit", "Hits", "Neighbours", "Paper", "PaperBase", "Scope", "TitleMatch"]

@@ -1,4 +1,4 @@
-"""Terms that a faithful summary may only take from its passage: numbers, units and names."""
+"""Terms of a text: numbers, units and names a summary may take over; rarity of stems."""
 
 import json
 import math

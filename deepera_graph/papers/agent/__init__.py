@@ -24,7 +24,7 @@ _HOME = {
     "Action": "state",
     "Found": "found",
     "FoundPaper": "found",
-    "Limits": "constraints",
+    "Limits": "trace",
     "PaperRoles": "roles",
     "PaperSearch": "graph",
     "PaperVerdict": "state",

@@ -36,7 +36,7 @@ _HOME = {
     "LiteratureAnswer": "fused",
     "PaperSource": "base",
     "SourceAnswer": "base",
-    "SourceQuery": "query",
+    "SourceQuery": "base",
     "live_base": "live",
 }
 __all__ = [
