@@ -121,10 +121,12 @@ class Citation:
         known: dict[str, Any] = {}
         for key, value in metadata.items():
             known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
-        found = {
-            field: next(filter(None, (_READERS[field](known.get(name)) for name in names)), None)
-            for field, names in _NAMES.items()
-        }
+        if not known:
+            return cls(id=passage_id)
+        found: dict[str, Any] = {}
+        for field, names in _NAMES.items():
+            read = (_READERS[field](known[name]) for name in names if name in known)
+            found[field] = next(filter(None, read), None)
         if pages := find_pages(metadata, quote):
             found["page"] = pages
         title = read_title(found["title"] or "")
