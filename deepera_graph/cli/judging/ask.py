@@ -189,7 +189,15 @@ def _show(
     elif form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
-        write_text(export_result(result, form, whole=output.verbose))
+        studies = _find_studies(result) if form == "html" else ""
+        write_text(export_result(result, form, whole=output.verbose, studies=studies))
+
+
+def _find_studies(result: RerankResult) -> str:
+    """Return map and table of the studies, as the page shows them."""
+    from deepera_graph.evidence.table.writing import result_studies
+
+    return result_studies(result)
 
 
 def _tell_failures(result: RerankResult) -> int:
