@@ -17,6 +17,10 @@ from deepera_graph.settings import Settings
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 README = PAGES[0].read_text(encoding="utf-8")
+SETTINGS, HOW_IT_WORKS = (
+    (ROOT / "docs" / page).read_text(encoding="utf-8")
+    for page in ("settings.md", "how-it-works.md")
+)
 NEEDS = {"haystack": "haystack", "llama-index": "llama_index.core"}  # pages on extras beside `test`
 BLOCKS = [
     pytest.param(block, NEEDS.get(page.stem), id=f"{page.stem}-{number}")
@@ -87,13 +91,17 @@ def test_a_link_leads_to_a_file(page: Path, link: str) -> None:
     assert (page.parent / link).exists()
 
 
+def test_the_readme_is_a_first_screen_and_not_the_manual() -> None:
+    assert len(README.splitlines()) <= 200
+
+
 def test_there_are_blocks_to_run() -> None:
     assert len(BLOCKS) >= 4
 
 
 def test_every_setting_has_a_row_with_its_default() -> None:
     for name, value in Settings().to_dict().items():
-        shown = re.search(rf"^\| `{name}` \| (.+?) \|", README, re.MULTILINE)
+        shown = re.search(rf"^\| `{name}` \| (.+?) \|", SETTINGS, re.MULTILINE)
         assert shown is not None, name
         default = re.sub(r"(?<=\d) (?=\d)", "", shown.group(1).strip("`"))
         assert default in (json.dumps(value), repr(value)), name
@@ -101,7 +109,7 @@ def test_every_setting_has_a_row_with_its_default() -> None:
 
 def test_the_diagram_is_drawn_from_the_compiled_graph() -> None:
     drawn = build_graph(local_backend(), Settings(answer=True)).get_graph().draw_mermaid()
-    assert body(drawn) in README
+    assert body(drawn) in HOW_IT_WORKS
 
 
 def body(mermaid: str) -> str:

@@ -40,8 +40,8 @@ FIGURES = {
         "docs/local-judge.md", r"scores ([\d.]+) or more is called \*evidence\*", ["evidence"]),
     "README: evidence": (
         "README.md", r"What scores ([\d.]+) or more is called evidence", ["evidence"]),
-    "README: a chat model's threshold": (
-        "README.md", r"is the judge's own, ([\d.]+) for a chat model", [OPERATING_POINT]),
+    "settings: a chat model's threshold": (
+        "docs/settings.md", r"is the judge's own, ([\d.]+) for a chat model", [OPERATING_POINT]),
     "quest: top": ("docs/quest.md", r"service of literature, the top (\d+);", [QUEST.per_search]),
     "quest: citing": ("docs/quest.md", r"at most (\d+) citing papers", [QUEST.max_citing]),
     "quest: duplicates": ("docs/quest.md", r"cosine of embeddings >= ([\d.]+)", [QUEST.duplicate]),

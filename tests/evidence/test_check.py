@@ -65,6 +65,9 @@ def chat_judge(judge):
         (0.9, "mixed", "Wax coating kept apples firm.", "partly"),
         (0.9, "supports", "Wax made apples into gold.", "not_found"),
         (0.2, None, "", "not_found"),
+        (0.6, "supports", "Wax coating kept apples firm.", "partly"),
+        (0.6, "unclear", "Wax coating kept apples firm.", "not_found"),
+        (0.6, "supports", "Wax made apples into gold.", "not_found"),
     ],
 )
 def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
@@ -74,6 +77,17 @@ def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
     found = ManuscriptCheck(judge, library=library()).check(write_claim(tmp_path))
     assert [one.verdict for one in found.pairs] == [verdict]
     assert found.pairs[0].quote in TEXT or verdict == "not_found"
+
+
+def test_a_chat_model_is_not_asked_to_read_a_claim(tmp_path):
+    asked = []
+    judge = chat_judge(lambda task: asked.append(task) or Judgement(score=0.1)).backend
+    reader = RunnableLambda(asked.append)
+    reranker = EvidenceReranker(type(judge)(**{**vars(judge), "intent": reader}))
+    checker = ManuscriptCheck(reranker, library=library())
+    report = checker.check(write_claim(tmp_path))
+    assert (len(asked), report.usage.calls) == (1, 1)
+    assert checker.estimate(write_claim(tmp_path)).total_usage.calls == 2  # and another study
 
 
 def test_a_judge_that_fails_is_no_verdict(tmp_path):

@@ -29,16 +29,8 @@ from deepera_graph.evidence.check.manuscript import (
 )
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex
 from deepera_graph.evidence.check.report import Alternative, CheckedPair, CheckReport
-from deepera_graph.evidence.check.verdict import (
-    LOCAL_POINTS,
-    MOST_OTHERS,
-    Decision,
-    Points,
-    cut_work,
-    decide_by_model,
-    decide_by_rules,
-    note_overview,
-)
+from deepera_graph.evidence.check.verdict import MOST_OTHERS, Decision, note_overview
+from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
 from deepera_graph.literature.citation import Citation
 from deepera_graph.reranker import Estimate, EvidenceReranker
 from deepera_graph.result import RerankResult
@@ -118,7 +110,7 @@ class ManuscriptCheck:
         self.reranker = reranker or EvidenceReranker("local", content="passage")
         self.library = WorkLibrary() if library is None else library
         self._literature, self._journal, self._pdf_reader = literature, journal, pdf_reader
-        self._asks_model = self.reranker.backend.asks_model
+        self._verifier = ClaimVerifier(self.reranker)
         self.graph = self._build()
 
     def check(
@@ -143,7 +135,7 @@ class ManuscriptCheck:
         manuscript = read_manuscript(path, bibliography=bibliography, pdf_reader=self._pdf_reader)
         works = self._resolve(manuscript)
         jobs = [
-            (claim.statement, cut_work(works[key], claim.statement, by_sentence=self._by_sentence))
+            (claim.statement, self._verifier.cut(claim.statement, works[key]))
             for claim in manuscript.claims
             for key in claim.keys
             if claim.purpose != "method" and key in works
@@ -153,7 +145,7 @@ class ManuscriptCheck:
             jobs += [
                 (one, self.library.search_others(one, MOST_OTHERS, without=0)) for one in others
             ]
-        return self.reranker.estimate(jobs)
+        return self._verifier.reranker.estimate(jobs)
 
     def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
         graph: StateGraph[Any, None, Any, Any] = StateGraph(CheckState, input_schema=CheckInput)
@@ -228,42 +220,18 @@ class ManuscriptCheck:
         if (work := choose_found(one, found)) is not None:
             works[one.key] = work
 
-    @property
-    def _by_sentence(self) -> bool:
-        return not self._asks_model
-
-    @property
-    def _points(self) -> Points:
-        if (self.reranker.backend.spec or {}).get("kind") == "local":
-            return LOCAL_POINTS
-        judge_point = self.reranker.effective_settings.threshold
-        cut = judge_point if isinstance(judge_point, float) else 0.5
-        return Points(cut, cut / 2)
-
     def _judge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
         claim, work, settled = self._begin(task)
         if settled is not None or work is None:
             return _write_pair(settled)
-        pool = self.reranker.rerank(claim.statement, self._parts(claim, work), config=config)
-        alone = None
-        if not self._asks_model and pool.passages:
-            best = Document(page_content=pool.passages[0].text, metadata=pool.passages[0].metadata)
-            alone = self.reranker.rerank(claim.statement, [best], config=config)
-        return self._end(task, claim, work, pool, alone)
+        return self._end(task, claim, work, self._verifier.verify(claim.statement, work, config))
 
     async def _ajudge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
         claim, work, settled = self._begin(task)
         if settled is not None or work is None:
             return _write_pair(settled)
-        pool = await self.reranker.arerank(claim.statement, self._parts(claim, work), config=config)
-        alone = None
-        if not self._asks_model and pool.passages:
-            best = Document(page_content=pool.passages[0].text, metadata=pool.passages[0].metadata)
-            alone = await self.reranker.arerank(claim.statement, [best], config=config)
-        return self._end(task, claim, work, pool, alone)
-
-    def _parts(self, claim: Claim, work: CitedWork) -> list[Document]:
-        return cut_work(work, claim.statement, by_sentence=self._by_sentence)
+        verified = await self._verifier.averify(claim.statement, work, config)
+        return self._end(task, claim, work, verified)
 
     def _begin(self, task: PairTask) -> tuple[Claim, CitedWork | None, CheckedPair | None]:
         """Return what is to be judged; or a verdict that needs no judge, or is in the journal."""
@@ -275,21 +243,10 @@ class ManuscriptCheck:
         return claim, work, _settle(claim, task, work)
 
     def _end(
-        self,
-        task: PairTask,
-        claim: Claim,
-        work: CitedWork,
-        pool: RerankResult,
-        alone: RerankResult | None,
+        self, task: PairTask, claim: Claim, work: CitedWork, verified: Verified
     ) -> dict[str, Any]:
         """Draw the verdict of what was judged, and keep it unless the judge failed."""
-        if self._asks_model:
-            found = decide_by_model(pool, work)
-        elif alone is None:
-            found = Decision(verdict="not_judged", notes=("there was nothing to judge",))
-        else:
-            only = alone.all_passages[0]
-            found = decide_by_rules(claim.statement, work, only, only.score, self._points)
+        found = verified.decision
         if work.status == "retracted":
             said = f"the judge finds the claim {found.verdict.replace('_', ' ')} in it"
             found = replace(found, verdict="retracted", notes=(said, *found.notes))
@@ -298,9 +255,7 @@ class ManuscriptCheck:
         pair = CheckedPair.of(claim, task["key"], note_overview(claim.purpose, found), **about)
         if self._journal is not None and found.verdict != "not_judged":
             self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
-        results = [pool] if alone is None else [pool, alone]
-        cost = sum((one.total_usage for one in results), Usage())
-        return {"pairs": [pair.to_dict()], "costs": [cost.record()]}
+        return {"pairs": [pair.to_dict()], "costs": [verified.usage.record()]}
 
     def _suggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
         claim, found = self._find_others(task)

@@ -29,6 +29,7 @@ Verdict = Literal[
 ]
 MOST_SENTENCES, MOST_PASSAGES, MOST_OTHERS = 12, 6, 8  # that are judged for a claim
 _AGAINST = ("contradicts", "no_difference")
+_IN_PART = 0.5  # the score from which on, as the rubric has it, a part of a claim is shown
 _PEOPLE = "people"
 _POPULATIONS = """
     children,child,paediatric,pediatric adolescents,adolescent,teenagers infants,infant,newborns
@@ -143,6 +144,9 @@ def decide_by_model(result: RerankResult, work: CitedWork) -> Decision:
     ranked = [one for one in result.passages if one.score is not None]
     if ranked and ranked[0].kept:
         return _of_passage("not_found", ranked[0], [*notes, "its quote is not in the work"])
+    near = [one for one in ranked if (one.score or 0) >= _IN_PART and one.quote_span]
+    if near and near[0].direction == "supports":
+        return _of_passage("partly", near[0], [*notes, "it says a part of the claim"])
     return Decision(
         verdict="not_found", score=ranked[0].score if ranked else None, notes=tuple(notes)
     )

@@ -19,11 +19,11 @@ from support.scripted import answer_in_json
 SHOWN = ("0.9.0", "c03d48776a44")
 PROMPTS = {
     "intent": "a068f1ad2671",
-    "score": "f73b4e42f617",
+    "score": "b25789dc54b8",
     "summarize": "54f107dde13c",
     "answer": "62ea8434cca7",
-    "fused": "ec17d3b5d01f",
-    "grouped": "50d761e2e172",
+    "fused": "95b71dfa62cc",
+    "grouped": "a3551f9312d5",
 }
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)

@@ -1,0 +1,110 @@
+"""Whether one work says what a statement says: judged, and decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableConfig
+
+from deepera_graph.errors import AnswerError
+from deepera_graph.evidence.check.library import CitedWork
+from deepera_graph.evidence.check.verdict import (
+    LOCAL_POINTS,
+    MOST_SENTENCES,
+    Decision,
+    Points,
+    cut_work,
+    decide_by_model,
+    decide_by_rules,
+)
+from deepera_graph.judges.heuristic.roles import LocalRole
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RerankResult
+from deepera_graph.schema import Intent, IntentTask
+from deepera_graph.usage import Usage
+
+
+class _UnreadIntent(LocalRole[IntentTask, Intent]):
+    """Reads nothing: the judge of a statement is shown the statement alone, and goes by that."""
+
+    def _work(self, task: IntentTask) -> Intent:
+        raise AnswerError("a statement is not read", usage=Usage())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a work comes to for a statement, and what it cost to find out."""
+
+    decision: Decision
+    usage: Usage
+
+
+class ClaimVerifier:
+    """Judges works for statements.
+
+    A statement is no question that had to be understood: a chat model is not asked to read it,
+    which saves a call.
+
+    Args:
+        reranker: Who judges; its cache, budget and limits count.
+    """
+
+    def __init__(self, reranker: EvidenceReranker) -> None:
+        backend = reranker.backend
+        self._asks_model = backend.asks_model
+        if self._asks_model and not backend.reads_by_rules:
+            about = {**backend.about, "intent": "unread"}  # other answers than those of its model
+            reranker = reranker.with_backend(replace(backend, intent=_UnreadIntent(), about=about))
+        self.reranker = reranker.with_settings(
+            content="passage", answer=False, on_empty="empty", stop_after=None, top_n=MOST_SENTENCES
+        )
+
+    def verify(
+        self, statement: str, work: CitedWork, config: RunnableConfig | None = None
+    ) -> Verified:
+        """Judge what of a work is nearest to a statement, and decide."""
+        pool = self.reranker.rerank(statement, self.cut(statement, work), config=config)
+        best = self._find_best(pool)
+        alone = self.reranker.rerank(statement, best, config=config) if best else None
+        return self._decide(statement, work, pool, alone)
+
+    async def averify(
+        self, statement: str, work: CitedWork, config: RunnableConfig | None = None
+    ) -> Verified:
+        """Do what `verify` does, in the running loop."""
+        pool = await self.reranker.arerank(statement, self.cut(statement, work), config=config)
+        best = self._find_best(pool)
+        alone = await self.reranker.arerank(statement, best, config=config) if best else None
+        return self._decide(statement, work, pool, alone)
+
+    def cut(self, statement: str, work: CitedWork) -> list[Document]:
+        """Return what of a work is judged: passages for a chat model, sentences for others."""
+        return cut_work(work, statement, by_sentence=not self._asks_model)
+
+    def _find_best(self, pool: RerankResult) -> Sequence[Document]:
+        """Return the sentence that is judged once more, by itself; none for a chat model."""
+        if self._asks_model or not pool.passages:
+            return ()
+        best = pool.passages[0]
+        return (Document(page_content=best.text, metadata=best.metadata),)
+
+    def _decide(
+        self, statement: str, work: CitedWork, pool: RerankResult, alone: RerankResult | None
+    ) -> Verified:
+        if self._asks_model:
+            found = decide_by_model(pool, work)
+        elif alone is None:
+            found = Decision(verdict="not_judged", notes=("there was nothing to judge",))
+        else:
+            only = alone.all_passages[0]
+            found = decide_by_rules(statement, work, only, only.score, self._points)
+        usage = pool.total_usage + (alone.total_usage if alone else Usage())
+        return Verified(decision=found, usage=usage)
+
+    @property
+    def _points(self) -> Points:
+        if (self.reranker.backend.spec or {}).get("kind") == "local":
+            return LOCAL_POINTS
+        judge_point = self.reranker.effective_settings.threshold
+        cut = judge_point if isinstance(judge_point, float) else 0.5
+        return Points(cut, cut / 2)
