@@ -73,7 +73,7 @@ _DESIGNS: tuple[tuple[str, str], ...] = (
         r"\b(?:in|of)\s+(?:\w+\s+)?(?:mice|rats|rabbits|zebrafish)\b|^(?:mice|rats)\b",
     ),
     ("case report", r"case\s+(?:report|series)"),
-    ("observational", r"observational"),
+    ("observational", r"observational(?!\s+studies\b)"),
     ("experiment", r"\bexperiments?\b"),
 )
 _FOUND = [
