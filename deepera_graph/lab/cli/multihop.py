@@ -131,6 +131,7 @@ def _answer_hops(
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.budget import Budget, Meter, with_meter
     from deepera_graph.cli.opening.judges import chat_backend, judgements_of
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend
     from deepera_graph.reranker import EvidenceReranker
@@ -154,6 +155,7 @@ def _answer_hops(
                     seed=chosen.seed,
                     cache=kept,
                     config=config,
+                    at_once=chat.max_concurrency or MAX_CONCURRENCY,
                     on_progress=bar.reach,
                 )
     return rows
