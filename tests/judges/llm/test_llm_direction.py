@@ -84,6 +84,7 @@ def test_every_prompt_has_the_rules_of_direction_and_position(mode):
     assert "does not name" in system
     assert "at most 0.7" in system
     assert "an equal benefit with more harm" in system
+    assert '"Asked for" and "Form" say what counts as an answer' in system  # the intent is used
     assert mode == "separate" or "(at most 6 words, 40 characters)" in system
 
 
