@@ -150,7 +150,7 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
     return made
 
 
-def _named(verdict: Judgement) -> dict[str, Any]:
+def _named(verdict: Judgement) -> Any:  # a part of a `JudgementRecord`
     """Return what a judge gave along with its score, as far as it did."""
     said = {
         "summary": verdict.summary if verdict.summary.strip() else "",
