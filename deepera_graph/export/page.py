@@ -66,16 +66,32 @@ ol { list-style: none; display: grid; gap: .75rem; }
 mark { background: var(--mark); color: inherit; box-shadow: 0 2px 0 var(--mark-edge); }
 .card:not(.is-kept) mark { background: none; color: var(--fore); box-shadow: none;
   text-decoration: underline dotted; }
+.figures { columns: 22rem 2; column-gap: 1rem; margin: 1rem 0; }
+figure { break-inside: avoid; margin: 0 0 1rem; padding: .8rem 1rem;
+  background: var(--sheet); border: 1px solid var(--line); border-radius: var(--radius); }
+figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin-top: .6rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; overflow-wrap: break-word; background: var(--sheet);
+  font-size: .9375rem; }
+th, td { border: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
+  vertical-align: top; }
+th[scope=row] { font-weight: 400; min-width: 12rem; }
+td q { display: block; color: var(--soft); font: .875rem/1.4 var(--read); min-width: 10rem; }
+td.empty { color: var(--soft); font-style: italic; }
 @media (max-width: 30rem) { body { padding: .75rem; } .card { padding: .7rem .8rem; } }
 @media print { body { max-width: none; padding: 0; background: none; }
-  .card { break-inside: avoid; } }
+  .card, figure, tr { break-inside: avoid; } .wide { overflow: visible; } }
 """
 
 
-def evidence_page(result: RerankResult, *, outcome: str, answer: str) -> str:
-    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML."""
+def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: str = "") -> str:
+    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML.
+
+    *studies* is HTML.
+    """
     dropped = result.dropped
     sections = (
+        studies,
         _section("Kept" if result.fallback is None else "The nearest", result, result.kept),
         _section("Below the threshold", result, dropped[:SHOWN_DROPPED]),
         _count_hidden(len(dropped) - SHOWN_DROPPED),

@@ -29,7 +29,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = False) -> str:
+def export_result(
+    result: RerankResult, format: ExportFormat, *, whole: bool = False, studies: str = ""
+) -> str:
     """Return a result as text in a format that other programs read.
 
     Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
@@ -42,6 +44,7 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
             `RerankResult.from_json` reads), ``"bibtex"`` or ``"ris"``.
         whole: Whether ``markdown`` and ``csv`` have all passages.
+        studies: HTML that ``html`` shows above the passages, as it is.
 
     Raises:
         SettingsError: There is no such format.
@@ -54,9 +57,8 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         plain = describe_result(result, whole=True)
         return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
     if format == "html":
-        return evidence_page(
-            result, outcome=describe_outcome(result), answer=_describe_answer(result)
-        )
+        outcome, answer = describe_outcome(result), _describe_answer(result)
+        return evidence_page(result, outcome=outcome, answer=answer, studies=studies)
     if format == "bibtex":
         return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
     if format == "ris":

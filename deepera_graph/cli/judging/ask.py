@@ -153,9 +153,16 @@ def ask(
     if form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
-        written = export_result(result, form, whole=output.verbose)
-        write_text(written)
+        studies = _find_studies(result) if form == "html" else ""
+        write_text(export_result(result, form, whole=output.verbose, studies=studies))
     raise typer.Exit(failed or (OK if read is None else read.exit_code))
+
+
+def _find_studies(result: RerankResult) -> str:
+    """Return map and table of the studies, as the page shows them."""
+    from deepera_graph.evidence.table.writing import result_studies
+
+    return result_studies(result)
 
 
 def _tell_failures(result: RerankResult) -> int:

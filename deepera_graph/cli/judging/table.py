@@ -26,7 +26,7 @@ DAILY = {
 }  # fmt: skip
 _OF_SUFFIX = {
     ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json",
-    ".xlsx": "xlsx",
+    ".xlsx": "xlsx", ".svg": "svg",
 }  # fmt: skip
 _table = partial(opt, panel="The table")
 
@@ -52,16 +52,16 @@ class FillOptions:
     )
     out: Path | None = opt(
         "File of the table, whose suffix says the form: .xlsx (extra tables), .csv, .html, .json, "
-        "or else Markdown.",
+        ".svg (the map alone), or else Markdown.",
         "--out",
         "-o",
-        brief="File of the table: .xlsx, .csv, .html, .md or .json.",
+        brief="File of the table: .xlsx, .csv, .html, .md, .json or .svg.",
         metavar="FILE",
         shown="stdout",
     )
     overwrite: bool = opt("Replace the file.", default=False)
-    format: Literal["markdown", "html", "csv", "json", "xlsx"] | None = opt(
-        "Form of the table; [b]xlsx[/b] goes with --out.",
+    format: Literal["markdown", "html", "csv", "json", "svg", "xlsx"] | None = opt(
+        "Form of the table; [b]xlsx[/b] goes with --out, [b]svg[/b] is the map alone.",
         metavar="FORM",
         shown="by the suffix of --out, else markdown",
     )

@@ -63,6 +63,19 @@ class EvidenceTable:
     usage: Usage = _FREE
     judge: str = ""
 
+    @classmethod
+    def of_result(cls, result: RerankResult, columns: Sequence[str] = COLUMNS) -> "EvidenceTable":
+        """Tabulate by rules what was kept for a question that has been asked.
+
+        Raises:
+            SettingsError: A column is blank or named twice.
+        """
+        names, listed = _check_columns(columns), _list_studies(result)
+        filled = [_fill_row(one, names, None) for one in listed["studies"]]
+        rows = [row for one in filled for row in one["rows"]]
+        state: Any = {**listed, "question": result.question, "rows": rows}
+        return _join_rows(state, names, str(result.manifest.get("backend", "")))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data that `from_dict` reads."""
         return {
@@ -195,62 +208,70 @@ class EvidenceTabulator:
         )
 
     def _fill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        passages = _read_passages(task)
         if self._role is None:
-            return self._write_row(task, passages, None)
+            return _fill_row(task, self.columns, None)
         try:
-            found: Extracted | str = self._role.invoke(self._ask(task, passages), config)
+            found: Extracted | str = self._role.invoke(self._ask(task), config)
         except RoleError as error:
             found = str(error)
-        return self._write_row(task, passages, found)
+        return _fill_row(task, self.columns, found)
 
     async def _afill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        passages = _read_passages(task)
         if self._role is None:
-            return self._write_row(task, passages, None)
+            return _fill_row(task, self.columns, None)
         try:
-            found: Extracted | str = await self._role.ainvoke(self._ask(task, passages), config)
+            found: Extracted | str = await self._role.ainvoke(self._ask(task), config)
         except RoleError as error:
             found = str(error)
-        return self._write_row(task, passages, found)
+        return _fill_row(task, self.columns, found)
 
-    def _ask(self, task: StudyTask, passages: Sequence[RankedPassage]) -> ExtractTask:
-        texts = [one.text for one in passages]
+    def _ask(self, task: StudyTask) -> ExtractTask:
+        texts = [one["text"] for one in task["passages"]]
         return {"question": task["question"], "columns": list(self.columns), "passages": texts}
 
-    def _write_row(
-        self, task: StudyTask, passages: Sequence[RankedPassage], found: Extracted | str | None
-    ) -> dict[str, Any]:
-        """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
-
-        None is no model.
-        """
-        by_rules = fill_by_rules(passages, self.columns)
-        if isinstance(found, Extracted):
-            cells = verify_extracted(found, passages, self.columns)
-        else:
-            cells = {
-                name: TableCell(note=found or (_UNTOLD if name in RULED else _NO_MODEL))
-                for name in self.columns
-            }
-        for name, cell in cells.items():
-            if not cell.value and name in by_rules:
-                cells[name] = by_rules[name]
-        row = {**task["about"], "cells": {name: asdict(cell) for name, cell in cells.items()}}
-        cost = found.usage if isinstance(found, Extracted) and found.usage else Usage()
-        return {"rows": [{"number": task["number"], "row": row}], "costs": [cost.record()]}
-
     def _report(self, state: TableState) -> dict[str, Any]:
-        rows = sorted(state.get("rows", []), key=lambda one: one["number"])
-        table = EvidenceTable(
-            question=state["question"],
-            columns=self.columns,
-            rows=tuple(StudyRow.from_dict(one["row"]) for one in rows),
-            notes=tuple(state.get("notes", [])),
-            usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
-            judge=self.reranker.backend.name,
-        )
+        table = _join_rows(state, self.columns, self.reranker.backend.name)
         return {"table": table.to_dict()}
+
+
+def _fill_row(
+    task: StudyTask, columns: Sequence[str], found: Extracted | str | None
+) -> dict[str, Any]:
+    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
+
+    None is no model.
+    """
+    passages = [RankedPassage.from_dict(one) for one in task["passages"]]
+    by_rules = fill_by_rules(passages, RULED)
+    if isinstance(found, Extracted):
+        cells = verify_extracted(found, passages, columns)
+    else:
+        cells = {
+            name: TableCell(note=found or (_UNTOLD if name in RULED else _NO_MODEL))
+            for name in columns
+        }
+    for name, cell in cells.items():
+        if not cell.value and name in by_rules:
+            cells[name] = by_rules[name]
+    row = {
+        **task["about"],
+        "cells": {name: asdict(cell) for name, cell in cells.items()},
+        "more": {name: asdict(cell) for name, cell in by_rules.items() if name not in cells},
+    }
+    cost = found.usage if isinstance(found, Extracted) and found.usage else Usage()
+    return {"rows": [{"number": task["number"], "row": row}], "costs": [cost.record()]}
+
+
+def _join_rows(state: TableState, columns: tuple[str, ...], judge: str) -> EvidenceTable:
+    rows = sorted(state.get("rows", []), key=lambda one: one["number"])
+    return EvidenceTable(
+        question=state["question"],
+        columns=columns,
+        rows=tuple(StudyRow.from_dict(one["row"]) for one in rows),
+        notes=tuple(state.get("notes", [])),
+        usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
+        judge=judge,
+    )
 
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
@@ -289,6 +310,7 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
         passages = [one for one in result.all_passages if one.study == best.study]
         about = {
             "source": str(source),
+            "name": source.name,
             "link": source.link,
             "year": source.year,
             "status": best.paper_status or "",
@@ -313,7 +335,3 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
 
 def _one_per_study(state: TableState) -> list[Send] | str:
     return [Send("fill", one) for one in state["studies"]] or "report"
-
-
-def _read_passages(task: StudyTask) -> list[RankedPassage]:
-    return [RankedPassage.from_dict(one) for one in task["passages"]]
