@@ -87,10 +87,7 @@ def index(
         keep_with,
         open_collection,
     )
-    from deepera_graph.papers.library.building import embed_papers
     from deepera_graph.papers.library.filling import NamedPapers
-    from deepera_graph.papers.library.store import count_papers
-    from deepera_graph.papers.library.writing import Writer
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
@@ -98,6 +95,10 @@ def index(
     papers = NamedPapers()
     read = PassageSource(*source, reading=reading, verbose=output.verbose, on_record=papers.note)
     read.check()
+    from deepera_graph.papers.library.building import embed_papers
+    from deepera_graph.papers.library.store import count_papers
+    from deepera_graph.papers.library.writing import Writer
+
     file = Path(find_papers(store, store.library or ""))
     with open_collection(store, mode=store.mode, must_exist=False) as opened, ExitStack() as open_:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:

@@ -228,7 +228,7 @@ def test_a_collection_of_words_is_one_by_option(deepera_lab, corpus):
     ("args", "message"),
     [
         (("none.jsonl", "-l", "moss"), "there is no file 'none.jsonl'"),
-        (("{corpus}",), "--library must name a collection"),
+        (("{corpus}",), "--library must name a library"),
         (("{corpus}", "-l", "moss", "--int8"), "--int8 goes with --qdrant-url"),
         (("{corpus}", "-l", "m", "--engine", "ray", "--mode", "sparse"), "embeds nothing"),
         (("{corpus}", "-l", "m", "--workers", "2"), "--workers goes with --engine ray"),
@@ -295,7 +295,7 @@ def test_a_break_of_indexing_tells_how_to_go_on(deepera_lab, corpus, tmp_path, m
     result = deepera_lab(*args, "--batch-size", "1")
     assert result.exit_code == 130
     assert "interrupted; the collection holds 1 passage\n" in result.stderr
-    assert "go on with: deepera-lab bioasq index corpus.jsonl -c moss\n" in result.stderr
+    assert "go on with: deepera-lab bioasq index corpus.jsonl -l moss\n" in result.stderr
 
 
 def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera_lab, corpus):

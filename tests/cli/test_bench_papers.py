@@ -130,7 +130,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "--base must name a base of papers, --runs files"),
+        ((), "--library must name a base of papers, --runs files"),
         (("--runs", "pasa"), "--runs must be NAME=FILE"),
         (("--runs", "a=b.jsonl"), "there is no file 'b.jsonl'"),
         (("--systems", "sparse"), "--systems are searches of a base"),

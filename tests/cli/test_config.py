@@ -78,9 +78,7 @@ def test_an_option_counts_more_than_a_variable_than_a_file_than_the_default(
 
 
 def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monkeypatch):
-    (folder / "deepera.toml").write_text(
-        'library = "apples"\npath = "store"\nno_summaries = true'
-    )
+    (folder / "deepera.toml").write_text('library = "apples"\npath = "store"\nno_summaries = true')
     deepera("config", "trust")
     monkeypatch.setenv("DEEPERA_MODEL", "openai:gpt-5-mini")
     values = shown()["values"]

@@ -61,7 +61,9 @@ def ask(deepera):
 
 def test_index_says_how_many_passages_there_are(deepera, source, store):
     args = ("index", source, "--library", "papers", "--path", store)
-    assert deepera(*args).stdout == ("3 passages indexed in 'papers' (sparse); it holds 3 now, of 1 paper\n")
+    assert deepera(*args).stdout == (
+        "3 passages indexed in 'papers' (sparse); it holds 3 now, of 1 paper\n"
+    )
     assert json.loads(deepera(*args, "--json").stdout) == {
         "library": "papers",
         "mode": "sparse",

@@ -10,11 +10,11 @@ from langchain_core.documents import Document
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import list_ids
 from deepera_graph.papers.importing import to_record
-from deepera_graph.papers.library.writing import Writer
 from deepera_graph.papers.paper import Paper, PaperRecord
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
+    from deepera_graph.papers.library.writing import Writer
 
 CITED = "cited_in_library"  # in the metadata of a passage
 
@@ -36,7 +36,7 @@ class NamedPapers:
         if isinstance(made, PaperRecord):
             self._held.append(made)
 
-    def put(self, writer: Writer) -> Counter[str]:
+    def put(self, writer: "Writer") -> Counter[str]:
         """Put into a base what was noted since the last time; return what became of it."""
         if not self._held:
             return Counter()
