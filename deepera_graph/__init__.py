@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
     from deepera_graph.evidence.check.report import CheckReport as CheckReport
     from deepera_graph.evidence.check.writing import export_check as export_check
+    from deepera_graph.evidence.report.report import EvidenceReport as EvidenceReport
+    from deepera_graph.evidence.report.writer import ReportWriter as ReportWriter
+    from deepera_graph.evidence.report.writing import export_report as export_report
     from deepera_graph.evidence.table.table import EvidenceTable as EvidenceTable
     from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator
     from deepera_graph.evidence.table.writing import export_table as export_table
@@ -139,6 +142,9 @@ _NAMES = {
     "evidence.check.library": "WorkLibrary",
     "evidence.check.report": "CheckReport",
     "evidence.check.writing": "export_check",
+    "evidence.report.report": "EvidenceReport",
+    "evidence.report.writer": "ReportWriter",
+    "evidence.report.writing": "export_report",
     "evidence.table.table": "EvidenceTable EvidenceTabulator",
     "evidence.table.writing": "export_table",
     "export.tables": "describe_evidence export_result",

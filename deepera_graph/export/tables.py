@@ -276,21 +276,22 @@ def _decide(passage: RankedPassage) -> str:
 def _decide_and_side(passage: RankedPassage) -> str:
     decision, side = _decide(passage), name_direction(passage.direction)
     if passage.score is None:
-        decision = _cell(f"{decision}: {passage.reason}")
+        decision = escape_markdown(f"{decision}: {passage.reason}")
     return ", ".join(filter(None, (decision, side)))
 
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
         f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
-        f"| {_cite_markdown(result.cite(one))} | {_cell(one.quote)} | {_cell(one.summary)} |"
+        f"| {_cite_markdown(result.cite(one))} | {escape_markdown(one.quote)} "
+        f"| {escape_markdown(one.summary)} |"
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
-    notes = (f"Note: {_cell(one)}" for one in result.warnings)
-    answer = "\n".join(map(_cell, _describe_answer(result).splitlines()))
-    said = (answer, _cell(describe_outcome(result)))
-    parts = [f"# {_cell(result.question)}", *notes, *said]
+    notes = (f"Note: {escape_markdown(one)}" for one in result.warnings)
+    answer = "\n".join(map(escape_markdown, _describe_answer(result).splitlines()))
+    said = (answer, escape_markdown(describe_outcome(result)))
+    parts = [f"# {escape_markdown(result.question)}", *notes, *said]
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
 
@@ -344,7 +345,7 @@ def _describe_others(result: RerankResult) -> str:
 
 
 def _cite_markdown(source: Citation) -> str:
-    text = _cell(str(source))
+    text = escape_markdown(str(source))
     if not source.link:
         return text
     link = _OF_NO_LINK.sub(lambda found: quote(found.group(), errors="replace"), source.link)
@@ -356,7 +357,7 @@ _MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*[]|"}, "<
 _ESCAPED_CITATION = re.compile(r"\\\[([\d, ]+)\\\](?![(\[:])")  # alone it is no link
 
 
-def _cell(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text in one line that Markdown shows as it is: no link, image, HTML or cell of it.
 
     Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.

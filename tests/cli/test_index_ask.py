@@ -84,9 +84,9 @@ def test_how_a_collection_is_searched_has_two_names(deepera, source, store, opti
 
 def test_collections_are_kept_in_the_data_folder(deepera, source, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert deepera("index", source, "-c", "papers").exit_code == 0
+    assert deepera("index", source, "-l", "papers").exit_code == 0
     assert (tmp_path / "data" / "deepera").is_dir()
-    assert deepera("ask", QUESTION, "-c", "papers", "--json").exit_code == 0
+    assert deepera("ask", QUESTION, "-l", "papers", "--json").exit_code == 0
 
 
 def test_ask_shows_the_evidence_of_a_collection(ask, indexed):

@@ -23,7 +23,7 @@ def library(deepera, tmp_path, monkeypatch):
 
 @pytest.fixture
 def indexed(library, deepera, questions):
-    assert deepera("index", questions(*PAPERS, name="p.jsonl"), "-c", "papers").exit_code == 0
+    assert deepera("index", questions(*PAPERS, name="p.jsonl"), "-l", "papers").exit_code == 0
 
 
 @pytest.mark.usefixtures("indexed")

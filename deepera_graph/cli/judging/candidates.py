@@ -57,6 +57,19 @@ class SearchOptions(options.WhereOptions):
         metavar="FILE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
+    report: bool = opt(
+        "Write several paragraphs on what is kept, with its limits and gaps. With --model the chat "
+        "model writes, and no sentence is shown that the studies it cites do not say; without, "
+        "every sentence is a quote.",
+        brief="Write paragraphs, each sentence checked.",
+        default=False,
+    )
+    dry_run: bool = opt(
+        "Search, and say what judging would cost at most; with --report what writing would take, "
+        "too. Nothing is judged.",
+        brief="Only say what it would cost.",
+        default=False,
+    )
     format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "

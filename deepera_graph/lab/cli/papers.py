@@ -298,7 +298,8 @@ def _search(
     quiet: bool,
 ) -> dict[str, Run]:
     """Run each system, and keep what it found for each query at once if there is a folder."""
-    from deepera_graph.lab.studies.papers.runs import describe_run, run_system
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+    from deepera_graph.lab.studies.papers.runs import AGENT, describe_run, run_system
 
     found: dict[str, Run] = {}
     planner = None
@@ -306,6 +307,7 @@ def _search(
         from deepera_graph.cli.opening.chat import chat_backend
 
         planner = chat_backend(chat)
+    n_at_once = 1 if planner is None else chat.max_concurrency or MAX_CONCURRENCY
     settings = given(chosen)
     bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
     how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
@@ -320,6 +322,7 @@ def _search(
                 path=None if out is None else out / _file_of(name),
                 about=about,
                 resume=chosen.resume,
+                at_once=n_at_once if name.startswith(AGENT) else 1,
                 on_progress=bar.reach,
             )
         if not quiet:

@@ -5,8 +5,9 @@ are fitted anew; on the fold held out, which neither knows, is found what each o
 The judge whose weights are written keeps its own trees.
 """
 
+import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -32,6 +33,7 @@ from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
+from deepera_graph.lab.training.held_out import HELD_OUT, describe_held_out, score_halves
 from deepera_graph.lab.training.lessons.abstracts import read_abstracts
 from deepera_graph.lab.training.lessons.augment import draw_few, take_out_evidence
 from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
@@ -121,11 +123,14 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     with open_extractor(find_encoder(source), plan.keep, log) as extractor:
         known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
         score = partial(score_pool, known, extractor)
-        opinion, point = weigh_reader(held_out, score, training, plan.seed)
+        weighed = weigh_reader(held_out, score, training, plan.seed)
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
         training.export(fresh / READER)
-        replace(judge, opinion=opinion, operating_point=point).save(fresh / HEAD)
+        opinion = weighed.opinion
+        replace(judge, opinion=opinion, operating_point=weighed.point).save(fresh / HEAD)
+        figures = json.dumps(weighed.figures, indent=1) + "\n"
+        (fresh / HELD_OUT).write_text(figures, encoding="utf-8", newline="\n")
         if (source / TRAINED_ON).is_file():
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
         write_sums(fresh)
@@ -149,10 +154,18 @@ def list_lessons(
     return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)
 
 
+class Weighed(NamedTuple):
+    """What trees and reader weigh beside each other."""
+
+    opinion: SecondOpinion
+    point: float  # the operating point, see `find_operating_point`
+    figures: Mapping[str, Any]  # of the questions held out, see `describe_held_out`
+
+
 def weigh_reader(
     held_out: Sequence[Pool], trees: ScorePool, training: ReaderTraining, seed: int = 0
-) -> tuple[SecondOpinion, float]:
-    """Find what trees and reader weigh, on questions neither knows, and the operating point.
+) -> Weighed:
+    """Find what trees and reader weigh, on questions neither knows, and how good both are.
 
     Half of what is weighed is pools that their evidence was taken out of, with nothing in its
     place; a draw of few passages of each pool is weighed beside it, which the operating point does
@@ -164,13 +177,13 @@ def weigh_reader(
     used: list[Pool] = []
     n_whole = 0
     for place, pool in enumerate([*whole, *few]):
-        found = trees(pool)
-        if not found.may_be_read:
+        judged = trees(pool)
+        if not judged.may_be_read:
             continue
-        read = np.full(len(found.evidence), np.nan)
-        places = choose_read(found.evidence)
+        read = np.full(len(judged.evidence), np.nan)
+        places = choose_read(judged.evidence)
         read[places] = training.read([(pool.question, pool.passages[n].text) for n in places])
-        rows.append(list_opinions(found.evidence, read))
+        rows.append(list_opinions(judged.evidence, read))
         used.append(pool)
         n_whole += place < len(whole)
     if not n_whole:
@@ -187,4 +200,5 @@ def weigh_reader(
         labels[:n_whole],
         [sigmoid(row @ fitted.weights + fitted.intercept) for row in rows[:n_whole]],
     )
-    return opinion, point
+    found = score_halves(used, rows, labels, weights)[:n_whole]
+    return Weighed(opinion, point, describe_held_out(used[:n_whole], found, point))

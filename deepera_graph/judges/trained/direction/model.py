@@ -18,8 +18,8 @@ UNCLEAR: Final[Direction] = "unclear"
 DIRECTIONS: Final[tuple[Direction, ...]] = tuple(
     one for one in get_args(Direction) if one != UNCLEAR
 )
-READER_WEIGHT: Final = 0.3  # of what the reader says of a direction beside the wording
-WITH_READER: Final = 0.5  # the least probability of both: three in four above it are right
+READER_WEIGHT: Final = 0.4  # of what the reader says of a direction beside the wording
+WITH_READER: Final = 0.65  # the least probability of both: four in five above it are right
 
 
 @dataclass(frozen=True, slots=True)
