@@ -69,6 +69,7 @@ mark { background: var(--mark); color: inherit; box-shadow: 0 2px 0 var(--mark-e
 .figures { columns: 22rem 2; column-gap: 1rem; margin: 1rem 0; }
 figure { break-inside: avoid; margin: 0 0 1rem; padding: .8rem 1rem;
   background: var(--sheet); border: 1px solid var(--line); border-radius: var(--radius); }
+figure:only-child { column-span: all; max-width: 36rem; }
 figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin-top: .6rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; overflow-wrap: break-word; background: var(--sheet);

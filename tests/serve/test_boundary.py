@@ -370,7 +370,12 @@ def test_work_that_goes_on_after_its_time_keeps_its_place(held, accept):
 
 
 @pytest.mark.parametrize(
-    ("path", "work"), [("/v1/passages?name=x.bib", "_read_file"), ("/v1/export", "_export")]
+    ("path", "work"),
+    [
+        ("/v1/passages?name=x.bib", "_read_file"),
+        ("/v1/export", "_export"),
+        ("/v1/table", "_tabulate"),
+    ],
 )
 def test_a_file_that_takes_too_long_is_given_up_and_keeps_its_place(held, monkeypatch, path, work):
     monkeypatch.setattr(calls, work, lambda *_: held.go.wait(30) and {})

@@ -422,6 +422,24 @@ def test_what_is_kept_can_be_exported(page, format, suffix, word):
         assert [one["id"] for one in csv.DictReader(text.splitlines())] == ["1"]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_studies_that_are_kept_have_a_map_and_a_table(page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 740})
+    page.emulate_media(color_scheme=scheme)
+    evil = f"[0.90 supports] Tea >{EVIL}< (odds ratio 2.0, 95% CI 1.1 to 3.2)."
+    ask_and_wait(page, f"{PASTED}\n\n{evil}")
+    page.get_by_text("Studies: map and table").click()
+    expect(page.locator(".studies figure")).to_have_count(1)
+    expect(page.locator(".studies tbody tr")).to_have_count(4)
+    assert page.locator(".studies [data-study]").count() == 4
+    assert page.get_by_role("img", name="Harvest plot: 4 studies").count() == 1
+    assert "data-broken" not in page.locator("body").evaluate("one => one.outerHTML.slice(0, 200)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    move(page, 0.88)
+    expect(page.locator(".studies tbody tr")).to_have_count(2)
+
+
 def test_a_link_shows_the_same_view_again(page, open_page, site):
     ask_and_wait(page, judge="rules", other="local")
     move(page, 0.05)
@@ -617,6 +635,7 @@ def test_axe_finds_no_fault(open_page, guarded, site, gate, scheme):
     ask_and_wait(page, f"{PASTED}\n\n{BROKEN}", other="rules")
     page.wait_for_selector("#columns.two")
     unfold(page)
+    page.wait_for_selector(".studies figure")
     link_of(page)
     page.fill("#passages", "")
     page.click("#run")

@@ -25,8 +25,8 @@ def draw_map(table: EvidenceTable) -> str:
 
 def map_html(table: EvidenceTable) -> str:
     """Return the figures of a table as a part of a page; nothing if there are none."""
-    made = [_to_html(one, f"figure-{n}") for n, one in enumerate(_draw(table), start=1)]
-    return f'<div class="figures">\n{"".join(made)}</div>\n' if made else ""
+    joined = "".join(map(_to_html, _draw(table)))
+    return f'<div class="figures">\n{joined}</div>\n' if joined else ""
 
 
 def _draw(table: EvidenceTable) -> list[Figure]:
@@ -35,7 +35,7 @@ def _draw(table: EvidenceTable) -> list[Figure]:
     return [draw_harvest(table.rows), *draw_forests(table.rows)]
 
 
-def _to_html(figure: Figure, name: str) -> str:
+def _to_html(figure: Figure) -> str:
     notes = "".join(f'<br><span class="soft">{clean(one)}</span>' for one in figure.notes)
     title = f"<figcaption><b>{clean(figure.title)}</b>{notes}</figcaption>"
-    return f"<figure>\n{title}\n{inline(figure, name)}\n</figure>\n"
+    return f"<figure>\n{title}\n{inline(figure)}\n</figure>\n"

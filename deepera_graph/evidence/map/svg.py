@@ -133,9 +133,9 @@ def at(body: str, y: float) -> str:
     return tag("g", body, transform=f"translate(0 {y:g})")
 
 
-def inline(figure: Figure, name: str) -> str:
-    """Return a figure for a page, of which *name* is the id; its colour is that of the text."""
-    return _root(name, figure.title, figure.about, figure.height, figure.body)
+def inline(figure: Figure) -> str:
+    """Return a figure for a page; its colour is that of the text."""
+    return _root(figure.title, figure.about, figure.height, figure.body)
 
 
 def join(question: str, figures: Sequence[Figure], key: Sequence[str]) -> str:
@@ -156,22 +156,18 @@ def join(question: str, figures: Sequence[Figure], key: Sequence[str]) -> str:
         parts.append(write(0.0, y + 8, said, font_size=SMALL))
         y += 16
     about = " ".join(one.about for one in figures) or "There is nothing to draw."
-    return _root("map", question, about, y + 8, "".join(parts), alone=True) + "\n"
+    return _root(question, about, y + 8, "".join(parts), alone=True) + "\n"
 
 
-def _root(
-    name: str, title: str, about: str, height: float, body: str, *, alone: bool = False
-) -> str:
+def _root(title: str, about: str, height: float, body: str, *, alone: bool = False) -> str:
     edge = 12 if alone else 0
-    said = tag("title", clean(title), id=f"{name}-title") + tag(
-        "desc", clean(about), id=f"{name}-desc"
-    )
+    said = tag("title", clean(title)) + tag("desc", clean(about))
     return tag(
         "svg",
         said + _ALONE * alone + body,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"{-edge} {-edge} {WIDTH + 2 * edge:g} {height + 2 * edge:g}",
         role="img",
-        aria_labelledby=f"{name}-title {name}-desc",
+        aria_label=f"{title}. {about}",
         font_family="system-ui, sans-serif",
     )
