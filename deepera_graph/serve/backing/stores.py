@@ -25,6 +25,7 @@ from deepera_graph.errors import BackendError, MissingStoreError, SettingsError,
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval import explain_field, find_folder, list_collections
+from deepera_graph.retrieval.where import Where, read_where
 from deepera_graph.serve.backing.library import Holdings
 from deepera_graph.serve.replies import RequestRefusedError
 
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
     from deepera_graph.papers.base import PaperBase
-    from deepera_graph.papers.paper import Paper
     from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 PAPERS, ALL = "papers", "all"
-Where = Mapping[str, Any] | None
 
 
 class FoundPassages(NamedTuple):
@@ -83,7 +82,7 @@ class Sources:
         return (*self._held.bases, *self._services)
 
     async def search_collection(
-        self, name: str, question: str, k: int, where: Where
+        self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
         """Return the best passages of a collection.
 
@@ -95,7 +94,9 @@ class Sources:
         keep = {} if self._collections is None else self._collections.kept_with(name)
         return FoundPassages(found, keep=keep)
 
-    async def search_source(self, name: str, question: str, k: int, where: Where) -> FoundPassages:
+    async def search_source(
+        self, name: str, question: str, k: int, where: Where | None
+    ) -> FoundPassages:
         """Return the best passages of the base of papers, or of services with commas between them.
 
         Raises:
@@ -103,7 +104,9 @@ class Sources:
             SettingsError: *where* is no scope.
             RefusedError: There is no such source.
         """
-        scope = _read_scope(where)
+        from deepera_graph.papers.results import Scope  # noqa: PLC0415 - only where papers are searched
+
+        scope = Scope.of(where)
         if name in self._held.bases:
             return FoundPassages(await asyncio.to_thread(self._search_papers, question, k, scope))
         chosen = self._choose(name)
@@ -143,23 +146,10 @@ class Sources:
         return [self._services[one] for one in wanted]
 
     def _search_papers(self, question: str, k: int, scope: Scope) -> list[Document]:
+        from deepera_graph.papers.library.filling import to_passage  # noqa: PLC0415 - only here
+
         base = self._held.base(PAPERS)
-        return [_to_passage(one) for one in base.search(question, k=k, scope=scope).papers]
-
-
-def _read_scope(where: Where) -> Scope:
-    from deepera_graph.papers.results import Scope  # noqa: PLC0415 - only where papers are searched
-
-    return Scope.from_dict(where or {})
-
-
-def _to_passage(paper: Paper) -> Document:
-    """Return a paper as a passage: its abstract, or its title where it has none."""
-    names = ("title", "year", "venue", "doi", "url")
-    metadata = {name: value for name in names if (value := getattr(paper, name))}
-    authors = {"authors": list(paper.authors)} if paper.authors else {}
-    text = paper.abstract or paper.title
-    return Document(id=paper.id, page_content=text, metadata={**metadata, **authors})
+        return [to_passage(one) for one in base.search(question, k=k, scope=scope).papers]
 
 
 _ON_SERVER = 4  # searches at the same time
@@ -249,9 +239,7 @@ class StoredCollections:
         except MissingStoreError:
             return []
 
-    def search(
-        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
-    ) -> list[Document]:
+    def search(self, name: str, question: str, k: int, where: Where | None) -> list[Document]:
         """Return the best passages of a collection.
 
         Raises:
@@ -260,7 +248,7 @@ class StoredCollections:
         """
         with self._opened(name) as store:
             found = store.search(question, k=k, where=where)
-            for field in () if found else where or ():
+            for field in () if found else read_where(where):
                 if store.count() and not store.has_field(field):
                     raise SettingsError(f"where: {explain_field(field, store.field_names())}")
         return found
