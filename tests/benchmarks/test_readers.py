@@ -50,6 +50,7 @@ def test_no_reader_raises_on_what_is_repeated(part, run):
         ("bioasq: list", "a, b1 and "),
         ("bioasq: list", "and the frost of NF-1 "),
         ("papers: limits", "and "),
+        ("papers: limits", ";"),
         ("papers: limits", "from 2010 "),
     ],
 )

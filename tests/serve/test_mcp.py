@@ -217,7 +217,7 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
         strange.extend([message] if isinstance(message, Exception) else [])
 
     with (tmp_path / "stderr").open("w+") as errors:
-        server = start("--path", tmp_path / "data", "--base", world, code=loud)
+        server = start("--path", tmp_path / "data", "--library", world, code=loud)
         transport = stdio_client(server, errlog=errors)
         async with Client(transport, message_handler=note) as client:
             said = await call_all(client, "apples")
@@ -233,7 +233,7 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
 
 async def test_a_host_that_lists_the_tools_waits_for_nothing_heavy(start, tmp_path, world):
     with (tmp_path / "stderr").open("w+") as errors:
-        server = start("--base", world, "--threshold", "0.5", "--collections", "plums")
+        server = start("--library", world, "--threshold", "0.5", "--library", "plums")
         async with Client(stdio_client(server, errlog=errors), mode="legacy") as client:
             assert len((await client.list_tools()).tools) == len(OWN + OF_PAPERS)
         errors.seek(0)
@@ -575,9 +575,9 @@ async def test_what_cannot_be_tabulated_or_checked_is_told(library):
     ("args", "said"),
     [
         (["--port", "8000"], "--port goes with --http"),
-        (["--base", "none.papers"], "there is no base of papers 'none.papers'"),
+        (["--library", "none.papers"], "there is no base of papers 'none.papers'"),
         (["--threshold", "80"], "threshold must be"),
-        (["--collections", "a,,b"], "--collections must be names with commas between them"),
+        (["--library", "a,,b"], "--collections must be names with commas between them"),
     ],
 )
 def test_a_usage_error_of_the_command_is_one_line(args, said):
@@ -592,7 +592,7 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
         store.add(APPLES)
     with open_store("secret", path=tmp_path / "data") as store:
         store.add(APPLES)
-    started = start("--http", "--port", "0", "--path", tmp_path / "data", "--collections", "apples")
+    started = start("--http", "--port", "0", "--path", tmp_path / "data", "--library", "apples")
     process = subprocess.Popen(  # noqa: ASYNC220  # it is stopped below
         [started.command, *started.args], env=started.env, stderr=subprocess.PIPE, text=True
     )
@@ -611,7 +611,7 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 def test_ctrl_c_ends_a_server_that_waits_for_its_host(start):
-    started = start("--collections", "off")
+    started = start("--library", "off")
     process = subprocess.Popen(
         [started.command, *started.args],
         env=started.env,
@@ -633,7 +633,7 @@ async def test_a_chat_model_judges_and_nothing_is_paid_for_twice(start):
         return answer_in_json({"": 0.9}, request.system, request.user)
 
     with ChatServer(reply) as server:
-        started = start("--collections", "off", "--model", "m", "--base-url", server.base_url)
+        started = start("--library", "off", "--model", "m", "--base-url", server.base_url)
         asked = {"question": QUESTION, "passages": [one.page_content for one in APPLES]}
         async with Client(started) as client:
             first = await client.call_tool("find_evidence", asked)

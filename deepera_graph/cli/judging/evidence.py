@@ -233,7 +233,9 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     file = passage.metadata.get("source")
     place = f", from {file}" if file and str(file) not in source.plain else ""
     found = f"[{passage.id}] retrieved as number {passage.retrieval_rank}{place}"
-    why = "; ".join(filter(None, (passage.reason, found)))
+    n_citing = passage.metadata.get("cited_in_library")
+    cited = f"cited by {n_citing} in your library" if n_citing else ""
+    why = "; ".join(filter(None, (passage.reason, cited, found)))
     console.print(_indent(Text(why, style="dim")))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "table": (
-        "columns", "out", "overwrite", "format", "sources", "collection", "retrieve", "where",
+        "columns", "out", "overwrite", "format", "sources", "library", "retrieve", "where",
         "backend", "model", "base_url", "threshold", "as_json", "quiet",
     ),
 }  # fmt: skip
@@ -71,7 +71,7 @@ def table(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
     ] = None,
     *,
     chosen: FillOptions,

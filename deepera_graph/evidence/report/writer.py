@@ -271,6 +271,10 @@ class ReportRun(AgentRun[EvidenceReport]):
         settings = writer.reranker.settings
         super().__init__(writer.graph, given, config, settings, n_steps=_STEPS)
 
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        limit = self._settings.max_concurrency
+        return None if in_loop else min(asked or limit, limit)  # sentences are checked at once
+
     def _told(self, node: str, update: Mapping[str, Any]) -> Iterable[Event]:
         yield {"event": node}
 

@@ -138,7 +138,8 @@ def _study_html(one: ReportStudy) -> str:
         f'<span class="side {escape(one.says)}">{name_direction(read_direction(one.says))}</span>'
     )
     facts = [side] if one.says else []
-    facts += [f"<span>{escape(fact)}</span>" for fact in (one.design, one.size) if fact]
+    size = f"n = {one.size}" if one.size else ""
+    facts += [f"<span>{escape(fact)}</span>" for fact in (one.design, size) if fact]
     facts += [f"<span>{one.band}</span>"] if one.band != EVIDENCE else []
     facts += [f"<span>page {escape(one.page)}</span>"] if one.page else []
     quote = f'<p class="text"><mark>{escape(one.quote)}</mark></p>\n' if one.quote else ""

@@ -11,7 +11,7 @@ from deepera_graph.literature.citation import find_pages
 from deepera_graph.result import RankedPassage
 from deepera_graph.text.quotes import find_quote
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<![A-Za-z\d])(?<![A-Za-z]-)\d+(?:[.,]\d+)*")  # not that of IL-6
 _OF_NUMBERS = ("n", "effect", "interval", "p")
 _FULL_TEXT = 3  # passages, from which on the abstract is compared with the rest
 

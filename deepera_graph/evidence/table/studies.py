@@ -59,7 +59,7 @@ _DESIGNS: tuple[tuple[str, str], ...] = (
     ("cluster-randomised trial", r"cluster-?\s?randomi[sz]ed"),
     ("randomised trial", r"randomi[sz]ed|randomly\s+(?:assigned|allocated)|RCT\b"),
     ("case-control", r"case[-–\s]control"),
-    ("cohort", r"cohort|(?:were|was)?\s*followed\s+for\b"),
+    ("cohort", r"cohort(?!s)|(?:were|was)?\s*followed\s+for\b"),
     ("cross-sectional", r"cross-?\s?sectional|surveys?\b|questionnaires?\s+(?:of|among|in)"),
     (
         "before-after",

@@ -88,9 +88,10 @@ class AskedArguments(PlaceArguments):
         min_length=1,
         max_length=MOST_QUESTION,
     )
-    where: Annotated[dict[str, Any] | None, BeforeValidator(_read_json)] = Field(
+    where: Annotated[dict[str, Any] | str | list[str] | None, BeforeValidator(_read_json)] = Field(
         None,
-        description='Only passages of the collection with this metadata: {"year": {"gte": 2015}}.',
+        description='Only passages of the collection with this metadata: "year>=2015", a list of '
+        'such, or an object: {"year": {"gte": 2015}}.',
     )
     k: int = Field(
         30, description="Candidates taken from the collection.", ge=1, le=MOST_CANDIDATES

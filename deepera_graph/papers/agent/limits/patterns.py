@@ -199,7 +199,8 @@ USE = any_of(CUES["use"])
 NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
 LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+)*)"
 EXCLUDING = re.compile(
-    rf"{ONSET}{LEAD_IN}(?:(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
+    rf"{ONSET}{LEAD_IN}(?:(?:\b(?:whose|that|which|and)\s+(?:own\s+)?"
+    rf"(?:(?!(?:but|yet)\b)\w+\s+){{0,2}}?)?"
     rf"\b(?:do|does|did)\s*n(?:o|')t\s+(?:{USE})"
     rf"|(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
     rf"|(?P<soft>{any_of(CUES['soft'])}))"

@@ -259,7 +259,8 @@ def _tidy(text: str) -> str:
     if "please" in text.lower():
         text = re.sub(r"\s+please\b|^please\s", " ", text, flags=re.I)
     text = " ".join(text.replace(GAP, " ").split())
-    text = re.sub(r"\(\s*[,;]*\s*|\s*[,;]*\s*\)", lambda found: found[0].strip(" ,;"), text)
+    text = re.sub(r"\([ ,;]+", "(", text)
+    text = re.sub(r"(?<![ ,;])[ ,;]+\)", ")", text)
     text = re.sub(r" ([,.?!;:)])", r"\1", text)
     text = re.sub(r"(?:[,;:] ?)+(?=[,;:.?!]|$)", "", text)
     text = re.sub(r"(?<=[.?!])[.,;]+", "", text)  # of a sentence that was a limit as a whole
