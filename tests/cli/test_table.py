@@ -51,7 +51,7 @@ def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([QUESTION], "give a SOURCE, --collection or --source"),
+        ([QUESTION], "give a SOURCE, --library or --source"),
         ([" ", LIBRARY], "the question is empty"),
         ([QUESTION, LIBRARY, "--columns", "n,,p"], "--columns must be names with commas"),
         ([QUESTION, LIBRARY, "--columns", "n,n"], "columns must be different names"),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "ask": (
-        "sources", "collection", "retrieve", "adaptive", "multihop", "where", "answer", "report",
+        "sources", "library", "retrieve", "adaptive", "multihop", "where", "answer", "report",
         "preset", "backend", "model", "base_url", "threshold", "top_n", "format", "verbose",
         "as_json", "quiet",
     ),
@@ -56,7 +56,7 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
     ] = None,
     *,
     literature: options.LiteratureOptions,
@@ -71,7 +71,7 @@ def ask(
     hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
-    """Find the evidence for a question in a collection, files or the literature."""
+    """Find the evidence for a question in a library, files or the literature."""
     from deepera_graph.cli.judging.literature import (
         check_literature,
         check_one_place,

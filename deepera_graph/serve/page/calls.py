@@ -14,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepera_graph.errors import InputError
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
 from deepera_graph.export.tables import ExportFormat, export_result
 from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.retrieval.documents import DOCX, PDF
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.asking import read_form, read_plain
@@ -29,8 +30,8 @@ from deepera_graph.serve.traffic.boundary import in_time, note_of
 from deepera_graph.serve.traffic.gate import Gate
 from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
-KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
-_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so; long to read
+KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md", PDF, DOCX)
+_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
 _TYPES: Mapping[str, str] = {
@@ -105,8 +106,9 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
         raise RequestRefusedError(
             422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
         )
-    if content.lstrip().startswith(_DOCUMENTS):
-        raise RequestRefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
+    if content.lstrip().startswith(_DOCUMENTS) and not plain.lower().endswith((PDF, DOCX)):
+        message = f"{plain} is a document: name it {PDF} or {DOCX}, as it is"
+        raise RequestRefusedError(422, "input", message)
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, plain)
@@ -114,7 +116,7 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
         try:
             documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
             found = list(islice(documents, limits.documents + 1))
-        except InputError as error:
+        except (InputError, SettingsError) as error:
             raise RequestRefusedError(422, "input", _without(folder, str(error))) from error
     if len(found) > limits.documents:
         message = f"{plain} has more than the {limits.documents} passages that a request may have"

@@ -1,6 +1,6 @@
 // What one judge found: its threshold as a slider, what is kept, dropped and failed, and exports.
 import { byId, count, download, el } from "./dom.js";
-import { decide, drawOrder, makeCard } from "./cards.js";
+import { decide, drawOrder, fold, makeCard } from "./cards.js";
 import { bandOf, describe, plain, showScore, split, titleOf } from "./verdicts.js";
 import { post } from "./api.js";
 
@@ -91,12 +91,18 @@ export class Column {
   }
 
   #place(selector, passages, kept) {
-    const nodes = passages.map(({ id }) => {
-      const card = this.cards.get(id);
+    const studies = new Map();
+    for (const { id } of passages) {
+      const card = this.cards.get(id), { study } = card.passage;
       const band = bandOf(card.passage, this.result);
       decide(card, kept, kept ? band : this.parts.why.get(id) ?? "", this.threshold);
       this.dots.get(id)?.classList.toggle("is-kept", kept);
-      return card.node;
+      const name = kept && study ? `study ${study}` : `passage ${id}`;
+      studies.set(name, [...(studies.get(name) ?? []), card]);
+    }
+    const nodes = [...studies.values()].map(([best, ...others]) => {
+      for (const one of others) fold(one, []);
+      return fold(best, others);
     });
     const list = this.#find(selector);
     if (nodes.length !== list.children.length || nodes.some((one, n) => one !== list.children[n])) list.replaceChildren(...nodes);
