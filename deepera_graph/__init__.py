@@ -128,8 +128,10 @@ if TYPE_CHECKING:
     from langchain_deepera import LiteratureRetriever as LiteratureRetriever
     from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
+    from langchain_deepera import create_check_tool as create_check_tool
     from langchain_deepera import create_evidence_tool as create_evidence_tool
     from langchain_deepera import create_multihop_tool as create_multihop_tool
+    from langchain_deepera import create_table_tool as create_table_tool
     from langchain_deepera import paper_tools as paper_tools
 
 __version__ = "0.9.0"
@@ -204,8 +206,10 @@ _OF_LANGCHAIN = (
     "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
+    "create_check_tool",
     "create_evidence_tool",
     "create_multihop_tool",
+    "create_table_tool",
     "paper_tools",
 )
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}

@@ -100,7 +100,9 @@ def _outcome_line(result: RerankResult) -> str:
     n_sure, n_possible = len(result.evidence), len(result.possible)
     if n_sure:
         verb = "gives" if n_sure == 1 else "give"
-        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
+        said = "; ".join(
+            filter(None, (cut, describe_directions(result.direction_counts, result.positions)))
+        )
         more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
         return f"{n_sure} of {_count_passages(n)} {verb} direct evidence ({said}){more}:"
     if n_possible:
@@ -114,7 +116,8 @@ def _outcome_line(result: RerankResult) -> str:
 def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
     text = in_one_line(one.summary or one.text)
     said = f", {POSSIBLE}" if one.band == POSSIBLE else ""
-    said += f", {name_direction(one.direction)}" if one.direction else ""
+    side = name_direction(one.direction) or one.position
+    said += f", {side}" if side else ""
     source, shown = in_one_line(str(result.cite(one))), result.show_score(one.score)
     return f"[{number}] ({source}; score {shown}{said}) {text}"
 
@@ -172,6 +175,7 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         **plain,
         "intent": _describe_intent(result),
         "direction_counts": result.direction_counts,
+        "positions": result.positions,
         "ranking": [
             {**one, **_describe_page(passage), "citation": describe_source(result.cite(passage))}
             for passage, one in ranking
@@ -201,8 +205,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         fields["band"] = passage.band
     if passage.paper_status:
         fields["paper_status"] = passage.paper_status
-    if passage.direction:
-        fields["direction"] = passage.direction
+    said = {"direction": passage.direction, "position": passage.position}
+    fields |= {name: value for name, value in said.items() if value}
     if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
         fields |= _describe_page(passage)
@@ -274,7 +278,7 @@ def _decide(passage: RankedPassage) -> str:
 
 
 def _decide_and_side(passage: RankedPassage) -> str:
-    decision, side = _decide(passage), name_direction(passage.direction)
+    decision, side = _decide(passage), name_direction(passage.direction) or passage.position
     if passage.score is None:
         decision = escape_markdown(f"{decision}: {passage.reason}")
     return ", ".join(filter(None, (decision, side)))
@@ -327,7 +331,7 @@ def _describe_bands(result: RerankResult, passages: str) -> str:
     if not n_sure:
         reach = f"reaching {from_on}"
         return f"No evidence: {n_possible} of {passages} {_is_are(n_possible)} possible, {reach}."
-    said = describe_directions(result.direction_counts)
+    said = describe_directions(result.direction_counts, result.positions)
     sides = f" ({said})" if said else ""
     if not n_possible:
         return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}."

@@ -56,7 +56,11 @@ APPLES = [
     ),
     Document(id="plan", page_content="Firmness of waxed apples will be measured every week."),
 ]
-OWN = ["find_evidence", "ask", "list_collections"]
+DRAFT = (
+    "Wax coating kept apples firm after 90 days in storage [1].\n\n# References\n\n"
+    "1. Lund A. Wax on apples. 2019. doi:10.1000/wax\n"
+)
+OWN = ["find_evidence", "ask", "tabulate_studies", "check_citations", "list_collections"]
 OF_PAPERS = ["search_papers", "match_title", "get_paper", "references", "citations"]
 
 
@@ -128,6 +132,8 @@ async def call_all(client, collection):
     given = {
         "find_evidence": asked,
         "ask": asked,
+        "tabulate_studies": {**asked, "with_map": True},
+        "check_citations": {"manuscript": DRAFT, "collection": collection},
         "list_collections": {},
         "search_papers": {"query": "glacier", "k": 2},
         "match_title": {"title": "nothing of the kind"},
@@ -158,6 +164,12 @@ def check_all(said, world):
     assert "6%" in plain["answer"]["text"]
     assert (plain["answer"]["status"], plain["answer"]["cites"]) == ("answered", [1])
     assert text.startswith(plain["answer"]["text"])
+    text, plain = said["tabulate_studies"]
+    assert plain["rows"][0]["cells"]["p"]["words"] == "p < 0.001"
+    assert (text.startswith(f"# {QUESTION}"), plain["map"].startswith("<svg")) == (True, True)
+    text, plain = said["check_citations"]
+    assert plain["counts"] == {"supported": 1}
+    assert plain["pairs"][0]["claim"].startswith("Wax coating kept apples firm")
     with PaperBase.open(world) as base:
         found = answer_call(base, "search", {"query": "glacier", "k": 2}).text
     assert said["search_papers"] == (found, json.loads(found))
@@ -539,6 +551,24 @@ async def test_langchains_own_adapter_gives_an_agent_the_tools(address):
         )
     assert list(tools) == OWN + OF_PAPERS
     assert message.artifact["structured_content"]["evidence"][0]["id"] == "trial"
+
+
+async def test_what_cannot_be_tabulated_or_checked_is_told(library):
+    texts = [one.page_content for one in APPLES]
+    wrong = (
+        ("tabulate_studies", {"question": QUESTION, "passages": texts, "columns": ["n", "N"]},
+         "columns must be different names"),
+        ("check_citations", {"manuscript": "Tea is good.", "passages": texts},
+         "manuscript: no references found"),
+        ("check_citations", {"manuscript": DRAFT, "passages": texts, "collection": "apples"},
+         "give passages or collection, not both"),
+    )  # fmt: skip
+    async with inside(library) as client:
+        for name, arguments, said in wrong:
+            result = await client.call_tool(name, arguments)
+            assert (result.is_error, said in text_of(result)) == (True, True)
+        result = await client.call_tool("check_citations", {"manuscript": DRAFT, "passages": texts})
+        assert result.structured_content["pairs"][0]["verdict"] == "unavailable"
 
 
 @pytest.mark.parametrize(

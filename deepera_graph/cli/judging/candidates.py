@@ -176,7 +176,7 @@ def _search_papers(
 ) -> list[Document]:
     """Search a library that has papers and no passages: their abstracts are judged."""
     from deepera_graph.cli.opening.stores import open_papers
-    from deepera_graph.papers.library.filling import note_cited, to_passage
+    from deepera_graph.papers.filling import note_cited, to_passage
     from deepera_graph.papers.scope import Scope
 
     if search.adaptive:
@@ -189,7 +189,7 @@ def _search_papers(
 def _note_citations(found: list[Document], place: options.StoreOptions) -> list[Document]:
     """Return passages with how often papers of their library cite them, where that is known."""
     from deepera_graph.cli.opening.stores import find_papers, open_papers
-    from deepera_graph.papers.library.filling import note_cited
+    from deepera_graph.papers.filling import note_cited
 
     if not Path(find_papers(place, place.library or "")).is_file():
         return found

@@ -93,7 +93,7 @@ def table(
         search_literature,
     )
     from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import judge_kind, open_judge
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
@@ -107,6 +107,7 @@ def table(
     columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
     read = PassageSource(*source, reading=reading, verbose=False) if source else None
     backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
+    from deepera_graph.evidence.table.extract import chat_of
     from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
     from deepera_graph.reranker import EvidenceReranker
 
@@ -114,7 +115,7 @@ def table(
         tabulator = EvidenceTabulator(
             EvidenceReranker(backend, cache=held, **settings),
             columns=columns or COLUMNS,
-            extractor=backend if judge_kind(judge) == "llm" else None,
+            extractor=chat_of(backend),
         )
         conditions = read_conditions(chosen.where or [])
         scope = find_scope(literature, conditions)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
@@ -56,7 +57,12 @@ class ClaimVerifier:
             about = {**backend.about, "intent": "unread"}  # other answers than those of its model
             reranker = reranker.with_backend(replace(backend, intent=_UnreadIntent(), about=about))
         self.reranker = reranker.with_settings(
-            content="passage", answer=False, on_empty="empty", stop_after=None, top_n=MOST_SENTENCES
+            threshold=_find_threshold(reranker) if self._asks_model else None,
+            content="passage",
+            answer=False,
+            on_empty="empty",
+            stop_after=None,
+            top_n=MOST_SENTENCES,
         )
 
     def verify(
@@ -108,3 +114,12 @@ class ClaimVerifier:
         judge_point = self.reranker.effective_settings.threshold
         cut = judge_point if isinstance(judge_point, float) else 0.5
         return Points(cut, cut / 2)
+
+
+def _find_threshold(reranker: EvidenceReranker) -> Any:
+    """Return the judge's own threshold, or a higher one of the settings; a rule is for a pool."""
+    given = reranker.settings.threshold
+    own = reranker.with_settings(threshold=None).effective_settings.threshold
+    return (
+        max(own, given) if isinstance(given, int | float) and isinstance(own, int | float) else own
+    )

@@ -1,6 +1,7 @@
 """The table of studies, as a whole.
 
-judge -> fill (one branch a study that is kept) -> report. Nothing kept: judge -> report.
+judge -> fill (one branch a study that is kept) -> report. Nothing kept: judge -> report. A result
+that was judged before begins with fill.
 """
 
 import operator
@@ -73,7 +74,7 @@ class EvidenceTable:
         names, listed = _check_columns(columns), _list_studies(result)
         filled = [_fill_row(one, names, None) for one in listed["studies"]]
         rows = [row for one in filled for row in one["rows"]]
-        state: Any = {**listed, "question": result.question, "rows": rows}
+        state: Any = {**listed, "rows": rows}
         return _join_rows(state, names, str(result.manifest.get("backend", "")))
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,16 +115,6 @@ class TableInput(TypedDict):
     passages: list[dict[str, Any]]
 
 
-class TableState(TableInput, total=False):
-    """What the nodes write."""
-
-    studies: list[dict[str, Any]]
-    rows: Annotated[list[dict[str, Any]], operator.add]
-    costs: Annotated[list[UsageRecord], operator.add]
-    notes: list[str]
-    table: dict[str, Any]
-
-
 class StudyTask(TypedDict):
     """A study to fill the cells of: its number, how it is cited, and its passages."""
 
@@ -131,6 +122,16 @@ class StudyTask(TypedDict):
     question: str
     about: dict[str, Any]
     passages: list[dict[str, Any]]
+
+
+class TableState(TableInput, total=False):
+    """What the nodes write."""
+
+    studies: list[StudyTask]
+    rows: Annotated[list[dict[str, Any]], operator.add]
+    costs: Annotated[list[UsageRecord], operator.add]
+    notes: list[str]
+    table: dict[str, Any]
 
 
 class EvidenceTabulator:
@@ -179,12 +180,23 @@ class EvidenceTabulator:
         state = await self.graph.ainvoke(_read_input(question, passages), self._config())
         return EvidenceTable.from_dict(state["table"])
 
+    def tabulate_result(self, result: RerankResult) -> EvidenceTable:
+        """Fill a row for each study that was kept for a question that has been asked."""
+        return EvidenceTable.from_dict(
+            self.graph.invoke(_list_studies(result), self._config())["table"]
+        )
+
+    async def atabulate_result(self, result: RerankResult) -> EvidenceTable:
+        """Do what `tabulate_result` does, in the running loop."""
+        state = await self.graph.ainvoke(_list_studies(result), self._config())
+        return EvidenceTable.from_dict(state["table"])
+
     def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
-        graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState, input_schema=TableInput)
+        graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState)
         graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
         graph.add_node("fill", RunnableLambda(self._fill, afunc=self._afill))
         graph.add_node("report", self._report)
-        graph.add_edge(START, "judge")
+        graph.add_conditional_edges(START, _begin, ["judge", "fill", "report"])
         graph.add_conditional_edges("judge", _one_per_study, ["fill", "report"])
         graph.add_edge("fill", "report")  # waits for every branch
         graph.add_edge("report", END)
@@ -330,7 +342,16 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
     notes = [*result.warnings]
     if not studies:
         notes.append(f"no study of {len(result.all_passages)} passages is evidence")
-    return {"studies": studies, "notes": notes, "costs": [result.total_usage.record()]}
+    return {
+        "question": result.question,
+        "studies": studies,
+        "notes": notes,
+        "costs": [result.total_usage.record()],
+    }
+
+
+def _begin(state: TableState) -> list[Send] | str:
+    return _one_per_study(state) if "studies" in state else "judge"
 
 
 def _one_per_study(state: TableState) -> list[Send] | str:

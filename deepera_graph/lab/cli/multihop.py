@@ -68,10 +68,12 @@ def multihop(
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
+    from deepera_graph.lab.studies.multihop.data import read_hop_data
+
+    sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     with needing("bench multihop", "bench"):
         from deepera_graph.cli.opening.embeddings import find_embeddings
         from deepera_graph.cli.opening.foreign import search_here
-        from deepera_graph.lab.studies.multihop.data import read_hop_data
         from deepera_graph.lab.studies.multihop.methods import HopSearch
         from deepera_graph.lab.studies.multihop.study import HopBench
         from deepera_graph.lab.studies.multihop.table import describe_methods, hop_table, plain_rows
@@ -84,7 +86,6 @@ def multihop(
         n_resamples=chosen.resamples,
         seed=chosen.seed,
     )
-    sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     if chosen.answers is not None and not chat.model:
         raise SettingsError("--answers goes with --model")
     search_here()
