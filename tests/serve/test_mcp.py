@@ -238,7 +238,7 @@ async def test_a_host_that_lists_the_tools_waits_for_nothing_heavy(start, tmp_pa
             assert len((await client.list_tools()).tools) == len(OWN + OF_PAPERS)
         errors.seek(0)
         *said, modules = errors.read().splitlines()
-    assert said == ["deepera: note: there is no collection 'plums' yet; `deepera index` makes it"]
+    assert said == ["deepera: note: there is no library 'plums' yet; `deepera index` makes it"]
     assert HEAVY & set(json.loads(modules)) == set()
 
 
