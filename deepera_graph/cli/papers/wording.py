@@ -27,7 +27,7 @@ def describe_line(paper: Paper) -> str:
 def describe_paper(paper: Paper) -> str:
     """Return all that is known of a paper."""
     fields = {
-        "authors": ", ".join(paper.authors),
+        "authors": "; ".join(paper.authors),
         "date": paper.date or str(paper.year or ""),
         "venue": paper.venue,
         "doi": paper.doi,
