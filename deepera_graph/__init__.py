@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from deepera_graph.literature.retractions import read_retractions as read_retractions
     from deepera_graph.multihop.agent.agent import MultiHopAgent as MultiHopAgent
     from deepera_graph.multihop.agent.agent import build_multihop_graph as build_multihop_graph
-    from deepera_graph.multihop.agent.outcome import MultiHopResult as MultiHopResult
     from deepera_graph.multihop.agent.roles import MultiHopBackend as MultiHopBackend
     from deepera_graph.multihop.agent.roles import multihop_backend as multihop_backend
+    from deepera_graph.multihop.agent.state import MultiHopResult as MultiHopResult
     from deepera_graph.multihop.agent.state import MultiHopSettings as MultiHopSettings
     from deepera_graph.multihop.agent.uncertainty import Uncertainty as Uncertainty
     from deepera_graph.multihop.agent.uncertainty import nli_labels as nli_labels
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
     from deepera_graph.papers.results import Neighbours as Neighbours
+    from deepera_graph.papers.results import Scope as Scope
     from deepera_graph.papers.results import TitleMatch as TitleMatch
-    from deepera_graph.papers.scope import Scope as Scope
     from deepera_graph.papers.sources import Literature as Literature
     from deepera_graph.papers.sources import LiteratureAnswer as LiteratureAnswer
     from deepera_graph.papers.sources import PaperSource as PaperSource
@@ -164,18 +164,16 @@ _NAMES = {
     "multihop.agent.agent": "MultiHopAgent build_multihop_graph",
     "multihop.passages.expansion": "HopPassage HopResult aexpand_hops expand_hops",
     "multihop.passages.graph": "NeighbourGraph",
-    "multihop.agent.outcome": "MultiHopResult",
     "multihop.passages.retriever": "AdaptiveRetriever",
     "multihop.agent.roles": "MultiHopBackend multihop_backend",
-    "multihop.agent.state": "MultiHopSettings",
+    "multihop.agent.state": "MultiHopResult MultiHopSettings",
     "multihop.agent.uncertainty": "Uncertainty nli_labels",
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
     "papers.base": "PaperBase",
     "papers.calls": "answer_call describe_paper_calls",
     "papers.paper": "Paper",
-    "papers.results": "Hit Hits Neighbours TitleMatch",
-    "papers.scope": "Scope",
+    "papers.results": "Hit Hits Neighbours Scope TitleMatch",
     "papers.sources": (
         "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base open_sources"
     ),

@@ -27,8 +27,7 @@ from deepera_graph.lab.rankers.external import (
     sentence_versions,
 )
 from deepera_graph.packages import call_foreign
-from deepera_graph.stores.embeddings import SentenceEmbeddings
-from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.embeddings import SentenceEmbeddings, unit_rows
 
 STEMMER = "english"
 STOP_WORDS = "en"

@@ -11,8 +11,7 @@ from typing import Any
 
 from deepera_graph.bioasq.measuring.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-from deepera_graph.bioasq.phase_b.answered import TypedAnswer, submission_of
-from deepera_graph.bioasq.phase_b.journal import AnswerJournal
+from deepera_graph.bioasq.phase_b.answered import AnswerJournal, TypedAnswer, submission_of
 from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun, Run
 from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores
 from deepera_graph.lab.tables import Cell, Column, Grid
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 
 class Source(NamedTuple):
