@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from deepera_graph.literature.retractions import read_retractions as read_retractions
     from deepera_graph.multihop.agent.agent import MultiHopAgent as MultiHopAgent
     from deepera_graph.multihop.agent.agent import build_multihop_graph as build_multihop_graph
-    from deepera_graph.multihop.agent.outcome import MultiHopResult as MultiHopResult
     from deepera_graph.multihop.agent.roles import MultiHopBackend as MultiHopBackend
     from deepera_graph.multihop.agent.roles import multihop_backend as multihop_backend
+    from deepera_graph.multihop.agent.state import MultiHopResult as MultiHopResult
     from deepera_graph.multihop.agent.state import MultiHopSettings as MultiHopSettings
     from deepera_graph.multihop.agent.uncertainty import Uncertainty as Uncertainty
     from deepera_graph.multihop.agent.uncertainty import nli_labels as nli_labels

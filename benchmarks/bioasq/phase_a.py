@@ -5,7 +5,7 @@
 
 TRAIN and DEV are golden questions of BioASQ over the collection. Weights are fitted on TRAIN; both
 are then measured with them. What is found for a question is kept in a folder, so that fitting again
-takes seconds. The weights stand in `deepera_graph/bioasq/phase_a/local_order.py` and `snippets.py`.
+takes seconds. The weights stand in `deepera_graph/bioasq/phase_a/ordering.py` and `snippets.py`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bioasq.phase_a import local_order, snippets
+from deepera_graph.bioasq.phase_a import ordering, snippets
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
 from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
@@ -44,7 +44,7 @@ Row = dict[str, Any]
 def gather(questions: Sequence[Question], store: PassageStore, folder: Path) -> list[Row]:
     """Return for each question its documents, with all that they are ordered by, and sentences."""
     reranker = EvidenceReranker("local", threshold=0.0, top_n=JUDGED, content="passage")
-    judge = local_order.find_local_judge(reranker)
+    judge = ordering.find_local_judge(reranker)
     assert judge is not None
     search, rows = Retrieve(store, SearchSettings()), []
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def find(question: Question, search: Retrieve, reranker: EvidenceReranker, judge
     scores = {int(one.id): one.score for one in result.all_passages}
     aligned = judge.model.align(question.body, windows)
     values = [
-        local_order.value_of(scores[place] or 0.0, first[place], aligned[place])
+        ordering.value_of(scores[place] or 0.0, first[place], aligned[place])
         for place in range(len(passages))
     ]
     best = sorted(range(len(passages)), key=lambda place: -values[place])[:READ]
@@ -146,7 +146,7 @@ def mean_precision(rows: Sequence[Row]) -> float:
                 average_precision(
                     row,
                     [
-                        local_order.value_of(
+                        ordering.value_of(
                             one["probability"] or 0.0, one["first"], Alignment(*one["aligned"])
                         )
                         for one in row["documents"]
@@ -161,7 +161,7 @@ def mean_precision(rows: Sequence[Row]) -> float:
 def list_sentences(row: Row) -> list[tuple[float, float, bool]]:
     """Return of each sentence its weight, what its document lacks in closeness, and the label."""
     found, documents = [], row["documents"]
-    close = [local_order.closeness_of(Alignment(*one["aligned"])) for one in documents]
+    close = [ordering.closeness_of(Alignment(*one["aligned"])) for one in documents]
     best = max((close[one["place"]] for one in row["sentences"]), default=0.0)
     for one in row["sentences"]:
         name = read_pmid(documents[one["place"]]["id"])
@@ -204,7 +204,7 @@ def main() -> None:
     order = fit_order(train)
     print("first, passage, sentences, title:", np.round(100 * order / order[1], 1))  # noqa: T201
     print("sentences: weight, behind, start:", np.round(fit_sentences(train), 3))  # noqa: T201
-    used = local_order.WEIGHTS, snippets.WEIGHT, local_order.BEHIND, snippets.START
+    used = ordering.WEIGHTS, snippets.WEIGHT, ordering.BEHIND, snippets.START
     print("in use:", *used)  # noqa: T201
     for name, rows in parts.items():
         print(name, "MAP of the best", JUDGED, round(mean_precision(rows), 4))  # noqa: T201

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import llm_backend, local_backend
-from deepera_graph.bioasq.phase_a.listwise import Order, search_roles
+from deepera_graph.bioasq.phase_a.ordering import Order, search_roles
 from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm.listwise import fill_listwise, read_order
 from support.openai_server import ChatServer

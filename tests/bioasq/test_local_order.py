@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bioasq.phase_a.local_order import find_local_judge, logit, value_of, weigh_with
+from deepera_graph.bioasq.phase_a.ordering import find_local_judge, logit, value_of, weigh_with
 from deepera_graph.bioasq.phase_a.search import DocumentSearch
 from deepera_graph.bioasq.phase_a.snippets import FoundDocument
 from deepera_graph.judges.trained.alignment import Alignment

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import Budget, open_cache, open_store
-from deepera_graph.bioasq.phase_a.listwise import Order, search_roles
+from deepera_graph.bioasq.phase_a.ordering import Order, search_roles
 from deepera_graph.bioasq.phase_a.search import DocumentSearch, build_search_graph
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.questions import Question, read_questions, write_questions

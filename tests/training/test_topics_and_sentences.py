@@ -27,9 +27,9 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
+from deepera_graph.lab.training.lessons.groups import is_topics
 from deepera_graph.lab.training.lessons.pools import read_pools
-from deepera_graph.lab.training.lessons.topics import is_topics
-from deepera_graph.lab.training.train_reader import weigh_reader
+from deepera_graph.lab.training.train import weigh_reader
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"

@@ -22,18 +22,24 @@ from deepera_graph.agents.result import AgentResult
 from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Batched, versions
 from deepera_graph.bioasq.phase_a import steps
-from deepera_graph.bioasq.phase_a.listwise import (
+from deepera_graph.bioasq.phase_a.ordering import (
     Order,
     Query,
     RewriteQueryTask,
     SearchRoles,
     SortTask,
+    find_local_judge,
     search_roles,
+    weigh_with,
 )
-from deepera_graph.bioasq.phase_a.local_order import find_local_judge, weigh_with
-from deepera_graph.bioasq.phase_a.settings import SearchKwargs, SearchSettings
+from deepera_graph.bioasq.phase_a.settings import (
+    SearchInput,
+    SearchKwargs,
+    SearchOutput,
+    SearchSettings,
+    SearchState,
+)
 from deepera_graph.bioasq.phase_a.snippets import WeighSentences, weigh_locally
-from deepera_graph.bioasq.phase_a.state import SearchInput, SearchOutput, SearchState
 from deepera_graph.bioasq.questions import (
     Question,
     Snippet,

@@ -1,18 +1,23 @@
-"""How a search for documents goes: its settings, checked."""
+"""How a search for documents goes: its settings, checked, and what travels through it."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, get_args
+
+from langchain_core.documents import Document
+from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, weigh
 from deepera_graph.bioasq.phase_a.snippets import check_n_snippets
 from deepera_graph.bioasq.runs import N_DOCUMENTS
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
+from deepera_graph.pipeline.state import append
 from deepera_graph.retrieval.search import FUSIONS, Fusion
 from deepera_graph.settings import AgentSettings
+from deepera_graph.usage import UsageRecord, merge_usage
 
 Ensemble = Literal["weighted", "nominate", "last"]
 ENSEMBLES: tuple[Ensemble, ...] = get_args(Ensemble)
@@ -114,3 +119,48 @@ class SearchKwargs(TypedDict, total=False):
 def _check_one_of(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
         raise SettingsError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+Pairs = list[list[Any]]  # [pmid, score], best first
+
+
+class SearchInput(TypedDict):
+    """What is asked."""
+
+    question: str
+
+
+class SnippetRecord(TypedDict):
+    """The fields of a `Snippet`, and how likely it is one."""
+
+    snippet: dict[str, Any]
+    probability: float
+
+
+class SearchOutput(TypedDict):
+    """What was found, the rankings on the way, and what went wrong.
+
+    `retrieved`, `judged` and `listed` are rankings of all documents that were retrieved, scored and
+    sorted; `documents` is the last. `failed` says why there is none, `degraded` names the steps
+    that fell back, `stopped` is ``budget`` if it was spent.
+    """
+
+    question: str
+    query: str
+    retrieved: Pairs
+    judged: Pairs
+    listed: Pairs
+    documents: Pairs
+    snippets: list[SnippetRecord]
+    failed: str
+    unusable: str
+    stopped: Literal["", "budget"]
+    degraded: Annotated[list[str], append]
+    problems: Annotated[list[str], append]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class SearchState(SearchOutput):
+    """Everything that travels; `passages` are the documents that were retrieved."""
+
+    passages: list[Document]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from deepera_graph.bioasq.phase_a.local_order import weigh_with
+from deepera_graph.bioasq.phase_a.ordering import weigh_with
 from deepera_graph.bioasq.questions import Snippet, document_url
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.backend import TrainedJudge, Weights

@@ -9,16 +9,23 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.bioasq.ensemble import nominate, rank_places, weigh
-from deepera_graph.bioasq.phase_a.listwise import Order, Query, RewriteQueryTask, SortTask
-from deepera_graph.bioasq.phase_a.local_order import align_with, find_local_judge, logit, value_of
-from deepera_graph.bioasq.phase_a.settings import SearchSettings
+from deepera_graph.bioasq.phase_a.ordering import (
+    Order,
+    Query,
+    RewriteQueryTask,
+    SortTask,
+    align_with,
+    find_local_judge,
+    logit,
+    value_of,
+)
+from deepera_graph.bioasq.phase_a.settings import Pairs, SearchSettings, SearchState
 from deepera_graph.bioasq.phase_a.snippets import (
     FoundDocument,
     WeighSentences,
     choose_snippets,
     list_pieces,
 )
-from deepera_graph.bioasq.phase_a.state import Pairs, SearchState
 from deepera_graph.bioasq.runs import RankedDocument, name_document
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError
 from deepera_graph.pipeline.state import Update

@@ -21,8 +21,7 @@ from unicodedata import normalize
 from langchain_core.documents import Document
 
 from deepera_graph.bioasq.measuring.measures import MAX_DOCUMENTS, average_precision
-from deepera_graph.bioasq.phase_a.settings import SearchSettings
-from deepera_graph.bioasq.phase_a.state import SearchState
+from deepera_graph.bioasq.phase_a.settings import SearchSettings, SearchState
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
 from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import Run

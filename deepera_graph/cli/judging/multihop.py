@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
 
     from deepera_graph.cli.opening.sources import PassageSource
-    from deepera_graph.multihop.agent.outcome import MultiHopResult
+    from deepera_graph.multihop.agent.state import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
     from deepera_graph.reranker import EvidenceReranker

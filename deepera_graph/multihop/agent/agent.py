@@ -22,7 +22,6 @@ from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest
 from deepera_graph.budget import Limiter
 from deepera_graph.multihop.agent import steps
-from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import (
     Conclusion,
     MultiHopBackend,
@@ -34,6 +33,7 @@ from deepera_graph.multihop.agent.state import (
     MultiHopInput,
     MultiHopKwargs,
     MultiHopOutput,
+    MultiHopResult,
     MultiHopSettings,
     MultiHopState,
 )

@@ -25,9 +25,10 @@ from deepera_graph.multihop.agent.adaptive import (
     asearch_adaptively,
     search_adaptively,
 )
-from deepera_graph.multihop.passages.first_stage import FirstStageSearch, NeighbourFetcher
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import (
+    FirstStageSearch,
+    NeighbourFetcher,
     ScoreOrError,
     Scores,
     ascore_passages,

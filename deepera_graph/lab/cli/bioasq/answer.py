@@ -211,7 +211,7 @@ def _answer_all(
     quiet: bool,
 ) -> list[TypedAnswer]:
     """Answer what is not answered yet, under a bar; each answer is in the log as it is there."""
-    from deepera_graph.bioasq.phase_b.journal import AnswerJournal
+    from deepera_graph.bioasq.phase_b.answered import AnswerJournal
 
     with AnswerJournal(log, answerer.manifest()).open(resume=files.resume) as kept:
         done = kept.find_done(questions)

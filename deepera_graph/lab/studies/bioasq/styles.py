@@ -11,14 +11,12 @@ from typing import Any
 
 from deepera_graph.bioasq.measuring.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-from deepera_graph.bioasq.phase_b.answered import TypedAnswer, submission_of
-from deepera_graph.bioasq.phase_b.journal import AnswerJournal
+from deepera_graph.bioasq.phase_b.answered import AnswerJournal, TypedAnswer, submission_of
 from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError
 from deepera_graph.lab.studies.bioasq.runs import Kept, Progress
-from deepera_graph.lab.studies.experiment import Resampling, as_estimate
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.experiment import Resampling, StudyResult, as_estimate
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.settings import check_at_least
 

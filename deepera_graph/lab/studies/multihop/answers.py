@@ -25,9 +25,8 @@ from deepera_graph.lab.studies.multihop.data import HopData, HopQuestion
 from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
 from deepera_graph.lab.tables import MetricEstimate, format_cell, format_rows
 from deepera_graph.multihop.agent.agent import MultiHopAgent
-from deepera_graph.multihop.agent.outcome import MultiHopResult
 from deepera_graph.multihop.agent.roles import HopPlanTask, MultiHopBackend, Plan
-from deepera_graph.multihop.agent.state import READ_AT_ONCE
+from deepera_graph.multihop.agent.state import READ_AT_ONCE, MultiHopResult
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.reranker import EvidenceReranker
