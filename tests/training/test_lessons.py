@@ -9,7 +9,7 @@ import pytest
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
-from deepera_graph.lab.training.lessons.counterfactuals import read_abstracts, split_abstract
+from deepera_graph.lab.training.lessons.abstracts import read_abstracts, split_abstract
 from deepera_graph.lab.training.lessons.groups import (
     Lesson,
     leave_out,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from deepera_graph.lab.training.train_reader import weigh_reader
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
@@ -27,9 +28,8 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.groups import is_topics
 from deepera_graph.lab.training.lessons.pools import read_pools
-from deepera_graph.lab.training.train import weigh_reader
+from deepera_graph.lab.training.lessons.topics import is_topics
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"

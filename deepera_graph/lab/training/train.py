@@ -29,13 +29,14 @@ from deepera_graph.lab.training.fitting.ranking import LEAF, find_operating_poin
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 from deepera_graph.lab.training.fitting.scorer import build_scorer, fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
+from deepera_graph.lab.training.lessons.abstracts import read_abstracts
 from deepera_graph.lab.training.lessons.augment import (
     VARIANTS,
     add_variants,
     draw_few,
     take_out_evidence,
 )
-from deepera_graph.lab.training.lessons.counterfactuals import read_abstracts, teach_counterfactuals
+from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
 from deepera_graph.lab.training.lessons.groups import (
     Group,
     know_directions,

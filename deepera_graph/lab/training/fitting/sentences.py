@@ -21,7 +21,7 @@ from deepera_graph.judges.trained.reading.sentences import (
 )
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.lab.training.fitting.ranking import fit_small_ranking
-from deepera_graph.lab.training.lessons.groups import is_topics, read_proofs
+from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
 from deepera_graph.schema import Window, passage_task
 from deepera_graph.text.files.jsonl import read_objects
 from deepera_graph.text.words import split_sentences
