@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
     from deepera_graph.evidence.check.report import CheckReport as CheckReport
     from deepera_graph.evidence.check.writing import export_check as export_check
+    from deepera_graph.evidence.report.report import EvidenceReport as EvidenceReport
+    from deepera_graph.evidence.report.writer import ReportWriter as ReportWriter
+    from deepera_graph.evidence.report.writing import export_report as export_report
     from deepera_graph.evidence.table.table import EvidenceTable as EvidenceTable
     from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator
     from deepera_graph.evidence.table.writing import export_table as export_table
@@ -125,8 +128,10 @@ if TYPE_CHECKING:
     from langchain_deepera import LiteratureRetriever as LiteratureRetriever
     from langchain_deepera import PaperRetriever as PaperRetriever
     from langchain_deepera import ScorerCompressor as ScorerCompressor
+    from langchain_deepera import create_check_tool as create_check_tool
     from langchain_deepera import create_evidence_tool as create_evidence_tool
     from langchain_deepera import create_multihop_tool as create_multihop_tool
+    from langchain_deepera import create_table_tool as create_table_tool
     from langchain_deepera import paper_tools as paper_tools
 
 __version__ = "0.9.0"
@@ -139,6 +144,9 @@ _NAMES = {
     "evidence.check.library": "WorkLibrary",
     "evidence.check.report": "CheckReport",
     "evidence.check.writing": "export_check",
+    "evidence.report.report": "EvidenceReport",
+    "evidence.report.writer": "ReportWriter",
+    "evidence.report.writing": "export_report",
     "evidence.table.table": "EvidenceTable EvidenceTabulator",
     "evidence.table.writing": "export_table",
     "export.tables": "describe_evidence export_result",
@@ -156,10 +164,9 @@ _NAMES = {
     "multihop.agent.agent": "MultiHopAgent build_multihop_graph",
     "multihop.passages.expansion": "HopPassage HopResult aexpand_hops expand_hops",
     "multihop.passages.graph": "NeighbourGraph",
-    "multihop.agent.outcome": "MultiHopResult",
     "multihop.passages.retriever": "AdaptiveRetriever",
     "multihop.agent.roles": "MultiHopBackend multihop_backend",
-    "multihop.agent.state": "MultiHopSettings",
+    "multihop.agent.state": "MultiHopResult MultiHopSettings",
     "multihop.agent.uncertainty": "Uncertainty nli_labels",
     "papers.agent.found": "Found FoundPaper",
     "papers.agent.graph": "PaperSearch",
@@ -198,8 +205,10 @@ _OF_LANGCHAIN = (
     "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
+    "create_check_tool",
     "create_evidence_tool",
     "create_multihop_tool",
+    "create_table_tool",
     "paper_tools",
 )
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}

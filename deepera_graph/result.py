@@ -30,6 +30,7 @@ from deepera_graph.schema import (
     Band,
     Direction,
     count_directions,
+    count_positions,
     describe_directions,
     name_direction,
 )
@@ -50,7 +51,7 @@ def result_html(result: "RerankResult") -> str:
     intent = ""
     if fields["topic"] and not result.reads_by_rules:
         intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
-    said = describe_directions(result.direction_counts)
+    said = describe_directions(result.direction_counts, result.positions)
     unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
     failures = describe_failures(result)
     head = (
@@ -173,6 +174,8 @@ class RankedPassage:
         reason: Why, in a few words.
         direction: What it says to a yes/no question or a claim: ``supports``, ``contradicts``,
             ``no_difference``, ``mixed`` or ``unclear``; None where the judge gave none.
+        position: What it says to any other question in a few words, such as "kinesin-3 faster",
+            where a chat model judges; else empty.
         quote: The evidence in the passage's words, or empty.
         quote_span: Character offsets of the quote, [start, end); None if it is not in the passage.
         quote_status: ``verbatim``, ``normalised`` (but for white space, hyphenation, ligatures,
@@ -211,6 +214,7 @@ class RankedPassage:
     retrieval_score: float | None
     document_id: str | None = None
     direction: Direction | None = None
+    position: str = ""
     band: Band | None = None
     study: int = 0
     paper_status: PaperStatus | None = None
@@ -354,12 +358,21 @@ class RerankResult(HasUsage):
 
         What has no direction is left out, and what is of a retracted paper.
         """
+        return count_directions(one.direction for one in self._study_bests())
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """How many studies say what to a question that is not yes/no, counted as directions are.
+
+        Positions of the same words are one, the most frequent first; empty if none has any.
+        """
+        return count_positions(one.position for one in self._study_bests())
+
+    def _study_bests(self) -> "list[RankedPassage]":
         best: dict[int, RankedPassage] = {}
         for one in sorted(self.evidence, key=lambda one: -(one.score or 0)):
             best.setdefault(one.study, one)
-        return count_directions(
-            one.direction for one in best.values() if one.paper_status != RETRACTED
-        )
+        return [one for one in best.values() if one.paper_status != RETRACTED]
 
     @property
     def studies(self) -> tuple[tuple[RankedPassage, ...], ...]:

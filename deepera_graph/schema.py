@@ -56,6 +56,7 @@ _FOR_ONE: Mapping[Direction, str] = {
     "unclear": "unclear",
 }
 _FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
+LONGEST_POSITION = 40  # characters, about four words
 _NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
 
 
@@ -65,13 +66,26 @@ def read_direction(said: object) -> Direction | None:
     return next((one for one in get_args(Direction) if word in (one, _FOR_MANY.get(one))), None)
 
 
+def read_position(said: object) -> str:
+    """Read what stands in place of a direction, as "kinesin-3 faster"; empty for a direction."""
+    if not isinstance(said, str) or read_direction(said) is not None:
+        return ""
+    if re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
+        return ""
+    return " ".join(said.split()).strip(" .;,")[:LONGEST_POSITION]
+
+
 def direction_note(said: object) -> str:
-    """Say that a word is no direction; nothing for a direction, and where there is none."""
-    if said is None or read_direction(said) is not None:
-        return ""
-    if isinstance(said, str) and re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
-        return ""
-    return f"no direction: {said!r:.40}"
+    """Say that something is neither direction nor position; nothing where there is none."""
+    return "" if said is None or isinstance(said, str) else f"no direction: {said!r:.40}"
+
+
+def count_positions(positions: Iterable[str]) -> dict[str, int]:
+    """Count positions, the most frequent first; those of the same words in any order are one."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for one in filter(None, positions):
+        found.setdefault(tuple(sorted(re.findall(r"\w+", one.casefold()))), []).append(one)
+    return {said[0]: len(said) for said in sorted(found.values(), key=len, reverse=True)}
 
 
 def name_direction(direction: Direction | None) -> str:
@@ -85,12 +99,19 @@ def count_directions(directions: Iterable[Direction | None]) -> dict[Direction, 
     return {one: found[one] for one in _FOR_ONE if found[one]}
 
 
-def describe_directions(counts: Mapping[Direction, int]) -> str:
-    """Return e.g. ``3 support, 1 contradicts, 1 no difference``; empty if nothing is counted."""
-    return ", ".join(
+def describe_directions(
+    counts: Mapping[Direction, int], positions: Mapping[str, int] | None = None
+) -> str:
+    """Return e.g. ``3 support, 1 contradicts, 1 no difference``; empty if nothing is counted.
+
+    Positions come after them: ``2 say kinesin-3 faster, 1 says no difference in speed``.
+    """
+    directions = (
         f"{n} {_FOR_ONE[one] if n == 1 else _FOR_MANY.get(one, _FOR_ONE[one])}"
         for one, n in counts.items()
     )
+    said = (f"{n} {'says' if n == 1 else 'say'} {one}" for one, n in (positions or {}).items())
+    return ", ".join((*directions, *said))
 
 
 def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:
@@ -159,6 +180,11 @@ class Judgement(RoleAnswer):
         default=None,
         description="What it says to a yes/no question or a claim; None if it is neither, and for "
         "any other word.",
+    )
+    position: str = Field(
+        default="",
+        max_length=LONGEST_POSITION,
+        description="What it says to any other question, in a few words; empty if nothing.",
     )
 
 
@@ -341,14 +367,15 @@ def fail_all(batch: Batch, error: RoleError) -> list[Verdict]:
 class EvidenceItem(TypedDict):
     """One kept passage as the answerer sees it.
 
-    `summary` is empty when there is none; `direction` is there if the judge gave one; passages of
-    one study have one number as `study`.
+    `summary` is empty when there is none; `direction` or `position` are there if the judge gave
+    one; passages of one study have one number as `study`.
     """
 
     text: str
     summary: str
     quote: str
     direction: NotRequired[Direction]
+    position: NotRequired[str]
     title: str
     section: str
     study: NotRequired[int]

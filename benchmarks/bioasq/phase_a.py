@@ -1,7 +1,7 @@
 """Fit how the local judge orders documents, and how likely a sentence is a snippet.
 
-    deepera index corpus.jsonl --collection scifact --embeddings local --max-words off
-    python benchmarks/bioasq/phase_a.py train.json dev.json --collection scifact --keep rows/
+    deepera index corpus.jsonl --library scifact --embeddings local --max-words off
+    python benchmarks/bioasq/phase_a.py train.json dev.json --library scifact --keep rows/
 
 TRAIN and DEV are golden questions of BioASQ over the collection. Weights are fitted on TRAIN; both
 are then measured with them. What is found for a question is kept in a folder, so that fitting again
@@ -188,7 +188,7 @@ def main() -> None:
     )
     parser.add_argument("train", type=Path)
     parser.add_argument("dev", type=Path)
-    parser.add_argument("--collection", required=True)
+    parser.add_argument("--library", required=True)
     parser.add_argument("--path", type=Path, default=data_folder())
     parser.add_argument("--keep", type=Path, required=True)
     given = parser.parse_args()

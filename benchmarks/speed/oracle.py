@@ -188,6 +188,8 @@ class _Form:
         limit = schema.get("maxLength")
         if "reason" in name:
             return self.reason[:limit]
+        if name == "direction":
+            return "supports" if one is not None and one.is_relevant else "none"
         if name == "entities":
             return self.entities
         if name in _LABELS and one is not None:

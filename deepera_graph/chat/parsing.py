@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, Self, TypeVar, get_args
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AliasChoices,
@@ -23,10 +23,10 @@ from pydantic import (
 )
 
 from deepera_graph.errors import AnswerError
-from deepera_graph.schema import AnswerType, Direction, IntentKind
+from deepera_graph.schema import LONGEST_POSITION, AnswerType, IntentKind
 
 _NOT_SHOWN = frozenset({"title", "default"})
-DIRECTION = "What it says to the question."
+DIRECTION = "What it says to the question: a direction, a position, or none."
 _DIGITS = re.compile(r"-?[0-9]{1,9}")
 
 
@@ -38,10 +38,8 @@ def _check_whole(value: object) -> object:
 
 
 Number = Annotated[int, BeforeValidator(_check_whole)]
-# Any word is taken, and none too: what is no `Direction` must not cost a passage its score.
-DirectionWord = Annotated[
-    Any, WithJsonSchema({"type": "string", "enum": [*get_args(Direction), "none"]})
-]
+# Anything is taken, and none too: what is no direction and no position costs no score.
+DirectionWord = Annotated[Any, WithJsonSchema({"type": "string", "maxLength": LONGEST_POSITION})]
 
 
 class ReplyModel(BaseModel):

@@ -21,6 +21,7 @@ from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.renamed import KEYS
 from deepera_graph.errors import SettingsError
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
@@ -63,10 +64,10 @@ _YIELDS_TO: Mapping[str, Collection[str]] = {
     **dict.fromkeys(_OF_A_CHAT_MODEL, ("backend",)),
     "api_key_env": ("backend", "base_url"),  # it is the key of another server
     "backend": ("model", "base_url"),
-    "collection": ("source", "sources"),
     "content": ("no_summaries",),
     "curve": ("threshold",),
     "group_size": ("backend", "mode"),
+    "library": ("source", "sources"),
     "no_summaries": ("content",),
     "path": ("qdrant_url", "source", "sources"),
     "probability": ("threshold",),
@@ -288,7 +289,8 @@ def _read_file(file: Path) -> dict[str, Value]:
 
 def _read_values(file: Path, table: Mapping[str, Any]) -> dict[str, Value]:
     found = {}
-    for key, value in table.items():
+    for given, value in table.items():
+        key = given if given in OPTIONS else KEYS.get(given, given)
         if key not in OPTIONS:
             raise SettingsError(f"{file}: {_describe_unknown(key)}")
         if not isinstance(value, str | int | float):
@@ -331,7 +333,8 @@ def _describe_unknown(key: str) -> str:
 
 def _read_environment() -> dict[str, Value]:
     """Return what variables say; one that is nearly ours is refused, others are not ours."""
-    known = {f"{PREFIX}{name.upper()}": name for name in OPTIONS}
+    known = {f"{PREFIX}{old.upper()}": name for old, name in KEYS.items()}
+    known |= {f"{PREFIX}{name.upper()}": name for name in OPTIONS}
     found = {}
     for variable, value in os.environ.items():
         if variable in known and value:

@@ -70,9 +70,12 @@ class DoctorOptions(options.ServerOptions):
         "--source",
         metavar="NAME,NAME",
     )
-    base: str | None = opt(
-        "A base of papers to check: its file, or the address of `deepera papers serve`.",
-        metavar="FILE|URL",
+    library: str | None = opt(
+        "A library whose papers are checked, a file of papers, or the address of `deepera papers "
+        "serve`.",
+        "--library",
+        "-l",
+        metavar="NAME|FILE|URL",
         shown="none",
     )
     as_json: bool = opt("Write JSON, for programs.", "--json", default=False)
@@ -107,11 +110,15 @@ def doctor(*, chosen: DoctorOptions) -> None:
         from deepera_graph.cli.judging.literature import check_sources
 
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
-    if chosen.base is not None:
+    if chosen.library is not None:
+        from deepera_graph.cli.opening.stores import find_papers
         from deepera_graph.papers.library.checkup import check_base
 
+        place = options.PlaceOptions(path=chosen.path, qdrant_url=chosen.qdrant_url)
         secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
-        findings += [one.without([secret]) for one in check_base(chosen.base)]
+        findings += [
+            one.without([secret]) for one in check_base(find_papers(place, chosen.library))
+        ]
     failed = {finding.name for finding in findings if finding.status == "fail"}
     remote = {name for name in failed if name in _REMOTE or name.startswith(_SOURCE)}
     code = UNREACHABLE if remote else SOME_FAILED if failed else OK

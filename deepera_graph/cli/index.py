@@ -1,9 +1,11 @@
-"""`deepera index`: fill a collection."""
+"""`deepera index`: fill a library, with passages to ask and papers to search."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "index": (
-        "collection", "path", "qdrant_url", "mode", "embeddings", "neighbours", "max_words",
+        "library", "path", "qdrant_url", "mode", "embeddings", "neighbours", "max_words",
         "verbose", "as_json", "quiet",
     ),
 }  # fmt: skip
@@ -41,7 +43,7 @@ class NewStoreOptions(options.StoreOptions):
     )
     neighbours: int | None = _store(
         "Also find the N nearest neighbours of every passage, e.g. 16, for `deepera ask "
-        "--adaptive`. A collection that has neighbours has them brought up to date whenever "
+        "--adaptive`. A library that has neighbours has them brought up to date whenever "
         "passages are added.",
         brief="Also find the N nearest neighbours of every passage, for `ask --adaptive`.",
         metavar="N",
@@ -50,7 +52,7 @@ class NewStoreOptions(options.StoreOptions):
     neighbours_by: Literal["meaning", "words"] | None = _store(
         "With --neighbours: whether near is what means the same, or what has the same words.",
         metavar="HOW",
-        shown="meaning if the collection is searched by words, else words",
+        shown="meaning if the library is searched by words, else words",
     )
 
 
@@ -77,18 +79,30 @@ def index(
     reading: options.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
-    """Put the passages of files or folders into a collection that `deepera ask` can search."""
+    """Put files or folders into a library: their passages, and the papers they are of."""
     from deepera_graph.cli.opening.sources import PassageSource, batches
-    from deepera_graph.cli.opening.stores import keep_embedded, keep_with, open_collection
+    from deepera_graph.cli.opening.stores import (
+        find_papers,
+        keep_embedded,
+        keep_with,
+        open_collection,
+    )
+    from deepera_graph.papers.library.filling import NamedPapers
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    read = PassageSource(*source, reading=reading, verbose=output.verbose)
+    papers = NamedPapers()
+    read = PassageSource(*source, reading=reading, verbose=output.verbose, on_record=papers.note)
     read.check()
-    with open_collection(store, mode=store.mode, must_exist=False) as opened:
+    from deepera_graph.papers.library.building import embed_papers
+    from deepera_graph.papers.library.store import count_papers
+    from deepera_graph.papers.library.writing import Writer
+
+    file = Path(find_papers(store, store.library or ""))
+    with open_collection(store, mode=store.mode, must_exist=False) as opened, ExitStack() as open_:
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
-            made_by = f"{store.collection!r} was made with embeddings ({opened.embeddings_name})"
+            made_by = f"{store.library!r} was made with embeddings ({opened.embeddings_name})"
             say(f"{made_by}, so these passages are embedded with them, too")
         embedded = keep_embedded(opened, keep)
         try:
@@ -97,20 +111,32 @@ def index(
         except BaseException:
             opened.drop_if_new()
             raise
+        file.parent.mkdir(parents=True, exist_ok=True)
+        writer = open_.enter_context(Writer(file, merge="titles"))
+        papers.put(writer)
+        if (own := opened.vectorstore.embeddings) is not None:
+            embed_papers(writer, own)
+        n_papers = count_papers(writer.db)
         n_in_all, mode = opened.count(), opened.mode
         graph = _find_neighbours(opened, store, quiet=output.quiet)
     read.tell()
-    plain: dict[str, Any] = {"mode": mode, "indexed": n_indexed, "in_collection": n_in_all}
+    plain: dict[str, Any] = {
+        "mode": mode,
+        "indexed": n_indexed,
+        "passages": n_in_all,
+        "papers": n_papers,
+    }
     plain["files"] = dict(read.forms.most_common())
     if graph is not None:
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
     tell(
         output,
-        {"collection": store.collection, **plain, "skipped": skipped},
+        {"library": store.library, **plain, "skipped": skipped},
         lambda: (
-            f"{count(n_indexed, 'passage')} indexed in {store.collection!r} ({mode}); "
-            f"it holds {n_in_all} now{read.describe_files()}" + _describe_neighbours(graph)
+            f"{count(n_indexed, 'passage')} indexed in {store.library!r} ({mode}); "
+            f"it holds {n_in_all} now, of {count(n_papers, 'paper')}{read.describe_files()}"
+            + _describe_neighbours(graph)
         ),
     )
     raise typer.Exit(read.exit_code)
@@ -119,11 +145,11 @@ def index(
 def _find_neighbours(
     opened: PassageStore, store: NewStoreOptions, *, quiet: bool
 ) -> NeighbourGraph | None:
-    """Find the neighbours of what a collection holds, or update them; None if unwanted."""
+    """Find the neighbours of what a library holds, or update them; None if unwanted."""
     from deepera_graph.cli.opening.embeddings import find_embeddings
     from deepera_graph.cli.opening.stores import neighbours_of
 
-    folder = neighbours_of(store, store.collection or "")
+    folder = neighbours_of(store, store.library or "")
     if store.neighbours is None and not folder.is_dir():
         return None
     from deepera_graph.multihop.passages.graph import K, NeighbourGraph
@@ -132,7 +158,7 @@ def _find_neighbours(
     own = opened.vectorstore.embeddings
     k = store.neighbours or (known.k if known is not None else K)
     if k >= n:
-        has = f"{store.collection!r} has {count(n, 'passage')}"
+        has = f"{store.library!r} has {count(n, 'passage')}"
         again = f"give --neighbours {k} again when there are more"
         if n < 2:
             say(f"note: {has}, so there are no neighbours to find; {again}")

@@ -12,10 +12,11 @@ COMMANDS = {  # and the module that each is a function of
     "check": "judging.check",
     "table": "judging.table",
     "serve": "serve",
-    "collections list": "collections",
-    "collections show": "collections",
-    "collections rename": "collections",
-    "collections delete": "collections",
+    "library list": "library",
+    "library show": "library",
+    "library rename": "library",
+    "library delete": "library",
+    "library move": "library",
     "calibrate": "calibrate",
     "doctor": "doctor",
     "config show": "config",
@@ -31,7 +32,10 @@ COMMANDS = {  # and the module that each is a function of
     "cache clear": "cache",
     "cache prune": "cache",
 }
-MOVED = dict.fromkeys(("bench", "bioasq", "judge"), "deepera-lab")  # first words of old names
+MOVED = {  # first words of old names
+    **dict.fromkeys(("bench", "bioasq", "judge"), "deepera-lab"),
+    "collections": "deepera library",
+}
 PROGRAM = Program(
     "deepera", "deepera_graph.cli", COMMANDS, Path(__file__).with_name("help.txt"), MOVED
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deepera_graph.serve.backing.stores import StoredCollections
 
 _DAILY = (
-    "collections", "base", "path", "qdrant_url", "http", "port", "backend", "model", "base_url",
+    "library", "path", "qdrant_url", "http", "port", "backend", "model", "base_url",
     "threshold", "preset",
 )  # fmt: skip
 DAILY = {"mcp": _DAILY}
@@ -35,18 +35,14 @@ DAILY = {"mcp": _DAILY}
 class McpOptions:
     """What may be seen, and how it is reached."""
 
-    collections: str | None = opt(
-        "Collections that may be searched; [b]off[/b] for none: then passages are given.",
-        metavar="NAME,NAME|off",
+    library: list[str] | None = opt(
+        "Library that may be searched, by its name; a file of papers, or the address of `deepera "
+        "papers serve`; [b]off[/b] for none: then passages are given. May be repeated.",
+        "--library",
+        "-l",
+        brief="Library that may be searched. May be repeated.",
+        metavar="NAME|FILE|URL|off",
         shown="all in the folder or on the server",
-    )
-    base: list[str] | None = opt(
-        "Base of papers that may be searched, a file or the address of `deepera papers serve`; its "
-        "name is that of the file. May be repeated.",
-        "--base",
-        "-b",
-        brief="Base of papers that may be searched. May be repeated.",
-        metavar="FILE|URL",
     )
     http: bool = opt("Answer over streamable HTTP, not on stdin and stdout.", default=False)
     port: int | None = opt(
@@ -69,16 +65,17 @@ def mcp(
     """Serve until the host closes stdin, or until interrupted."""
     from deepera_graph.packages import check_extra
 
+    names, files = _sort(serving, place)
     settings = _check(serving, judge, kept, budget)
     check_extra("mcp", extra="mcp", what="deepera mcp")
     from deepera_graph.serve.backing.library import Library
     from deepera_graph.serve.tools.mcp import PORT, serve_http, serve_stdio
 
-    bases = {_name_base(one): partial(_open_base, one) for one in serving.base or ()}
+    bases = {name: partial(_open_base, file) for name, file in files.items()}
     with ExitStack() as opened:
         library = Library(
             partial(_make_reranker, opened, judge, cache, settings),
-            collections=_choose(serving, place),
+            collections=None if names is None else _choose(names, place),
             bases=bases,
         )
         if not serving.http:
@@ -115,10 +112,6 @@ def _check(
         check_server(judge)
     if serving.port is not None and not serving.http:
         raise SettingsError("--port goes with --http")
-    names = [_name_base(one) for one in serving.base or ()]
-    for name in names:
-        if names.count(name) > 1:
-            raise SettingsError(f"two bases are called {name!r}; give files of different names")
     return Settings.of(settings_of(judge, kept, budget)).to_dict()
 
 
@@ -137,11 +130,38 @@ def _make_reranker(
     return EvidenceReranker(backend, cache=judgements, **settings)
 
 
+def _sort(
+    serving: McpOptions, place: options.PlaceOptions
+) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """Return the names of libraries, none for all and None for no passages, and their papers."""
+    from deepera_graph.cli.opening.stores import find_papers, is_address, list_papers
+
+    if serving.library is None:
+        return (), list_papers(place)
+    given = [
+        one
+        for text in serving.library
+        for one in ([text] if is_address(text) else split_names("--library", text))
+        if one != "off"
+    ]
+    files = {one: find_papers(place, one) for one in given}
+    names = tuple(one for one, file in files.items() if file != one)
+    bases: dict[str, str] = {}
+    for one, file in files.items():
+        if one in names and not Path(file).is_file():
+            continue
+        name = one if one in names else _name_base(one)
+        if name in bases:
+            raise SettingsError(f"two libraries are called {name!r}; give files of different names")
+        bases[name] = file
+    return names or None, bases
+
+
 def _name_base(place: str) -> str:
     if place.startswith(("http://", "https://")):
         return urlsplit(place).netloc.rpartition("@")[2]  # a password is no part of a name
     if not Path(place).exists():
-        raise MissingStoreError(f"there is no base of papers {place!r}")
+        raise MissingStoreError(f"there is no file of papers {place!r}")
     return Path(place).stem
 
 
@@ -151,11 +171,7 @@ def _open_base(place: str) -> PaperBase:
     return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
 
 
-def _choose(serving: McpOptions, place: options.CollectionsOptions) -> StoredCollections | None:
-    if serving.collections == "off":
-        return None
-    given = serving.collections
-    names = () if given is None else split_names("--collections", given)
+def _choose(names: tuple[str, ...], place: options.CollectionsOptions) -> StoredCollections:
     from deepera_graph.cli.serve import find_collections
     from deepera_graph.serve.backing.stores import StoredCollections
 
@@ -164,5 +180,5 @@ def _choose(serving: McpOptions, place: options.CollectionsOptions) -> StoredCol
     if names and place.qdrant_url is None:
         known = collections.names()
         for missing in (one for one in names if one not in known):
-            say(f"note: there is no collection {missing!r} yet; `deepera index` makes it")
+            say(f"note: there is no library {missing!r} yet; `deepera index` makes it")
     return collections

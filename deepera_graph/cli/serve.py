@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "serve": (
-        "host", "port", "workers", "papers", "sources", "path", "qdrant_url", "backend", "model",
+        "host", "port", "workers", "library", "sources", "path", "qdrant_url", "backend", "model",
         "base_url", "threshold", "top_n", "timeout", "log_questions", "quiet",
     )
 }  # fmt: skip
@@ -48,11 +48,13 @@ class ListenOptions:
         default=1,
         least=1,
     )
-    papers: str | None = opt(
-        "Base of papers, made by `deepera papers build`: served below /papers, and searched by "
-        "requests with the source papers.",
-        brief="Base of papers, served below /papers.",
-        metavar="BASE",
+    library: str | None = opt(
+        "Library whose papers are served below /papers, and searched by requests with the source "
+        "papers; or a file of papers. Passages of all libraries are served anyway.",
+        "--library",
+        "-l",
+        brief="Library whose papers are served below /papers.",
+        metavar="NAME|FILE",
     )
     log_questions: bool = opt(
         "Write the question of each request into the log, and what errors say; passages are "
@@ -120,7 +122,7 @@ def serve(
     keys = read_keys()
     collections = find_collections(place, keep)
     settings = Settings.of(settings_of(judge, kept, budget))
-    _check_papers(server.papers)
+    papers = _check_papers(place, server.library)
     check_literature(literature)
     backend = open_judge(judge)
     if not keys and not is_this_machine(server.host):
@@ -135,7 +137,7 @@ def serve(
         literature=partial(open_literature, literature, cache.cache)
         if literature.sources
         else None,
-        papers=server.papers,
+        papers=papers,
         log_content=server.log_questions,
         workers=server.workers,
     )
@@ -147,12 +149,18 @@ def serve(
         run(config, listening, grace=limits.grace, quiet=server.quiet)
 
 
-def _check_papers(papers: str | None) -> None:
-    """Open a base, and close it again: each process opens its own."""
-    if papers is not None:
-        from deepera_graph.papers import PaperBase
+def _check_papers(place: options.PlaceOptions, library: str | None) -> str | None:
+    """Return the file of a library's papers, opened once: each process opens its own."""
+    if library is None:
+        return None
+    from deepera_graph.cli.opening.stores import check_papers, is_address
+    from deepera_graph.papers import PaperBase
 
-        PaperBase.open(papers).close()
+    if is_address(library):
+        raise SettingsError(f"--library must be a library or a file of papers, got {library!r}")
+    file = check_papers(place, library)
+    PaperBase.open(file).close()
+    return file
 
 
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> RequestLimits:
@@ -206,7 +214,7 @@ def _find_embeddings(
     from deepera_graph.cli.opening.embeddings import find_recorded
 
     store = options.StoreOptions(
-        collection=collection,
+        library=collection,
         path=place.path,
         qdrant_url=place.qdrant_url,
         embeddings=place.embeddings,

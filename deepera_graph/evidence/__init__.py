@@ -1,1 +1,1 @@
-"""What scientists do with evidence: check the citations of a manuscript, tabulate studies."""
+"""What scientists do with evidence: check citations, tabulate studies, write reports."""

@@ -66,21 +66,40 @@ ol { list-style: none; display: grid; gap: .75rem; }
 mark { background: var(--mark); color: inherit; box-shadow: 0 2px 0 var(--mark-edge); }
 .card:not(.is-kept) mark { background: none; color: var(--fore); box-shadow: none;
   text-decoration: underline dotted; }
+.figures { columns: 22rem 2; column-gap: 1rem; margin: 1rem 0; }
+figure { break-inside: avoid; margin: 0 0 1rem; padding: .8rem 1rem;
+  background: var(--sheet); border: 1px solid var(--line); border-radius: var(--radius); }
+figure:only-child { column-span: all; max-width: 36rem; }
+figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin-top: .6rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; overflow-wrap: break-word; background: var(--sheet);
+  font-size: .9375rem; }
+th, td { border: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
+  vertical-align: top; }
+th[scope=row] { font-weight: 400; min-width: 12rem; }
+td q { display: block; color: var(--soft); font: .875rem/1.4 var(--read); min-width: 10rem; }
+td.empty { color: var(--soft); font-style: italic; }
+summary { cursor: pointer; color: var(--link); font-size: .9375rem; padding: .3rem 0; }
 @media (max-width: 30rem) { body { padding: .75rem; } .card { padding: .7rem .8rem; } }
 @media print { body { max-width: none; padding: 0; background: none; }
-  .card { break-inside: avoid; } }
+  .card, figure, tr { break-inside: avoid; } .wide { overflow: visible; }
+  details::details-content { content-visibility: visible; block-size: auto; } }
 """
 
 
-def evidence_page(result: RerankResult, *, outcome: str, answer: str) -> str:
-    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML."""
+def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: str = "") -> str:
+    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML.
+
+    *studies* is HTML.
+    """
     dropped = result.dropped
     sections = (
-        _section("Kept" if result.fallback is None else "The nearest", result, result.kept),
-        _section("Below the threshold", result, dropped[:SHOWN_DROPPED]),
+        studies,
+        _section("Kept" if result.fallback is None else "The nearest", result, result.studies),
+        _section("Below the threshold", result, _alone(dropped[:SHOWN_DROPPED])),
         _count_hidden(len(dropped) - SHOWN_DROPPED),
-        _section("Not judged", result, result.failed),
-        _section("Not needed", result, result.not_needed[:SHOWN_UNASKED]),
+        _section("Not judged", result, _alone(result.failed)),
+        _section("Not needed", result, _alone(result.not_needed[:SHOWN_UNASKED])),
     )
     notes = "".join(f'<p class="note">Note: {escape(one)}</p>\n' for one in result.warnings)
     head = (
@@ -122,13 +141,19 @@ def _count_hidden(n: int) -> str:
     return f'<p class="soft">and {n} more below the threshold</p>\n' if n > 0 else ""
 
 
-def _section(title: str, result: RerankResult, passages: Sequence[RankedPassage]) -> str:
-    if not passages:
+def _alone(passages: Sequence[RankedPassage]) -> list[Sequence[RankedPassage]]:
+    return [[one] for one in passages]
+
+
+def _section(title: str, result: RerankResult, studies: Sequence[Sequence[RankedPassage]]) -> str:
+    if not studies:
         return ""
-    return f"<h2>{title}</h2>\n<ol>\n{''.join(_card(result, one) for one in passages)}</ol>\n"
+    cards = "".join(_card(result, best, others) for best, *others in studies)
+    return f"<h2>{title}</h2>\n<ol>\n{cards}</ol>\n"
 
 
-def _card(result: RerankResult, one: RankedPassage) -> str:
+def _card(result: RerankResult, one: RankedPassage, others: Sequence[RankedPassage] = ()) -> str:
+    """Return a passage, with the others of its study folded under it."""
     state = " is-kept" * (one.band is not None) + " is-possible" * (one.band == POSSIBLE)
     said = one.summary if one.summary not in {"", one.quote, one.text} else ""
     parts = [
@@ -138,9 +163,18 @@ def _card(result: RerankResult, one: RankedPassage) -> str:
         f'<p class="text">{_text(one)}</p>',
         f"<p>In short: {escape(said)}</p>" if said else "",
         f'<p class="soft">Why: {escape(one.reason)}</p>' if one.reason else "",
+        _fold(result, others),
         "</li>\n",
     ]
     return "\n".join(filter(None, parts))
+
+
+def _fold(result: RerankResult, others: Sequence[RankedPassage]) -> str:
+    if not others:
+        return ""
+    said = "1 more passage" if len(others) == 1 else f"{len(others)} more passages"
+    cards = "".join(_card(result, one) for one in others)
+    return f"<details><summary>{said} of this study</summary>\n<ol>\n{cards}</ol></details>"
 
 
 def _facts(result: RerankResult, one: RankedPassage) -> list[str]:

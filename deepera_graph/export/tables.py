@@ -29,7 +29,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = False) -> str:
+def export_result(
+    result: RerankResult, format: ExportFormat, *, whole: bool = False, studies: str = ""
+) -> str:
     """Return a result as text in a format that other programs read.
 
     Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
@@ -42,6 +44,7 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
             `RerankResult.from_json` reads), ``"bibtex"`` or ``"ris"``.
         whole: Whether ``markdown`` and ``csv`` have all passages.
+        studies: HTML that ``html`` shows above the passages, as it is.
 
     Raises:
         SettingsError: There is no such format.
@@ -54,9 +57,8 @@ def export_result(result: RerankResult, format: ExportFormat, *, whole: bool = F
         plain = describe_result(result, whole=True)
         return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
     if format == "html":
-        return evidence_page(
-            result, outcome=describe_outcome(result), answer=_describe_answer(result)
-        )
+        outcome, answer = describe_outcome(result), _describe_answer(result)
+        return evidence_page(result, outcome=outcome, answer=answer, studies=studies)
     if format == "bibtex":
         return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
     if format == "ris":
@@ -98,7 +100,9 @@ def _outcome_line(result: RerankResult) -> str:
     n_sure, n_possible = len(result.evidence), len(result.possible)
     if n_sure:
         verb = "gives" if n_sure == 1 else "give"
-        said = "; ".join(filter(None, (cut, describe_directions(result.direction_counts))))
+        said = "; ".join(
+            filter(None, (cut, describe_directions(result.direction_counts, result.positions)))
+        )
         more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
         return f"{n_sure} of {_count_passages(n)} {verb} direct evidence ({said}){more}:"
     if n_possible:
@@ -112,7 +116,8 @@ def _outcome_line(result: RerankResult) -> str:
 def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
     text = in_one_line(one.summary or one.text)
     said = f", {POSSIBLE}" if one.band == POSSIBLE else ""
-    said += f", {name_direction(one.direction)}" if one.direction else ""
+    side = name_direction(one.direction) or one.position
+    said += f", {side}" if side else ""
     source, shown = in_one_line(str(result.cite(one))), result.show_score(one.score)
     return f"[{number}] ({source}; score {shown}{said}) {text}"
 
@@ -170,6 +175,7 @@ def _describe_whole(result: RerankResult) -> dict[str, Any]:
         **plain,
         "intent": _describe_intent(result),
         "direction_counts": result.direction_counts,
+        "positions": result.positions,
         "ranking": [
             {**one, **_describe_page(passage), "citation": describe_source(result.cite(passage))}
             for passage, one in ranking
@@ -199,8 +205,8 @@ def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
         fields["band"] = passage.band
     if passage.paper_status:
         fields["paper_status"] = passage.paper_status
-    if passage.direction:
-        fields["direction"] = passage.direction
+    said = {"direction": passage.direction, "position": passage.position}
+    fields |= {name: value for name, value in said.items() if value}
     if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
         fields |= _describe_page(passage)
@@ -272,23 +278,24 @@ def _decide(passage: RankedPassage) -> str:
 
 
 def _decide_and_side(passage: RankedPassage) -> str:
-    decision, side = _decide(passage), name_direction(passage.direction)
+    decision, side = _decide(passage), name_direction(passage.direction) or passage.position
     if passage.score is None:
-        decision = _cell(f"{decision}: {passage.reason}")
+        decision = escape_markdown(f"{decision}: {passage.reason}")
     return ", ".join(filter(None, (decision, side)))
 
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows = [
         f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
-        f"| {_cite_markdown(result.cite(one))} | {_cell(one.quote)} | {_cell(one.summary)} |"
+        f"| {_cite_markdown(result.cite(one))} | {escape_markdown(one.quote)} "
+        f"| {escape_markdown(one.summary)} |"
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
-    notes = (f"Note: {_cell(one)}" for one in result.warnings)
-    answer = "\n".join(map(_cell, _describe_answer(result).splitlines()))
-    said = (answer, _cell(describe_outcome(result)))
-    parts = [f"# {_cell(result.question)}", *notes, *said]
+    notes = (f"Note: {escape_markdown(one)}" for one in result.warnings)
+    answer = "\n".join(map(escape_markdown, _describe_answer(result).splitlines()))
+    said = (answer, escape_markdown(describe_outcome(result)))
+    parts = [f"# {escape_markdown(result.question)}", *notes, *said]
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
 
@@ -324,7 +331,7 @@ def _describe_bands(result: RerankResult, passages: str) -> str:
     if not n_sure:
         reach = f"reaching {from_on}"
         return f"No evidence: {n_possible} of {passages} {_is_are(n_possible)} possible, {reach}."
-    said = describe_directions(result.direction_counts)
+    said = describe_directions(result.direction_counts, result.positions)
     sides = f" ({said})" if said else ""
     if not n_possible:
         return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}."
@@ -342,7 +349,7 @@ def _describe_others(result: RerankResult) -> str:
 
 
 def _cite_markdown(source: Citation) -> str:
-    text = _cell(str(source))
+    text = escape_markdown(str(source))
     if not source.link:
         return text
     link = _OF_NO_LINK.sub(lambda found: quote(found.group(), errors="replace"), source.link)
@@ -354,7 +361,7 @@ _MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*[]|"}, "<
 _ESCAPED_CITATION = re.compile(r"\\\[([\d, ]+)\\\](?![(\[:])")  # alone it is no link
 
 
-def _cell(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text in one line that Markdown shows as it is: no link, image, HTML or cell of it.
 
     Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.

@@ -162,6 +162,11 @@ class Citation:
         return self.url or (f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else "")
 
     @property
+    def name(self) -> str:
+        """Its authors in short, else its title, else the passage's id: ``Lee and Roy``."""
+        return _short_authors(self.authors) or self.title or self.id
+
+    @property
     def is_known(self) -> bool:
         """Whether anything but the passage's id is known."""
         return any((self.title, self.authors, self.venue, self.link, self.source))

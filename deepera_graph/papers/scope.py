@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, days_of, read_date, venue_key
+from deepera_graph.retrieval.where import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -120,6 +121,31 @@ class Scope:
         return list_set_fields(self)
 
     @classmethod
+    def of(cls, where: Where | None) -> "Scope":
+        """Return the scope of conditions, in the language of `deepera_graph.retrieval.where`.
+
+        ``year>=2015``, ``journal=NAME`` or a list, ``journal!=NAME``, ``id!=ID``,
+        ``date<=2021-08`` and ``undated=drop``; an object may have the names of attributes, too.
+
+        Raises:
+            SettingsError: Papers cannot be limited so, or a limit is out of range.
+        """
+        limits: dict[str, Any] = {}
+        for name, value in read_where(where).items():
+            if spell_field(name)[0] not in ("year", "date", "journal", "id"):
+                limits[name] = value
+                continue
+            signs = value if isinstance(value, Mapping) else {"": value}
+            for sign, one in signs.items():
+                limit, read = _find_limit(spell_field(name)[0], sign, one)
+                stricter = {"year_from": max, "year_to": min}.get(limit)
+                known = limits.get(limit)
+                limits[limit] = stricter(known, read) if stricter and known else read
+                if (limit, sign) == ("year_from", ""):
+                    limits["year_to"] = read
+        return cls.from_dict(limits)
+
+    @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Scope":
         """Return the scope of `to_dict`.
 
@@ -129,10 +155,44 @@ class Scope:
         names = [one.name for one in fields(cls)]
         for name in plain:
             if name not in names:
-                near = get_close_matches(name, names, n=1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise SettingsError(f"there is no limit {name!r}{hint}")
+                near = get_close_matches(name, [*names, *PAPER_FIELDS], n=1)
+                hint = (
+                    f"did you mean {near[0]}?" if near else f"there are {', '.join(PAPER_FIELDS)}"
+                )
+                raise SettingsError(f"papers have no field {name!r} to limit them by; {hint}")
         return cls(**plain)
+
+
+_LIMITS: Mapping[tuple[str, str], str] = {
+    ("year", ""): "year_from",
+    ("year", "gte"): "year_from",
+    ("year", "gt"): "year_from",
+    ("year", "lte"): "year_to",
+    ("year", "lt"): "year_to",
+    ("date", "lte"): "as_of",
+    ("journal", ""): "venues",
+    ("journal", "not"): "not_venues",
+    ("id", "not"): "hide",
+}
+_STEPS = {"gt": 1, "lt": -1}
+
+
+def _find_limit(field: str, sign: str, value: Any) -> tuple[str, Any]:
+    """Return the limit that a condition sets, and to what; a date that is a number is a year."""
+    field = "year" if field == "date" and isinstance(value, int) else field
+    limit = _LIMITS.get((field, sign))
+    if limit is None:
+        signs = [written for written, name in SIGNS.items() if (field, name) in _LIMITS]
+        told = " or ".join(f"{field}{one}" for one in signs)
+        raise SettingsError(
+            f"papers are limited by {told}, not by {field} {sign or '='} {value!r:.80}"
+        )
+    if field == "year" and sign in _STEPS:
+        _check_year(limit, value)
+        return limit, value + _STEPS[sign]
+    if limit in _LISTS:
+        return limit, [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
+    return limit, str(value) if limit == "as_of" else value
 
 
 def check_venues(scope: Scope, known: Mapping[str, str]) -> None:

@@ -116,6 +116,8 @@ def _item(state: State, record: RankRecord) -> EvidenceItem:
         item["study"] = study
     if direction := record.get("direction"):
         item["direction"] = direction
+    if position := record.get("position"):
+        item["position"] = position
     return item
 
 

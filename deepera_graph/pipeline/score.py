@@ -129,12 +129,9 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
             "quote": verdict.quote,
             "unusable": False,
         }
-        if verdict.summary.strip():
-            made["summary"] = verdict.summary
+        made |= _named(verdict)
         if verdict.evidence_unknown and not verdict.quote:
             made["evidence_unknown"] = True
-        if verdict.direction is not None:
-            made["direction"] = verdict.direction
         return made
     made = {
         **window,  # type: ignore[typeddict-item]  # as above
@@ -151,3 +148,13 @@ def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
         if verdict.is_skipped:
             made["status"] = "skipped_budget"
     return made
+
+
+def _named(verdict: Judgement) -> Any:  # a part of a `JudgementRecord`
+    """Return what a judge gave along with its score, as far as it did."""
+    said = {
+        "summary": verdict.summary if verdict.summary.strip() else "",
+        "direction": verdict.direction,
+        "position": verdict.position,
+    }
+    return {name: value for name, value in said.items() if value}

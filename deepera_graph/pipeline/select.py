@@ -80,7 +80,7 @@ def select(
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
     if missing:
-        ranking = [{**one, "direction": None} for one in ranking]
+        ranking = [{**one, "direction": None, "position": ""} for one in ranking]
     if fallback is None:
         ranking = [_with_band(one, point, missing) for one in ranking]
     ranking, left_out = _with_studies(passages, ranking, left_out)
@@ -195,6 +195,7 @@ def _joined(
         "band": None,
         **{key: verdict[key] for key in _UNREADABLE},
         "direction": verdict.get("direction"),
+        "position": verdict.get("position", ""),
         "quote_span": None,
         "quote_status": "",
         "window": None if whole or best is None else [best["start"], best["end"]],

@@ -63,7 +63,7 @@ class ScoreTask(TypedDict):
 class JudgementRecord(WindowRecord):
     """The verdict on one window; `score` is None when the call failed, or there was none.
 
-    `summary` and `direction` are there if the judge gave them along with its score, and
+    `summary`, `direction` and `position` are there if the judge gave them along with its score, and
     `evidence_unknown` if it named evidence that the passage does not have. A first score,
     on which a later round decides, has the status ``candidate``, and `by` says which part of the
     judge gave it.
@@ -77,6 +77,7 @@ class JudgementRecord(WindowRecord):
     summary: NotRequired[str]
     evidence_unknown: NotRequired[bool]
     direction: NotRequired[Direction]
+    position: NotRequired[str]
     by: NotRequired[str]
 
 
@@ -90,9 +91,10 @@ class RankRecord(TypedDict):
     `quote_span` are character offsets into the passage, None when the quote does not occur in it;
     `quote_status` says how it was found there, empty when there is no quote, and ``not_found``
     without one where the judge named a sentence that the passage does not have; `window` is the
-    stretch of text that was scored, None when it was the whole passage; `direction` is None where
-    the judge gave none, and `band` for what is not kept, or by `on_empty` alone; `study` is a
-    number that all passages of one study share, and `paper_status` what became of its paper.
+    stretch of text that was scored, None when it was the whole passage; `direction` is None, and
+    `position` empty, where the judge gave none; `band` is None for what is not kept, or by
+    `on_empty` alone; `study` is a number that all passages of one study share, and `paper_status`
+    what became of its paper.
     """
 
     index: int
@@ -104,6 +106,7 @@ class RankRecord(TypedDict):
     status: PassageStatus
     reason: str
     direction: Direction | None
+    position: str
     quote: str
     quote_span: Span | None
     quote_status: QuoteStatus
@@ -239,8 +242,8 @@ class State(Output):
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
-    "rank", "band", "reason", "direction", "quote", "quote_span", "quote_status", "status",
-    "window", "summary", "summary_status", "retrieval_rank", "retrieval_score", "study",
+    "rank", "band", "reason", "direction", "position", "quote", "quote_span", "quote_status",
+    "status", "window", "summary", "summary_status", "retrieval_rank", "retrieval_score", "study",
     "paper_status",
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from qdrant_client import models
 from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.where import Where, read_where, spell_field
 from deepera_graph.stores.words import (
     DECIMALS,
     as_found,
@@ -25,29 +26,46 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
-def build_filter(where: Mapping[str, Any] | None) -> models.Filter | None:
+def build_filter(where: Where | None) -> models.Filter | None:
     """Turn conditions on metadata into a Qdrant filter; all of them must hold.
+
+    They are an object, or texts as `read_where` reads them: ``year>=2015``.
 
     | value | holds if the field |
     |---|---|
     | string, number, bool | equals it, or is a list that contains it |
     | list | equals any of the values |
     | ``{"gte": 2015, "lt": 2020}`` | lies in the range; numbers, or ISO dates as "2019-05-31" |
+    | ``{"not": "Letter"}`` | does not equal it, or any of a list |
+    | ``{"contains": "smith"}`` | has these words in it, in any case |
     | None | is missing, null or an empty list |
 
-    A dot in a name goes into a nested object: ``journal.name``.
+    A dot in a name goes into a nested object: ``journal.name``. `journal` and `venue` are one
+    field, and so are `authors` and `author`.
     """
-    if not where:
+    conditions = read_where(where)
+    if not conditions:
         return None
-    return models.Filter(must=[build_condition(name, value) for name, value in where.items()])
+    return models.Filter(must=[build_condition(name, value) for name, value in conditions.items()])
 
 
 def build_condition(name: str, value: object) -> models.Condition:
     """Turn one condition into a part of a filter; see `build_filter`."""
+    if isinstance(value, Mapping) and [*value] == ["not"]:
+        return models.Filter(must_not=[build_condition(name, value["not"])])
+    every = [_build_condition(one, value) for one in spell_field(name)]
+    if len(every) == 1:
+        return every[0]
+    return models.Filter(must=every) if value is None else models.Filter(should=every)
+
+
+def _build_condition(name: str, value: object) -> models.Condition:
     if '"' in name or not all(name.split(".")):
         raise SettingsError(f"where: {name!r} names no metadata field")
     key = "metadata." + ".".join(map(_quote_step, name.split(".")))
     if isinstance(value, Mapping):
+        if [*value] == ["contains"]:
+            return _build_contains(name, key, value["contains"])
         return _build_range(name, key, value)
     if isinstance(value, list | tuple | set | frozenset):
         if not value:
@@ -69,6 +87,12 @@ def _build_equal(name: str, key: str, value: object) -> models.Condition:
         # A range, because Qdrant's exact match tells 1 and 1.0 apart.
         return models.FieldCondition(key=key, range=models.Range(gte=value, lte=value))
     raise SettingsError(f"where: {name!r} cannot be compared with {value!r:.80}")
+
+
+def _build_contains(name: str, key: str, value: object) -> models.Condition:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise SettingsError(f"where: {name!r} cannot contain {value!r:.80}")
+    return models.FieldCondition(key=key, match=models.MatchText(text=str(value)))
 
 
 def _build_range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:

@@ -90,6 +90,7 @@ class _NoTextError(InputError):
 OnSkip = Callable[[Skipped], None]
 OnRead = Callable[[int, int], None]
 OnFile = Callable[[str], None]
+OnRecord = Callable[[Mapping[str, Any]], None]
 
 
 def read_passages(
@@ -100,6 +101,7 @@ def read_passages(
     on_skip: OnSkip | None = None,
     on_read: OnRead | None = None,
     on_file: OnFile | None = None,
+    on_record: OnRecord | None = None,
 ) -> Iterator[Document]:
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
@@ -131,6 +133,8 @@ def read_passages(
             alone; without it the first one is an error, and files of other kinds are logged.
         on_read: Called with the bytes read so far, and those of all files.
         on_file: Called with the form, such as ``.pdf``, of every file that has a passage.
+        on_record: Called with the fields of every record and document, those of papers without an
+            abstract among them.
 
     Raises:
         InputError: The file is missing or of another kind; or while reading, unless *on_skip* is
@@ -158,6 +162,7 @@ def read_passages(
         on_skip=on_skip,
         on_read=on_read,
         on_file=on_file,
+        on_record=on_record,
     ).read()
 
 
@@ -173,9 +178,11 @@ class _Reader:
         on_skip: OnSkip | None,
         on_read: OnRead | None,
         on_file: OnFile | None,
+        on_record: OnRecord | None,
     ) -> None:
         self._files, self._max_words, self._pdf_reader = files, max_words, pdf_reader
         self._on_skip, self._on_read, self._on_file = on_skip, on_read, on_file
+        self._on_record = on_record
         self._seen: dict[str, tuple[int, bool]] = {}  # id, hash of its text, is retracted
 
     def read(self) -> Iterator[Document]:
@@ -208,7 +215,7 @@ class _Reader:
         held: list[_Bad] = []
         is_right_kind = False
         for found in records:
-            one = self._check_id(found) if isinstance(found, Record) else found
+            one = self._note_record(self._check_id(found) if isinstance(found, Record) else found)
             if isinstance(one, Record):
                 if not is_right_kind and self._on_file is not None:
                     self._on_file(form)
@@ -224,6 +231,15 @@ class _Reader:
             raise _wrong_file(file.path, held, whole=True)
         if not is_right_kind:
             raise InputError(f"{file.path}: {_describe_empty(file, form)}")
+
+    def _note_record(self, one: Record | _Bad) -> Record | _Bad:
+        """Tell of a record that can be used, or is a paper without an abstract."""
+        if self._on_record is not None:
+            if isinstance(one, Record):
+                self._on_record(_describe_record(one))
+            elif one.skipped.without_text:
+                self._on_record(one.fields)
+        return one
 
     def _check_kind(self, file: Path, held: list[_Bad]) -> None:
         n_wrong = sum(not one.skipped.without_text for one in held)
@@ -397,6 +413,15 @@ def _name_commonly(fields: dict[str, Any]) -> dict[str, Any]:
         if name not in named and (value := take_field(named, names)) is not None:
             named[name] = value
     return named
+
+
+def _describe_record(one: Record) -> dict[str, Any]:
+    """Return what a record says of its paper: of a document the abstract, or how it begins."""
+    text, own = one.text, {"id": one.id} if one.has_own_id else {}
+    if one.article is not None:
+        named = {section.name.casefold(): section.text for section in one.article.sections}
+        text = cut_text(named.get("abstract", named.get("summary", text)))[0]
+    return {**one.metadata, **own, "title": one.title, "text": text}
 
 
 def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[Document]:

@@ -6,7 +6,7 @@
 | ``GET /v1/judges``, ``/v1/collections``, ``/v1/sources`` | what requests may name |
 | ``POST /v1/rerank``, ``/v2/rerank``, ``/rerank`` | what rerank clients send |
 | ``GET /``, ``/page/...`` | the page for people |
-| ``POST /v1/passages``, ``/v1/export`` | a file as passages, a result in another form |
+| ``POST /v1/passages``, ``/v1/export``, ``/v1/table`` | a file as passages, a result otherwise |
 | ``GET /info`` | what clients of text-embeddings-inference ask |
 | ``GET /health``, ``/metrics``, ``/docs`` | whether it can answer, how it does, how it is asked |
 | ``/papers/...`` | the base of papers, if there is one: `deepera_graph.papers.rest` |
@@ -33,7 +33,7 @@ from deepera_graph.serve.backing.stores import StoredCollections
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.describe import ABOUT, EXAMPLES
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
-from deepera_graph.serve.page.calls import ExportRequest, PageCalls
+from deepera_graph.serve.page.calls import ExportRequest, PageCalls, TableRequest
 from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
@@ -195,6 +195,8 @@ def _add_page(app: FastAPI, config: ServeConfig) -> None:
     _add(app, "POST", "/v1/passages", calls.read_file, "The passages of a file: ?name=NAME.")
     about = "A result as CSV, BibTeX, RIS and more."
     _add(app, "POST", "/v1/export", calls.export, about, form=ExportRequest)
+    about = "The studies of a result: a table with their map."
+    _add(app, "POST", "/v1/table", calls.tabulate, about, form=TableRequest)
     for file in read_files():
         app.add_api_route(file.path, file.give, include_in_schema=False)
 

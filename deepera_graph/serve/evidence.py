@@ -43,10 +43,10 @@ class EvidenceRequest(BaseModel):
         None, description="Instead: sources of /v1/sources with commas between them, or all."
     )
     k: int = Field(30, ge=1, description="Most passages that are searched for.")
-    where: dict[str, Any] | None = Field(
+    where: dict[str, Any] | str | list[str] | None = Field(
         None,
-        description='Of a collection, conditions on metadata: {"year": {"gte": 2015}}. Of sources, '
-        'limits: {"year_from": 2015}.',
+        description='Conditions that must hold: "year>=2015", a list of such, or as an object '
+        '{"year": {"gte": 2015}}. Sources are limited by year, date, journal and id.',
     )
     judge: str | None = Field(None, description="A judge of /v1/judges.")
     threshold: StrictFloat | None = Field(

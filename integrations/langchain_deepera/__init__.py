@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from deepera_graph import EvidenceEmbeddings
     from langchain_deepera.compressor import DeepEraCompressor
+    from langchain_deepera.evidence import create_check_tool, create_table_tool
     from langchain_deepera.literature import LiteratureRetriever
     from langchain_deepera.models import EvidenceCrossEncoder
     from langchain_deepera.papers import PaperRetriever, paper_tools
@@ -20,8 +21,10 @@ _HOME = {
     "LiteratureRetriever": "literature",
     "PaperRetriever": "papers",
     "ScorerCompressor": "scorers",
+    "create_check_tool": "evidence",
     "create_evidence_tool": "tool",
     "create_multihop_tool": "tool",
+    "create_table_tool": "evidence",
     "paper_tools": "papers",
 }
 
@@ -33,8 +36,10 @@ __all__ = [
     "LiteratureRetriever",
     "PaperRetriever",
     "ScorerCompressor",
+    "create_check_tool",
     "create_evidence_tool",
     "create_multihop_tool",
+    "create_table_tool",
     "paper_tools",
 ]
 

@@ -62,7 +62,7 @@ def create_evidence_tool(
     Raises:
         SettingsError: There is nothing to search.
     """
-    searched = _to_retriever(retriever)
+    searched = to_retriever(retriever)
 
     def find(question: str) -> tuple[str, list[Document]]:
         try:
@@ -142,7 +142,8 @@ def _with_path(result: MultiHopResult) -> tuple[str, list[Document]]:
     return result.to_text(), result.to_documents()
 
 
-def _to_retriever(given: Any) -> DeepEraRetriever:
+def to_retriever(given: Any) -> DeepEraRetriever:
+    """Return a retriever on what can be searched; raise `SettingsError` for what cannot."""
     if isinstance(given, DeepEraRetriever):
         return given
     for kind, reranker in _JUDGES.items():

@@ -22,6 +22,7 @@ from deepera_graph.lab.studies.multihop.methods import HopSearch
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops
 from support.openai_server import ChatServer, Reply
+from support.openai_wire import content
 from support.scripted import Script
 
 SUPPORTING = {
@@ -74,6 +75,22 @@ def test_every_way_is_measured_with_what_it_cost(folder):
     assert sum(row.calls for row in rows.values()) * 3 == pytest.approx(len(server.requests))
     table = answer_table(list(rows.values()))
     assert "| world | agent | 100.0 [100.0, 100.0] | 100.0" in table
+
+
+def test_questions_are_answered_at_the_same_time(folder):
+    def play(request):
+        answer = world.play(request)
+        if request.system.startswith("You answer a question that took several steps"):
+            return Reply(content=content(answer), latency=0.2)  # each is the end of a question
+        return answer
+
+    rows, server = measure(folder, play, methods=["agent"], at_once=len(SUPPORTING))
+    assert server.max_in_flight > 1
+    one_by_one, server = measure(folder, play, methods=["agent"])
+    assert server.max_in_flight == 1
+    assert rows["agent"].cover_em == one_by_one["agent"].cover_em
+    with pytest.raises(SettingsError, match="at_once must be a whole number >= 1, got 0"):
+        measure(folder, methods=["agent"], at_once=0)
 
 
 def test_a_question_that_failed_counts_as_wrong(folder):

@@ -1,6 +1,7 @@
 """Queries and runs of searches for papers: read, made, continued."""
 
 import json
+from threading import Barrier
 
 import pytest
 
@@ -138,6 +139,21 @@ def test_a_query_that_fails_is_kept_with_its_reason():
     assert run["q2"] == QueryRun(error="the disk is gone")
     assert run["q3"].ranked == ("a",)
     assert [*run] == ["q1", "q2", "q3", "q4"]
+
+
+def test_queries_are_asked_at_the_same_time_and_kept_in_their_order():
+    together = Barrier(len(QUERIES), timeout=20)
+
+    def system(query):
+        together.wait()  # raises unless all are in flight
+        return QueryRun(ranked=(query.id,))
+
+    done = []
+    run = run_system(system, QUERIES, at_once=len(QUERIES), on_progress=done.append)
+    assert [(name, one.ranked) for name, one in run.items()] == [
+        (one.id, (one.id,)) for one in QUERIES
+    ]
+    assert done == [1, 2, 3, 4]
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path):

@@ -47,6 +47,11 @@ def test_no_reader_raises_on_what_is_repeated(part, run):
         ("quotes of an answer", "«"),
         ("documents: .md", "<!--"),
         ("documents: .md", "<p "),
+        ("bioasq: list", "a, b1 and "),
+        ("bioasq: list", "and the frost of NF-1 "),
+        ("papers: limits", "and "),
+        ("papers: limits", ";"),
+        ("papers: limits", "from 2010 "),
     ],
 )
 def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(reader, unit, run):

@@ -91,6 +91,18 @@ def test_a_term_that_more_snippets_have_is_better():
     assert find_terms("Which gene is linked to Moss syndrome?", more)[0].text == "RAX2"
 
 
+def test_a_name_is_written_as_most_snippets_write_it():
+    texts = ["Moss is bound by RAX kinase.", "RAX Kinase binds moss.", "RAX Kinase is free."]
+    found = [one.text for one in find_terms("What binds moss?", texts)]
+    assert "RAX Kinase" in found
+    assert "RAX kinase" not in found
+
+
+def test_no_name_goes_on_over_the_end_of_a_sentence():
+    found = find_terms("Which gene is lost?", ["It was RAX2. MSS1 was not."])
+    assert sorted(one.text for one in found) == ["MSS1", "RAX2"]
+
+
 def test_words_of_the_question_and_general_words_are_no_terms():
     found = find_terms("Which drug lowers fever?", ["The drug lowers fever in most patients."])
     assert found == []

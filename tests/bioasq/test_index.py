@@ -189,7 +189,7 @@ def test_the_commands_lead_from_pubmed_to_a_collection(deepera, deepera_lab, tmp
     texts = {1: "Moss lowered the heat of roofs.", 2: "Kelp grew.", 3: "Moss of walls."}
     write(folder, 1, *(article(n, abstract=[("", text)]) for n, text in texts.items()))
     out = tmp_path / "corpus.jsonl"
-    index = ("bioasq", "index", out, "--collection", "moss")
+    index = ("bioasq", "index", out, "--library", "moss")
     assert deepera_lab("bioasq", "read", folder, "-o", out).exit_code == 0
     first = deepera_lab(*index)
     assert first.exit_code == 0, first.output
@@ -200,7 +200,7 @@ def test_the_commands_lead_from_pubmed_to_a_collection(deepera, deepera_lab, tmp
     assert told["embeddings"] == "EvidenceEmbeddings"
     counted = {name: told[name] for name in ("indexed", "unchanged", "removed", "in_collection")}
     assert counted == {"indexed": 1, "unchanged": 1, "removed": 1, "in_collection": 2}
-    found = deepera("ask", "Does moss lower the heat of roofs?", "-c", "moss", "--json")
+    found = deepera("ask", "Does moss lower the heat of roofs?", "-l", "moss", "--json")
     assert json.loads(found.stdout)["ranking"][0]["id"] == "1"
 
 
@@ -217,22 +217,22 @@ def test_the_plain_index_reads_a_corpus_too(deepera, deepera_lab, tmp_path):
 
 def test_a_collection_of_words_is_one_by_option(deepera_lab, corpus):
     path = corpus(record(1))
-    sparse = deepera_lab("bioasq", "index", path, "-c", "moss", "--mode", "sparse")
+    sparse = deepera_lab("bioasq", "index", path, "-l", "moss", "--mode", "sparse")
     assert "'moss' (sparse): 1 indexed" in sparse.stdout
     assert "'moss' (sparse): 0 indexed, 1 there before" in (
-        deepera_lab("bioasq", "index", path, "-c", "moss").stdout
+        deepera_lab("bioasq", "index", path, "-l", "moss").stdout
     )
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("none.jsonl", "-c", "moss"), "there is no file 'none.jsonl'"),
-        (("{corpus}",), "--collection must name a collection"),
-        (("{corpus}", "-c", "moss", "--int8"), "--int8 goes with --qdrant-url"),
-        (("{corpus}", "-c", "m", "--engine", "ray", "--mode", "sparse"), "embeds nothing"),
-        (("{corpus}", "-c", "m", "--workers", "2"), "--workers goes with --engine ray"),
-        (("{corpus}", "-c", "m", "--embeddings", "bge"), "'bge-large-en'"),
+        (("none.jsonl", "-l", "moss"), "there is no file 'none.jsonl'"),
+        (("{corpus}",), "--library must name a library"),
+        (("{corpus}", "-l", "moss", "--int8"), "--int8 goes with --qdrant-url"),
+        (("{corpus}", "-l", "m", "--engine", "ray", "--mode", "sparse"), "embeds nothing"),
+        (("{corpus}", "-l", "m", "--workers", "2"), "--workers goes with --engine ray"),
+        (("{corpus}", "-l", "m", "--embeddings", "bge"), "'bge-large-en'"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(deepera_lab, corpus, args, message):
@@ -247,7 +247,7 @@ def test_options_that_do_not_go_together_are_one_line(deepera_lab, corpus, args,
 def test_what_has_to_be_read_first_is_sent_there(deepera_lab, tmp_path, name):
     given = tmp_path / name
     given.mkdir() if name == "folder" else given.write_bytes(b"")
-    result = deepera_lab("bioasq", "index", given, "-c", "moss")
+    result = deepera_lab("bioasq", "index", given, "-l", "moss")
     assert result.exit_code == 2
     assert "a file that deepera-lab bioasq read has made" in result.stderr
 
@@ -262,7 +262,7 @@ def test_what_has_to_be_read_first_is_sent_there(deepera_lab, tmp_path, name):
 def test_questions_are_no_corpus(deepera, deepera_lab, tmp_path, asked):
     path = tmp_path / "golden.json"
     path.write_text(json.dumps({"questions": [asked]}), encoding="utf-8")
-    result = deepera_lab("bioasq", "index", path, "-c", "moss")
+    result = deepera_lab("bioasq", "index", path, "-l", "moss")
     assert result.exit_code == 2
     assert "this is a question of BioASQ, no record of a corpus" in result.stderr
     assert "moss" not in deepera("collections", "list").stdout
@@ -288,21 +288,21 @@ def test_a_break_of_indexing_tells_how_to_go_on(deepera_lab, corpus, tmp_path, m
     (tmp_path / "breaking.py").write_text(BREAKS, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(
-        sys, "argv", ["deepera-lab", "bioasq", "index", "corpus.jsonl", "-c", "moss"]
+        sys, "argv", ["deepera-lab", "bioasq", "index", "corpus.jsonl", "-l", "moss"]
     )
     path = corpus(record(1), record(2, "The kelp fell."))
-    args = ("bioasq", "index", path, "-c", "moss", "--embeddings", "breaking:build")
+    args = ("bioasq", "index", path, "-l", "moss", "--embeddings", "breaking:build")
     result = deepera_lab(*args, "--batch-size", "1")
     assert result.exit_code == 130
     assert "interrupted; the collection holds 1 passage\n" in result.stderr
-    assert "go on with: deepera-lab bioasq index corpus.jsonl -c moss\n" in result.stderr
+    assert "go on with: deepera-lab bioasq index corpus.jsonl -l moss\n" in result.stderr
 
 
 def test_without_its_package_a_model_by_name_says_how_to_install_it(deepera_lab, corpus):
     if find_spec("sentence_transformers") is not None:
         pytest.skip("sentence-transformers is installed")
     result = deepera_lab(
-        "bioasq", "index", corpus(record(1)), "-c", "m", "--embeddings", "bge-large-en"
+        "bioasq", "index", corpus(record(1)), "-l", "m", "--embeddings", "bge-large-en"
     )
     assert result.exit_code == 2
     assert "sentence_transformers is not installed: pip install" in result.stderr
@@ -316,7 +316,7 @@ def test_an_embedded_store_has_no_index_to_tune(opened):
 def test_a_server_links_vectors_once_all_are_there_and_may_keep_small_ones(deepera_lab, corpus):
     path = corpus(record(1), record(2))
     with QdrantServer() as server:
-        args = ("bioasq", "index", path, "-c", "moss", "--qdrant-url", server.url)
+        args = ("bioasq", "index", path, "-l", "moss", "--qdrant-url", server.url)
         result = deepera_lab(*args, "--int8")
         assert result.exit_code == 0, result.output
         asked = server.changes()

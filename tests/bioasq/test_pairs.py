@@ -359,8 +359,8 @@ def test_a_corpus_without_any_golden_document_is_an_error(deepera_lab, tmp_path)
     ("more", "message"),
     [
         ((), "give -o FOLDER to tune a model, --export-pairs FILE, or both"),
-        (("-o", "out"), "give --collection or --corpus"),
-        (("-o", "out", "--corpus", "c.jsonl", "-c", "both"), "give --collection or --corpus"),
+        (("-o", "out"), "give --library or --corpus"),
+        (("-o", "out", "--corpus", "c.jsonl", "-l", "both"), "give --library or --corpus"),
         (("-o", "out", "--corpus", "none.jsonl"), "there is no file 'none.jsonl'"),
         (("-o", "out", "--corpus", "c.jsonl", "--ratio", "1:x"), "got '1:x'"),
         (("-o", "out", "--corpus", "c.jsonl", "--since", "19"), "--since must be a year"),

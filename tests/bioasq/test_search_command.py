@@ -34,7 +34,7 @@ def files(tmp_path, deepera):  # noqa: F811
         {"id": name, "title": title, "text": text} for name, (title, text, _) in ABSTRACTS.items()
     ]
     source.write_text("".join(json.dumps(one) + "\n" for one in lines))
-    done = deepera("index", source, "-c", "moths", "--path", tmp_path / "store", "-q")
+    done = deepera("index", source, "-l", "moths", "--path", tmp_path / "store", "-q")
     assert done.exit_code == 0, done.output
     write_questions(tmp_path / "questions.json", ASKED)
     return tmp_path
@@ -45,7 +45,7 @@ def search(deepera_lab, files):
     """Runs the search over both, with no judge, which loads fastest."""
 
     def run(*more, backend="none"):
-        place = ("-c", "moths", "--path", files / "store", "--backend", backend)
+        place = ("-l", "moths", "--path", files / "store", "--backend", backend)
         return deepera_lab(
             "bioasq", "search", files / "questions.json", *place, "-o", files / "a.json", *more
         )

@@ -30,7 +30,7 @@ def store(tmp_path):
 @pytest.fixture
 def index(deepera, source, store):
     def run(*args, given=source):
-        result = deepera("index", given, "-c", "papers", "--path", store, *args)
+        result = deepera("index", given, "-l", "papers", "--path", store, *args)
         assert result.exit_code == 0, result.output
         return result
 
@@ -41,7 +41,7 @@ def index(deepera, source, store):
 def found(deepera, store):
     def run(*args):
         result = deepera(
-            "ask", QUESTION, "-c", "papers", "--path", store, "--backend", "rules", "--json", *args
+            "ask", QUESTION, "-l", "papers", "--path", store, "--backend", "rules", "--json", *args
         )
         assert result.exit_code == 0, result.output
         passages = json.loads(result.stdout)["ranking"]
@@ -84,7 +84,7 @@ def test_neighbours_are_brought_up_to_date_when_passages_are_added(index, store,
 
 
 def test_how_neighbours_are_found_goes_with_finding_them(deepera, source, store):
-    result = deepera("index", source, "-c", "papers", "--path", store, "--neighbours-by", "words")
+    result = deepera("index", source, "-l", "papers", "--path", store, "--neighbours-by", "words")
     assert result.exit_code == 2
     assert "--neighbours-by goes with --neighbours" in result.stderr
 
@@ -122,7 +122,7 @@ def test_what_is_explored_is_limited(index, found, monkeypatch):
 
 def test_a_collection_without_neighbours_says_how_to_get_them(index, deepera, store):
     index()
-    result = deepera("ask", QUESTION, "-c", "papers", "--path", store, "--adaptive")
+    result = deepera("ask", QUESTION, "-l", "papers", "--path", store, "--adaptive")
     assert result.exit_code != 0
     assert "'papers' has no neighbours yet: deepera index SOURCE" in result.stderr
 

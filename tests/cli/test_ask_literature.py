@@ -97,11 +97,11 @@ def lines_of(text):
     ("args", "problem"),
     [
         (("--source", "pubmde"), "did you mean 'pubmed'"),
-        (("--source", "all", "--adaptive"), "--adaptive goes with a SOURCE or --collection"),
-        (("--source", "all", "--multihop"), "--multihop goes with a SOURCE or --collection"),
-        (("--source", "all", "-c", "papers"), "--collection and --source were given"),
-        (("--source", "all", "--where", "venue=X"), "limits the year alone"),
-        (("--source", "all", "--where", "year>=soon"), "limits the year alone"),
+        (("--source", "all", "--adaptive"), "--adaptive goes with a SOURCE or --library"),
+        (("--source", "all", "--multihop"), "--multihop goes with a SOURCE or --library"),
+        (("--source", "all", "-l", "papers"), "--library and --source were given"),
+        (("--source", "all", "--where", "kind=X"), "papers have no field 'kind'"),
+        (("--source", "all", "--where", "year>=soon"), "must be a year such as 2021, got 'soon'"),
     ],
 )
 def test_a_wrong_source_is_a_usage_error(deepera, world, args, problem):

@@ -23,7 +23,7 @@ def plants(deepera, tmp_path):
     """Options that name a collection of the plants."""
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(one) + "\n" for one in CORPUS), encoding="utf-8")
-    where = ("--collection", "plants", "--path", tmp_path / "store")
+    where = ("--library", "plants", "--path", tmp_path / "store")
     result = deepera("index", corpus, *where, "-q")
     assert result.exit_code == 0, result.output
     return where
@@ -111,7 +111,7 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("depth",), "--collection must name a collection, or --runs files of runs"),
+        (("depth",), "--library must name a collection, or --runs files of runs"),
         (("depth", "--runs", "api"), "--runs must be NAME=FILE"),
         (("styles", "--styles", "1"), "--styles and --examples go with --model"),
         (("styles", "--shots", "1"), "--shots needs --examples"),

@@ -36,7 +36,7 @@ def runs(tmp_path, world):
 def test_a_base_is_compared_with_other_runs(deepera_lab, world, runs):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "--base", base, "--runs", f"other={runs}", "--judges", "1,0.8",
+        "bench", "papers", queries, "-l", base, "--runs", f"other={runs}", "--judges", "1,0.8",
         *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -56,7 +56,7 @@ def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, 
     def draw(seed):
         out = tmp_path / seed
         how = ("--draw", "2", "--seed", seed, "--out", out)
-        result = deepera_lab("bench", "papers", queries, "--base", base, *how, *QUICK)
+        result = deepera_lab("bench", "papers", queries, "--library", base, *how, *QUICK)
         assert result.exit_code == 0, result.output
         lines = (out / "sparse.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(one)["id"] for one in lines if "ranked" in json.loads(one)]
@@ -66,14 +66,14 @@ def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, 
     first, second = draw("1"), draw("2")
     assert sorted(intents[id] for id in first) == ["method", "method", "scope", "scope"]
     assert first != second
-    both = deepera_lab("bench", "papers", queries, "--base", base, "--draw", "2", "--limit", "3")
+    both = deepera_lab("bench", "papers", queries, "--library", base, "--draw", "2", "--limit", "3")
     assert (both.exit_code, "--draw or --limit" in both.output) == (2, True)
 
 
 def test_an_agent_tells_its_calls(deepera_lab, world):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "--base", base, "--systems", "sparse,agent:rules",
+        "bench", "papers", queries, "--library", base, "--systems", "sparse,agent:rules",
         "--limit", "2", *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -91,7 +91,7 @@ def test_a_failed_query_is_told_by_the_exit_code(deepera_lab, world, tmp_path):
     lines[1]["constraints"] = {"year_from": 2022, "year_to": 2019}
     path = tmp_path / "queries.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    result = deepera_lab("bench", "papers", path, "--base", base, *QUICK, "--json")
+    result = deepera_lab("bench", "papers", path, "--library", base, *QUICK, "--json")
     assert result.exit_code == 1
     tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
     ((system, query, why),) = tables["failures"]
@@ -102,7 +102,7 @@ def test_a_failed_query_is_told_by_the_exit_code(deepera_lab, world, tmp_path):
 def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
     base, queries = world
     out = tmp_path / "out"
-    args = ("bench", "papers", queries, "--base", base, "--out", out)
+    args = ("bench", "papers", queries, "--library", base, "--out", out)
     result = deepera_lab(*args, "--limit", "3", "--resamples", "20")
     assert result.exit_code == 0, result.output
     assert "# Searches for papers" in result.stdout
@@ -130,19 +130,19 @@ def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "--base must name a base of papers, --runs files"),
+        ((), "--library must name a base of papers, --runs files"),
         (("--runs", "pasa"), "--runs must be NAME=FILE"),
         (("--runs", "a=b.jsonl"), "there is no file 'b.jsonl'"),
         (("--systems", "sparse"), "--systems are searches of a base"),
-        (("--base", "BASE", "--systems", "spares"), "did you mean"),
-        (("--base", "BASE", "--systems", "dense"), "has no vectors"),
-        (("--base", "BASE", "--systems", "agent:scout"), "agent:scout needs --model"),
-        (("--base", "BASE", "--model", "openai:x"), "--model goes with --systems agent:pasa"),
-        (("--base", "BASE", "--systems", "agent:none"), "got 'none'"),
-        (("--base", "BASE", "--resume"), "--resume goes with --out"),
-        (("--base", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
-        (("--base", "BASE", "--baseline", "pasa"), "must be one of sparse, got 'pasa'"),
-        (("--base", "BASE", "--show", "q99"), "there is no query 'q99'"),
+        (("--library", "BASE", "--systems", "spares"), "did you mean"),
+        (("--library", "BASE", "--systems", "dense"), "has no vectors"),
+        (("--library", "BASE", "--systems", "agent:scout"), "agent:scout needs --model"),
+        (("--library", "BASE", "--model", "openai:x"), "--model goes with --systems agent:pasa"),
+        (("--library", "BASE", "--systems", "agent:none"), "got 'none'"),
+        (("--library", "BASE", "--resume"), "--resume goes with --out"),
+        (("--library", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
+        (("--library", "BASE", "--baseline", "pasa"), "must be one of sparse, got 'pasa'"),
+        (("--library", "BASE", "--show", "q99"), "there is no query 'q99'"),
     ],
 )
 def test_what_cannot_work_is_a_usage_error(deepera_lab, world, args, message):
@@ -158,7 +158,7 @@ def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
 ):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "--base", base, "--services",
+        "bench", "papers", queries, "--library", base, "--services",
         f"by-id={served_papers}/v1/search,by-title={served_papers}/titles", *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output

@@ -64,7 +64,7 @@ def quest(deepera_lab, base, tmp_path):
     def run(*args, url=None):
         model = ("--model", "writer", "--base-url", url) if url else ()
         return deepera_lab(
-            "bench", "quest", *args, "--base", base, "--out", tmp_path / "out", *model
+            "bench", "quest", *args, "--library", base, "--out", tmp_path / "out", *model
         )
 
     return run
@@ -203,7 +203,7 @@ def test_a_killed_build_repeats_only_the_calls_that_were_in_flight(planted, base
 
     def start(server, out):
         command = (
-            "bench", "quest", "build", topics, "--base", base, "--out", out, "--limit", 1,
+            "bench", "quest", "build", topics, "--library", base, "--out", out, "--limit", 1,
             "--model", "writer", "--base-url", server.base_url, "--judge-model", "one,two",
             "--max-concurrency", AT_ONCE, *FEW,
         )  # fmt: skip

@@ -117,7 +117,7 @@ def test_searches_are_compared_on_the_questions_of_a_build(deepera_lab, tmp_path
     PaperBase.build(tmp_path / "world.papers", papers).close()
     build = tmp_path / "quest"
     build.mkdir()
-    how = ("--base", tmp_path / "world.papers", "--resamples", "20", "--quiet", "--json")
+    how = ("--library", tmp_path / "world.papers", "--resamples", "20", "--quiet", "--json")
     missing = deepera_lab("bench", "quest", "evaluate", build, *how)
     assert (missing.exit_code, "has no queries.jsonl" in missing.stderr) == (2, True)
     queries.rename(build / "queries.jsonl")

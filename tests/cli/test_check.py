@@ -79,7 +79,7 @@ def test_a_dry_run_says_what_would_be_judged(deepera, plain):
     [
         (["gone.docx"], "there is no manuscript 'gone.docx'"),
         (["gone.docx", "--resume"], "--resume goes with --out"),
-        (["gone.docx", "some/", "-c", "papers"], "give a SOURCE or --collection, not both"),
+        (["gone.docx", "some/", "-l", "papers"], "give a SOURCE or --library, not both"),
         (["gone.docx", "--json", "--format", "csv"], "give --json or --format csv, not both"),
     ],
 )

@@ -78,14 +78,12 @@ def test_an_option_counts_more_than_a_variable_than_a_file_than_the_default(
 
 
 def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monkeypatch):
-    (folder / "deepera.toml").write_text(
-        'collection = "apples"\npath = "store"\nno_summaries = true'
-    )
+    (folder / "deepera.toml").write_text('library = "apples"\npath = "store"\nno_summaries = true')
     deepera("config", "trust")
     monkeypatch.setenv("DEEPERA_MODEL", "openai:gpt-5-mini")
     values = shown()["values"]
     file = str(folder / "deepera.toml")
-    assert values["collection"] == {"value": "apples", "from": file}
+    assert values["library"] == {"value": "apples", "from": file}
     assert values["path"] == {"value": str(folder / "store"), "from": file}
     assert values["no_summaries"] == {"value": True, "from": file}
     assert values["model"] == {"value": "openai:gpt-5-mini", "from": "DEEPERA_MODEL"}
@@ -213,7 +211,7 @@ def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deep
         ({"threshold": "0.5"}, {"curve": "c"}, {"curve": "c"}),
         ({"mode": "grouped", "group_size": 5}, {"mode": "fused"}, {"mode": "fused"}),
         ({"mode": "grouped", "top_n": 5}, {"preset": "fast"}, {"preset": "fast", "top_n": 5}),
-        ({"collection": "c", "path": "p"}, {"source": "s"}, {"source": "s"}),
+        ({"library": "c", "path": "p"}, {"source": "s"}, {"source": "s"}),
         ({"path": "p"}, {"qdrant_url": "u"}, {"qdrant_url": "u"}),
         ({"model": "a"}, {"backend": "llm"}, {"model": "a", "backend": "llm"}),
     ],
@@ -233,7 +231,7 @@ def test_what_does_not_go_with_an_option_that_was_given_is_left_out(
 
 
 def test_a_collection_may_be_configured_for_index(folder, deepera, papers):
-    (folder / "deepera.toml").write_text('collection = "tea"\nmode = "fused"')
+    (folder / "deepera.toml").write_text('library = "tea"\nmode = "fused"')
     result = deepera("index", papers)
     assert (result.exit_code, "'tea'" in result.stdout) == (0, True), result.output
     assert "mode" not in configurable(index)  # that of a judge, not of an index

@@ -79,7 +79,7 @@ def test_a_terminal_is_shown_the_percentage_and_the_estimated_total(
 def test_indexing_shows_how_much_of_the_files_is_read(deepera, questions, tmp_path, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     source = questions({"text": "Tea cooled."}, {"text": "Tea grew."}, name="papers.jsonl")
-    shown = deepera("index", source, "-c", "papers", "--path", tmp_path / "store").stderr
+    shown = deepera("index", source, "-l", "papers", "--path", tmp_path / "store").stderr
     assert "2 of about 2" in shown
     assert "100%" in shown
 

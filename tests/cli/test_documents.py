@@ -64,7 +64,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def indexed(deepera, library, tmp_path):
-    place = ("--collection", "papers", "--path", tmp_path / "store")
+    place = ("--library", "papers", "--path", tmp_path / "store")
     return place, deepera("index", library, *place, "--json")
 
 
@@ -107,7 +107,7 @@ def test_a_quote_names_its_page_from_the_file_to_every_form_of_the_result(indexe
 def test_several_sources_are_counted_by_form(deepera, library, tmp_path):
     result = deepera(
         "index", library / "trial.pdf", library / "notes.md", f"{library}/h*.pdf",
-        "--collection", "some", "--path", tmp_path / "store", "--pdf-reader", "pdfium",
+        "--library", "some", "--path", tmp_path / "store", "--pdf-reader", "pdfium",
     )  # fmt: skip
     assert result.exit_code == 0
-    assert result.stdout.endswith("now, from 3 .pdf and 1 .md\n")
+    assert result.stdout.endswith(", of 2 papers, from 3 .pdf and 1 .md\n")

@@ -24,14 +24,14 @@ from deepera_graph.settings import PRESETS, Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
 COMMANDS = (
-    "demo", "rerank", "index", "ask", "check", "table", "serve", "collections", "calibrate",
+    "demo", "rerank", "index", "ask", "check", "table", "serve", "library", "calibrate",
     "doctor", "config",
     "papers", "mcp", "cache",
 )  # fmt: skip
 WITH_JSON = (
     "demo", "rerank", "index", "ask", "check", "table", "calibrate", "papers ask", "papers build",
     "papers search",
-    "papers show", "papers cite", "cache stats", "collections list", "collections delete",
+    "papers show", "papers cite", "cache stats", "library list", "library delete",
 )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def indexed(deepera, source, store):
-    result = deepera("index", source, "--collection", "papers", "--path", store)
+    result = deepera("index", source, "--library", "papers", "--path", store)
     assert result.exit_code == 0, result.output
     return store
 
@@ -60,13 +60,16 @@ def ask(deepera):
 
 
 def test_index_says_how_many_passages_there_are(deepera, source, store):
-    args = ("index", source, "--collection", "papers", "--path", store)
-    assert deepera(*args).stdout == ("3 passages indexed in 'papers' (sparse); it holds 3 now\n")
+    args = ("index", source, "--library", "papers", "--path", store)
+    assert deepera(*args).stdout == (
+        "3 passages indexed in 'papers' (sparse); it holds 3 now, of 1 paper\n"
+    )
     assert json.loads(deepera(*args, "--json").stdout) == {
-        "collection": "papers",
+        "library": "papers",
         "mode": "sparse",
         "indexed": 3,
-        "in_collection": 3,
+        "passages": 3,
+        "papers": 1,
         "files": {".jsonl": 1},
         "skipped": [],
     }
@@ -74,20 +77,20 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
 
 @pytest.mark.parametrize("option", ["--search", "--mode"])
 def test_how_a_collection_is_searched_has_two_names(deepera, source, store, option):
-    result = deepera("index", source, "-c", "papers", "--path", store, option, "dense")
+    result = deepera("index", source, "-l", "papers", "--path", store, option, "dense")
     assert result.exit_code == 2
     assert "embeddings" in result.stderr
 
 
 def test_collections_are_kept_in_the_data_folder(deepera, source, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert deepera("index", source, "-c", "papers").exit_code == 0
+    assert deepera("index", source, "-l", "papers").exit_code == 0
     assert (tmp_path / "data" / "deepera").is_dir()
-    assert deepera("ask", QUESTION, "-c", "papers", "--json").exit_code == 0
+    assert deepera("ask", QUESTION, "-l", "papers", "--json").exit_code == 0
 
 
 def test_ask_shows_the_evidence_of_a_collection(ask, indexed):
-    result = ask("--collection", "papers", "--path", indexed)
+    result = ask("--library", "papers", "--path", indexed)
     assert result.exit_code == 0
     assert "0.93" in result.stdout
     assert "0.93  A trial. 2012" in result.stdout
@@ -122,7 +125,7 @@ def test_a_terminal_has_colours_of_ours_and_no_others(ask, questions, monkeypatc
 
 
 def test_ask_takes_conditions(ask, indexed):
-    args = ("--collection", "papers", "--path", indexed, "--json")
+    args = ("--library", "papers", "--path", indexed, "--json")
     after = json.loads(ask(*args, "--where", 'year={"gte": 2015}').stdout)
     exactly = json.loads(ask(*args, "--where", "year=2012").stdout)
     shortly = json.loads(ask(*args, "--where", "year > 2012", "--where", "year<=2020").stdout)
@@ -384,7 +387,7 @@ def test_an_answer_without_evidence_says_so(deepera, source):
 @pytest.mark.full
 def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monkeypatch):
     (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
-    args = ("--embeddings", "my_embeddings:build", "--collection", "papers", "--path", "store")
+    args = ("--embeddings", "my_embeddings:build", "--library", "papers", "--path", "store")
     monkeypatch.chdir(source.parent)
     monkeypatch.syspath_prepend(source.parent)
     result = deepera("index", source, *args, "--json")
@@ -399,8 +402,8 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monke
     ("args", "problem"),
     [
         ((), "none was given"),
-        (("source", "--collection", "papers"), "a SOURCE and --collection were given"),
-        (("source", "--path", "store"), "--path and --qdrant-url go with --collection"),
+        (("source", "--library", "papers"), "a SOURCE and --library were given"),
+        (("source", "--path", "store"), "--path and --qdrant-url go with --library"),
         (
             ("source", "--where", "year"),
             "in quotes, got 'year'",
@@ -410,7 +413,7 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monke
         (("source", "--embeddings", "builtins:dict"), "must return LangChain Embeddings"),
         (("source", "--threshold", "7"), "threshold must be in [0, 1], got 7"),
         (("none.jsonl",), "there is no file 'none.jsonl'"),
-        (("--collection", "c", "--path", ":memory:"), "--path must be a folder"),
+        (("--library", "c", "--path", ":memory:"), "--path must be a folder"),
     ],
 )
 def test_options_that_do_not_go_together_are_one_line(ask, source, args, problem):
@@ -427,15 +430,15 @@ def test_a_blank_question_is_an_error(deepera, source):
 
 
 def test_a_missing_collection_is_a_usage_error(ask, indexed):
-    result = ask("--collection", "other", "--path", indexed)
+    result = ask("--library", "other", "--path", indexed)
     assert result.exit_code == 2
     assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
-    near = ask("--collection", "papres", "--path", indexed)
+    near = ask("--library", "papres", "--path", indexed)
     assert "there are 'papers'; did you mean 'papers'?" in near.stderr
 
 
 def test_a_missing_store_is_a_usage_error(ask, tmp_path):
-    result = ask("--collection", "papers", "--path", tmp_path / "nowhere")
+    result = ask("--library", "papers", "--path", tmp_path / "nowhere")
     assert result.exit_code == 2
     assert "there is no passage store" in result.stderr
 
@@ -453,7 +456,7 @@ def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypa
     with holder:
         assert holder.stdout.readline() == b"open\n"
         monkeypatch.setattr("deepera_graph.cli.opening.stores._WAIT", 0)
-        result = ask("--collection", "papers", "--path", indexed)
+        result = ask("--library", "papers", "--path", indexed)
         holder.stdin.close()
     assert result.exit_code == 3
     assert "another process has the passage store" in result.stderr
@@ -462,7 +465,7 @@ def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypa
 def test_an_unreachable_store_leaves_code_3(ask):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    result = ask("--collection", "papers", "--qdrant-url", f"http://127.0.0.1:{port}")
+    result = ask("--library", "papers", "--qdrant-url", f"http://127.0.0.1:{port}")
     assert result.exit_code == 3
     assert "the Qdrant server at" in result.stderr
 
@@ -491,7 +494,7 @@ def mixed(tmp_path):
 
 
 def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, store):
-    result = deepera("index", mixed, "--collection", "papers", "--path", store)
+    result = deepera("index", mixed, "--library", "papers", "--path", store)
     assert result.exit_code == 1
     assert result.stdout.startswith("3 passages indexed in 'papers'")
     told = result.stderr.splitlines()
@@ -507,7 +510,7 @@ def test_what_cannot_be_indexed_costs_itself_alone_and_is_named(deepera, mixed, 
 
 
 def test_all_that_was_skipped_is_named_on_request(deepera, mixed, store):
-    result = deepera("index", mixed, "--collection", "papers", "--path", store, "-v")
+    result = deepera("index", mixed, "--library", "papers", "--path", store, "-v")
     told = result.stderr.splitlines()
     assert told[1].startswith(f"deepera: skipped {mixed}/a.jsonl:2: not JSON")
     assert told[300].startswith(f"deepera: skipped {mixed}/a.jsonl:301: not JSON")
@@ -525,7 +528,7 @@ def test_papers_without_abstract_are_told_in_one_line_and_are_no_failure(
     library = tmp_path / "library.csv"
     books = "".join(f"B{n},A book,1990,\n" for n in range(n_before))
     library.write_text(f"{LIBRARY}{books}P1,A trial,2012,Green tea lowered fasting glucose.\n")
-    index = ("index", library, "--collection", "papers", "--path", store)
+    index = ("index", library, "--library", "papers", "--path", store)
     result = deepera(*index) if command == "index" else ask(library)
     assert result.exit_code == 0
     told = result.stderr.splitlines()
@@ -537,7 +540,7 @@ def test_papers_without_abstract_are_told_in_one_line_and_are_no_failure(
 def test_a_library_without_any_abstract_is_given_up(deepera, tmp_path, store):
     library = tmp_path / "library.csv"
     library.write_text(LIBRARY + "B,A book,1990,\n" * 30)
-    result = deepera("index", library, "--collection", "papers", "--path", store)
+    result = deepera("index", library, "--library", "papers", "--path", store)
     assert result.exit_code == 1
     assert "none of its 30 lines can be used: line 2: has no text; expected one of" in result.stderr
     assert not store.exists()
@@ -546,7 +549,7 @@ def test_a_library_without_any_abstract_is_given_up(deepera, tmp_path, store):
 def test_files_of_other_kinds_are_no_failure(deepera, mixed, store):
     (mixed / "empty.txt").unlink()
     (mixed / "a.jsonl").write_text(json.dumps(ABSTRACTS[0]))
-    result = deepera("index", mixed, "--collection", "papers", "--path", store, "--json")
+    result = deepera("index", mixed, "--library", "papers", "--path", store, "--json")
     assert result.exit_code == 0
     skipped = json.loads(result.stdout)["skipped"]
     assert [one["place"].rpartition("/")[2] for one in skipped] == ["lib.enw", "paper.doc"]
@@ -567,7 +570,7 @@ def test_a_file_without_a_passage_makes_no_collection(
 ):
     source = tmp_path / "q.jsonl"
     source.write_text(content)
-    args = (source, "--collection", "papers", "--path", store)
+    args = (source, "--library", "papers", "--path", store)
     result = deepera("index", *args) if command == "index" else ask(source)
     assert result.exit_code == 1
     assert f"skipped {source}: " in result.stderr
@@ -595,11 +598,11 @@ def build():
 def test_a_failed_run_leaves_no_empty_collection(deepera, source, store, tmp_path, monkeypatch):
     (tmp_path / "failing_embeddings.py").write_text(FAILING, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    args = ("index", source, "--path", store, "-c")
+    args = ("index", source, "--path", store, "-l")
     assert deepera(*args, "old").exit_code == 0
     result = deepera(*args, "new", "--embeddings", "failing_embeddings:build")
     assert result.exit_code == 130
-    missing = deepera("ask", QUESTION, "-c", "new", "--path", store)
+    missing = deepera("ask", QUESTION, "-l", "new", "--path", store)
     assert "there is no collection 'new'; there are 'old'" in missing.stderr
 
 
@@ -608,7 +611,7 @@ def test_max_words_cuts_longer_texts(deepera, questions, store):
     source = questions({"id": "x", "text": text}, name="papers.jsonl")
 
     def index(*args):
-        result = deepera("index", source, "-c", "papers", "--path", store, "--json", *args)
+        result = deepera("index", source, "-l", "papers", "--path", store, "--json", *args)
         return json.loads(result.stdout)["indexed"]
 
     assert (index(), index("--max-words", "200"), index("--max-words", "off")) == (2, 3, 1)
@@ -622,16 +625,16 @@ def test_max_words_is_a_number_or_off(ask, source, value, monkeypatch):
     assert f"max_words must be a whole number >= 1 or 'off', got '{value}'" in result.stderr
 
 
-@pytest.mark.parametrize("second", [("-c", "b"), ("--collection", "b"), ("--collection=b",)])
+@pytest.mark.parametrize("second", [("-l", "b"), ("--library", "b"), ("--collection=b",)])
 def test_two_collections_are_refused(ask, second):
-    result = ask("-c", "a", *second)
+    result = ask("-l", "a", *second)
     assert result.exit_code == 2
-    assert "--collection is given twice" in result.stderr
-    assert result.stderr.count("\n") == 1
+    assert "--library is given twice" in result.stderr
+    assert result.stderr.count("library is given twice") == 1
 
 
 def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, source, store):
-    place = ("--collection", "papers", "--path", store)
+    place = ("--library", "papers", "--path", store)
     assert deepera("index", source, *place, "--embeddings", "local").exit_code == 0
     found = deepera("ask", QUESTION, *place, "--threshold", "0", "--json")
     assert found.exit_code == 0, found.output
@@ -651,7 +654,7 @@ def test_a_collection_made_with_other_embeddings_names_the_flag(
 ):
     (tmp_path / "vectors_of_mine.py").write_text(EMBEDDINGS)
     monkeypatch.syspath_prepend(tmp_path)
-    place = ("--collection", "papers", "--path", store)
+    place = ("--library", "papers", "--path", store)
     made = deepera("index", source, *place, "--embeddings", "vectors_of_mine:build")
     assert made.exit_code == 0, made.output
     result = deepera("ask", QUESTION, *place, "--backend", TEA)
@@ -663,7 +666,7 @@ def test_configured_embeddings_stand_back_where_a_collection_has_none(
     deepera, indexed, ask, monkeypatch
 ):
     monkeypatch.setenv("DEEPERA_EMBEDDINGS", "local")
-    assert ask("--collection", "papers", "--path", indexed).exit_code == 0
+    assert ask("--library", "papers", "--path", indexed).exit_code == 0
 
 
 def test_a_question_and_a_source_the_wrong_way_round_are_named(deepera, source):

@@ -23,7 +23,7 @@ OTHER = "Is fasting glucose lower after cups of green tea?"
 
 @pytest.fixture
 def place(tmp_path):
-    return "--collection", "papers", "--path", tmp_path / "store"
+    return "--library", "papers", "--path", tmp_path / "store"
 
 
 @pytest.fixture

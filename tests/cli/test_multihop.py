@@ -52,7 +52,7 @@ def test_json_has_the_whole_path(ask):
 
 
 def test_a_collection_is_searched_once_a_step(deepera, ask, notes, tmp_path):
-    place = ("--collection", "notes", "--path", tmp_path / "store")
+    place = ("--library", "notes", "--path", tmp_path / "store")
     assert deepera("index", notes, *place).exit_code == 0
     result, _ = ask(hops.TWO, where=place)
     assert result.exit_code == 0, result.output
@@ -197,7 +197,7 @@ def test_an_answer_needs_a_chat_model(deepera, notes, option):
 
 
 def test_every_step_may_follow_neighbours(deepera, ask, notes, tmp_path):
-    place = ("--collection", "notes", "--path", tmp_path / "store")
+    place = ("--library", "notes", "--path", tmp_path / "store")
     assert deepera("index", notes, *place, "--neighbours", "3").exit_code == 0
     for where in ((notes,), place):
         result, _ = ask(hops.TWO, "--adaptive", "--json", where=where)
@@ -209,7 +209,7 @@ def test_every_step_may_follow_neighbours(deepera, ask, notes, tmp_path):
 
 
 def test_a_collection_without_neighbours_is_told_at_the_first_step(deepera, ask, notes, tmp_path):
-    place = ("--collection", "notes", "--path", tmp_path / "store")
+    place = ("--library", "notes", "--path", tmp_path / "store")
     assert deepera("index", notes, *place).exit_code == 0
     result, server = ask(hops.TWO, "--adaptive", where=place)
     assert result.exit_code == 2

@@ -11,52 +11,52 @@ from papers.world import invent_papers, write_lines
 def base(deepera, tmp_path):
     source = write_lines(tmp_path / "p.jsonl", invent_papers(60))
     file = tmp_path / "b.papers"
-    result = deepera("papers", "build", str(source), "--base", str(file), "--json")
+    result = deepera("papers", "build", str(source), "--library", str(file), "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["added"] == 60
     return str(file)
 
 
 def test_a_search_shows_papers_and_json_has_all_of_them(deepera, base):
-    shown = deepera("papers", "search", "study of sites", "-b", base, "-k", "3")
+    shown = deepera("papers", "search", "study of sites", "-l", base, "-k", "3")
     assert shown.exit_code == 0
     assert len(shown.stdout.splitlines()) == 3
-    found = deepera("papers", "search", "study of sites", "-b", base, "-k", "3", "--json")
+    found = deepera("papers", "search", "study of sites", "-l", base, "-k", "3", "--json")
     hits = json.loads(found.stdout)["hits"]
     assert all(one["paper"]["id"] in shown.stdout for one in hits)
 
 
 def test_a_paper_is_shown_by_id_or_title_and_its_citations_are_followed(deepera, base):
-    plain = json.loads(deepera("papers", "show", "w0007", "-b", base, "--json").stdout)
-    by_title = deepera("papers", "show", plain["title"].upper(), "-b", base, "--json")
+    plain = json.loads(deepera("papers", "show", "w0007", "-l", base, "--json").stdout)
+    by_title = deepera("papers", "show", plain["title"].upper(), "-l", base, "--json")
     assert json.loads(by_title.stdout) == plain
-    cited = json.loads(deepera("papers", "cite", "w0007", "-b", base, "--json").stdout)
+    cited = json.loads(deepera("papers", "cite", "w0007", "-l", base, "--json").stdout)
     assert cited["paper"] == plain
     assert {"references", "citations"} < set(cited)
-    assert "60 papers" in deepera("papers", "show", "-b", base).stdout
+    assert "60 papers" in deepera("papers", "show", "-l", base).stdout
 
 
 def test_lists_are_written_for_reference_managers_and_spreadsheets(deepera, base):
-    query = ("papers", "search", "study of sites", "-b", base, "-k", "3", "--format")
+    query = ("papers", "search", "study of sites", "-l", base, "-k", "3", "--format")
     assert deepera(*query, "bibtex").stdout.count("@article{ames") >= 2
     assert deepera(*query, "ris").stdout.count("ER  -") == 3
     header, first, *rest = deepera(*query, "csv").stdout.splitlines()
     assert header == "rank,id,title,authors,year,venue,doi,url,score,by"
     assert (first.split(",")[0], len(rest)) == ("1", 2)
     assert json.loads(deepera(*query, "json").stdout)["hits"][0]["rank"] == 1
-    shown = deepera("papers", "show", "w0007", "-b", base, "--format", "ris").stdout
+    shown = deepera("papers", "show", "w0007", "-l", base, "--format", "ris").stdout
     assert "ID  - w0007" in shown
-    cited = json.loads(deepera("papers", "cite", "w0030", "-b", base, "--json").stdout)
-    table = deepera("papers", "cite", "w0030", "-b", base, "--format", "csv").stdout
+    cited = json.loads(deepera("papers", "cite", "w0030", "-l", base, "--json").stdout)
+    table = deepera("papers", "cite", "w0030", "-l", base, "--format", "csv").stdout
     assert table.count(",cited by w0030") == len(cited["references"]["papers"]) > 0
     assert table.count(",cites w0030") == len(cited["citations"]["papers"])
 
 
 def test_a_base_is_checked_by_doctor(deepera, base, tmp_path):
-    result = deepera("doctor", "--base", base)
+    result = deepera("doctor", "--library", base)
     assert (result.exit_code, "60 papers" in result.stdout) == (0, True)
-    assert deepera("doctor", "--base", tmp_path / "no.papers").exit_code == 1
-    assert deepera("doctor", "--base", "http://127.0.0.1:9").exit_code == 3
+    assert deepera("doctor", "--library", tmp_path / "no.papers").exit_code == 1
+    assert deepera("doctor", "--library", "http://127.0.0.1:9").exit_code == 3
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_base_is_checked_by_doctor(deepera, base, tmp_path):
     ],
 )
 def test_a_usage_error_is_one_line(deepera, base, arguments, message):
-    result = deepera("papers", *arguments, "-b", base)
+    result = deepera("papers", *arguments, "-l", base)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 
@@ -79,31 +79,31 @@ def test_a_usage_error_is_one_line(deepera, base, arguments, message):
 def test_bad_records_are_told_and_the_code_is_1(deepera, tmp_path):
     (tmp_path / "p.jsonl").write_text('{"id": "a", "title": "Tide tables"}\nbroken\n')
     base = str(tmp_path / "b.papers")
-    result = deepera("papers", "build", str(tmp_path / "p.jsonl"), "-b", base)
+    result = deepera("papers", "build", str(tmp_path / "p.jsonl"), "-l", base)
     assert result.exit_code == 1
     assert "p.jsonl, record 2: not JSON" in result.output
     assert "1 bad line" in result.output
 
 
 def test_a_missing_base_says_what_makes_one(deepera, tmp_path):
-    result = deepera("papers", "search", "x", "-b", str(tmp_path / "no.papers"))
+    result = deepera("papers", "search", "x", "-l", str(tmp_path / "no.papers"))
     assert result.exit_code == 2
     assert "deepera papers build makes one" in " ".join(result.output.split())
 
 
 def test_papers_are_asked_for_with_limits_in_words(deepera, base, tmp_path):
     question = "studies of tide forecasting, excluding graph kernels, before 2015"
-    found = deepera("papers", "ask", question, "-b", base, "--json")
+    found = deepera("papers", "ask", question, "-l", base, "--json")
     assert found.exit_code == 0
     plain = json.loads(found.stdout)
     assert plain["limits"]["exclude"] == ["graph kernels"]
     assert all((one["paper"]["year"] or 0) < 2015 for one in plain["papers"])
     assert {one["against"] for one in plain["left_out"]} <= {"graph kernels"}
     picture = tmp_path / "tree.svg"
-    shown = deepera("papers", "ask", question, "-b", base, "-k", "2", "--picture", str(picture))
+    shown = deepera("papers", "ask", question, "-l", base, "-k", "2", "--picture", str(picture))
     assert "limits: exclude graph kernels; year to 2014" in shown.stdout
     assert picture.read_text().startswith("<svg")
-    exported = deepera("papers", "ask", question, "-b", base, "-k", "2", "--format", "ris")
+    exported = deepera("papers", "ask", question, "-l", base, "-k", "2", "--format", "ris")
     assert exported.stdout.count("ER  -") == 2
 
 
@@ -122,13 +122,13 @@ def test_papers_are_asked_for_with_limits_in_words(deepera, base, tmp_path):
     ],
 )
 def test_options_of_ask_that_do_not_fit_are_told(deepera, base, arguments, message):
-    result = deepera("papers", "ask", "tides", "-b", base, *arguments)
+    result = deepera("papers", "ask", "tides", "-l", base, *arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
 
 
 def test_the_evidence_graph_selects_with_the_judge_that_is_named(deepera, base):
-    asked = ("papers", "ask", "tide forecasting, excluding graph kernels", "-b", base, "--json")
+    asked = ("papers", "ask", "tide forecasting, excluding graph kernels", "-l", base, "--json")
     result = deepera(*asked, "--style", "sparse", "--selector", "deepera", "--judge", "rules")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
@@ -140,6 +140,6 @@ def test_the_evidence_graph_selects_with_the_judge_that_is_named(deepera, base):
 
 def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
     server = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
-    result = deepera("papers", "ask", "tides", "-b", base, *server)
+    result = deepera("papers", "ask", "tides", "-l", base, *server)
     assert result.exit_code == 3
     assert "cannot be reached" in result.stderr

@@ -26,7 +26,7 @@ def served(monkeypatch):
         (["--max-body", "inf"], "--max-body must be > 0 and finite, got inf"),
         (["--max-body", "0"], "--max-body must be > 0 and finite, got 0.0"),
         (["--port", "70000"], "70000"),
-        (["--papers", "nowhere.papers"], "nowhere.papers"),
+        (["--library", "nowhere.papers"], "nowhere.papers"),
         (["--backend", "rule"], "did you mean 'rules'"),
         (["--threshold", "2"], "2"),
     ],

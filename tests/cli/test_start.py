@@ -20,13 +20,13 @@ ERRORS = [
     ("ask", "Tea?", "papers.jsonl", "--model", "gpt-5-mini"),
     ("ask", "Tea?", "papers.jsonl", "--model", "openai:gpt-5-mini"),
     ("rerank", "no-such-file", "-o", "out.jsonl"),
-    ("index", "no-such-file", "-c", "papers"),
+    ("index", "no-such-file", "-l", "papers"),
     ("calibrate", "no-such-file", "-o", "curve.json"),
     ("demo", "--threshold", "80"),
     ("bench", "table", "no-such-file"),
     ("judge", "evaluate", "--data", "no-such-file"),
-    ("papers", "ask", "Tea?", "-b", "no-such-file"),
-    ("papers", "search", "Tea?", "-b", "no-such-file"),
+    ("papers", "ask", "Tea?", "-l", "no-such-file"),
+    ("papers", "search", "Tea?", "-l", "no-such-file"),
     ("doctor", "--model", "gpt-5-mini"),
 ]
 RUN = """

@@ -30,7 +30,13 @@ def test_the_documentation_shows_what_is_printed(deepera):
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("t.md", b"# Does"), ("t.csv", b"study,"), ("t.html", b"<!doctype"), ("t.xlsx", b"PK")],
+    [
+        ("t.md", b"# Does"),
+        ("t.csv", b"study,"),
+        ("t.html", b"<!doctype"),
+        ("t.svg", b"<svg"),
+        ("t.xlsx", b"PK"),
+    ],
 )
 def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
     if name.endswith("xlsx"):
@@ -45,7 +51,7 @@ def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([QUESTION], "give a SOURCE, --collection or --source"),
+        ([QUESTION], "give a SOURCE, --library or --source"),
         ([" ", LIBRARY], "the question is empty"),
         ([QUESTION, LIBRARY, "--columns", "n,,p"], "--columns must be names with commas"),
         ([QUESTION, LIBRARY, "--columns", "n,n"], "columns must be different names"),

@@ -81,7 +81,7 @@ def ask(deepera):
 @pytest.mark.parametrize("name", ["deepera.toml", "pyproject.toml"])
 def test_a_file_that_is_found_runs_no_code(folder, write, deepera, text, name):
     file = write(f"[tool.deepera]\n{text}" if name == "pyproject.toml" else text, name)
-    for command in (("ask", "Tea?", "p.jsonl", "-q"), ("index", "p.jsonl", "-c", "tea")):
+    for command in (("ask", "Tea?", "p.jsonl", "-q"), ("index", "p.jsonl", "-l", "tea")):
         result = deepera(*command)
         if result.exit_code == 0:
             assert command[0] == "index"  # which takes no judge

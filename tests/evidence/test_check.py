@@ -12,11 +12,13 @@ from deepera_graph import (
     EvidenceReranker,
     Judgement,
     ManuscriptCheck,
+    Quantile,
     WorkLibrary,
     export_check,
     read_passages,
 )
 from deepera_graph.agents.journal import Journal
+from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.literature.retractions import read_retractions
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 from support.scripted import Script
@@ -77,6 +79,15 @@ def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
     found = ManuscriptCheck(judge, library=library()).check(write_claim(tmp_path))
     assert [one.verdict for one in found.pairs] == [verdict]
     assert found.pairs[0].quote in TEXT or verdict == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "counts"), [(0.1, 0.8), (0.9, 0.9), (1, 1), (Quantile(share=0.5, floor=0.2), 0.8)]
+)
+def test_a_low_threshold_or_a_rule_of_a_pool_supports_no_claim(threshold, counts):
+    reranker = chat_judge(lambda task: Judgement(score=0.3, direction="supports"))
+    verifier = ClaimVerifier(reranker.with_settings(threshold=threshold))
+    assert verifier.reranker.effective_settings.threshold == counts
 
 
 def test_a_chat_model_is_not_asked_to_read_a_claim(tmp_path):

@@ -97,6 +97,7 @@ def test_parts_of_one_study_are_one_row_and_what_the_rest_lacks_is_told():
         (("population", "adults", "210 adults"), "adults", ""),
         (("population", "children", "310 children"), "", "its quote is not in the study"),
         (("population", "211 adults", "210 adults"), "", "its quote does not have 211"),
+        (("population", "GLP-1 adults", "210 adults"), "GLP-1 adults", ""),
         (("population", "", ""), "", "the study does not say it"),
         (("other", "adults", "210 adults"), "", "the study does not say it"),
     ],

@@ -13,7 +13,7 @@ from support.openai_server import ChatServer
 
 # If one of these changes, the changelog says so in the same commit.
 PROMPTS = {
-    "decompose": "0f141d7a8829",
+    "decompose": "f990324e5362",
     "reply": "a4ec452777c9",
     "sample": "7af8d0661d75",
     "entail": "3adc73027617",
@@ -69,6 +69,7 @@ def test_the_planner_is_shown_the_path():
         "=====path-MARKER====="
     )
     assert (plan.questions, plan.is_retry) == (["Where was Anna Berg born?"], True)
+    assert "Tell namesakes apart" in request.system  # McDowell County is in two states
 
 
 def test_a_step_is_shown_its_passages_with_their_sentences_numbered_through():

@@ -30,6 +30,7 @@ def read(text, **how):
         ("kelp counting that does not use drones", ["drones"], "kelp counting"),
         ("kelp counting, not about drones or boats", ["drones", "boats"], "kelp counting"),
         ("kelp counting, excluding news and blogs", ["news", "blogs"], "kelp counting"),
+        ("compare sonar and nets but do not use drones", ["drones"], "compare sonar and nets"),
         ("kelp counting instead of fish counting", ["fish counting"], None),
         ("kelp counting beyond drones", ["drones"], None),
         ("kelp counting by boats rather than drones", ["drones"], None),

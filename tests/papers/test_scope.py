@@ -100,7 +100,7 @@ def test_a_scope_survives_json(scope):
         ({"venues": "ACL"}, "venues must be a list of names, got 'ACL'"),
         ({"hide": ("",)}, "hide must be a list of names, got ''"),
         ({"undated": "maybe"}, "undated must be keep or drop, got 'maybe'"),
-        ({"year_too": 2010}, "no limit 'year_too'; did you mean year_to"),
+        ({"year_too": 2010}, "no field 'year_too' to limit them by; did you mean year_to"),
     ],
 )
 def test_a_bad_limit_is_named(limits, message):
@@ -112,3 +112,37 @@ def test_a_paper_is_hidden_by_any_of_its_ids(base):
     plain = next(one for one in WORLD if one["doi"])
     for id in (plain["id"], plain["doi"], f"https://doi.org/{plain['doi'].upper()}"):
         assert base.get(plain["id"], scope=Scope(hide=(id,))) is None
+
+
+@pytest.mark.parametrize(
+    ("where", "scope"),
+    [
+        ("year>=2015", Scope(year_from=2015)),
+        (["year>2015", "year<2020"], Scope(year_from=2016, year_to=2019)),
+        ("year=2018", Scope(year_from=2018, year_to=2018)),
+        ({"year": {"gte": 2015}}, Scope(year_from=2015)),
+        ({"year_from": 2015, "venues": ["ICRS"]}, Scope(year_from=2015, venues=("ICRS",))),
+        ("journal=ICRS and venue!=ACL", Scope(venues=("ICRS",), not_venues=("ACL",))),
+        ('id!=["W1", "W2"]', Scope(hide=("W1", "W2"))),
+        (["date<=2021-08", "undated=drop"], Scope(as_of="2021-08", undated="drop")),
+        (None, Scope()),
+    ],
+)
+def test_conditions_limit_papers_in_the_language_of_passages(where, scope):
+    assert Scope.of(where) == scope
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("jornal=ICRS", "did you mean journal?"),
+        ("colour=red", "there are year, date, journal, id, undated"),
+        ("date>=2021", "papers are limited by date<=, not by date gte 2021"),
+        ("year>=soon", "must be a year such as 2021, got 'soon'"),
+        ("year>soon", "must be a year such as 2021, got 'soon'"),
+    ],
+)
+def test_a_condition_that_papers_do_not_have_is_an_error(where, message):
+    with pytest.raises(SettingsError) as caught:
+        Scope.of(where)
+    assert message in str(caught.value)

@@ -86,7 +86,7 @@ def ask(server, folder, *more):
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "deepera_graph", "papers", "ask", QUESTION),
-            *("--base", str(folder / BASE), "--cache", str(folder / "kept"), "--json"),
+            *("--library", str(folder / BASE), "--cache", str(folder / "kept"), "--json"),
             *("--model", "any", "--base-url", server.base_url, "--max-concurrency", "1", *more),
         ],
         stdout=subprocess.PIPE,

@@ -190,7 +190,7 @@ def test_a_bad_address_is_told_before_anything_is_read(tmp_path, url, message):
 
 def test_the_command_line_builds_a_base_with_vectors_on_a_server(tmp_path, server):
     source = write_lines(tmp_path / "p.jsonl", invent_papers(2))
-    base = ["--base", str(tmp_path / "b.papers")]
+    base = ["--library", str(tmp_path / "b.papers")]
     where = [*base, "--embeddings", "local", "--vectors-url", server.url]
     run = partial(CliRunner().invoke, app)
     assert "2 embedded" in run(["papers", "build", str(source), *where]).stdout

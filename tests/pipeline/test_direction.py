@@ -17,7 +17,12 @@ from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.roles import answer
 from deepera_graph.pipeline.intent import UNKNOWN
-from deepera_graph.schema import describe_directions, direction_note, read_direction
+from deepera_graph.schema import (
+    describe_directions,
+    direction_note,
+    read_direction,
+    read_position,
+)
 from deepera_graph.stores.judgements import JudgementCache
 from support.list_judges import strict
 from support.roles import judged, scripted_backend
@@ -155,7 +160,8 @@ def test_nothing_is_noted_of_a_direction_or_of_none(said):
 
 
 def test_another_word_is_noted():
-    assert direction_note("yes, but") == "no direction: 'yes, but'"
+    assert direction_note("yes, but") == ""  # it is a position
+    assert read_position("yes, but") == "yes, but"
     assert direction_note(3) == "no direction: 3"
 
 

@@ -57,6 +57,7 @@ def test_ids_and_metadata_are_kept_and_extended():
         "band": "evidence",
         "reason": "scored 0.9",
         "direction": None,
+        "position": "",
         "quote": "",
         "quote_span": None,
         "quote_status": "",

@@ -88,3 +88,40 @@ def test_a_range_that_cannot_be_read_is_shown_as_it_was_understood(store):
     with pytest.raises(SettingsError) as caught:
         store.search("kelp", where=where)
     assert str(caught.value).endswith("got year > '2015 and year<2018'")
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("year>=2015", "bc"),
+        (["year>2012", "year<=2015"], "b"),
+        ("year>2012 and kind=trial", "c"),
+        ("kind!=trial", "bd"),
+        ({"kind": {"not": ["trial", "review"]}}, "d"),
+        ("kind~Trial", "ac"),
+        ('kind=["trial", "review"]', "abc"),
+        ('year={"gte": 2018}', "c"),
+        ("tags=null", "abd"),
+    ],
+)
+def test_conditions_are_written_as_texts_or_objects(store, where, found):
+    assert "".join(document.id for document in store.search("kelp", where=where)) == found
+
+
+def test_a_journal_and_its_authors_have_one_name_whatever_the_file():
+    rows = {"a": {"venue": "Kelp"}, "b": {"journal": "Kelp"}, "c": {"author": "Smith, A."}}
+    with open_store("spelt") as store:
+        store.add(Document(id=id, page_content="kelp", metadata=one) for id, one in rows.items())
+        for where, found in {
+            "journal=Kelp": "ab",
+            "venue=Kelp": "ab",
+            "authors~smith": "c",
+        }.items():
+            assert "".join(one.id for one in store.search("kelp", where=where)) == found
+        assert "".join(one.id for one in store.search("kelp", where={"venue": None})) == "c"
+
+
+@pytest.mark.parametrize("where", ["since", ["year"], {"kind": {"contains": True}}])
+def test_a_text_that_is_no_condition_is_an_error(where):
+    with pytest.raises(SettingsError, match="where: "):
+        build_filter(where)

@@ -141,7 +141,10 @@ def test_a_judge_that_cannot_be_loaded_is_no_judge_that_still_loads(monkeypatch,
     assert "no weights in /secret" in caplog.text
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing"])
+@pytest.mark.parametrize(
+    "path",
+    ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing", "/pages", "/papers/search"],
+)
 def test_all_else_needs_a_key(guarded, path):
     assert guarded.get(path).status_code == 401
 
@@ -367,7 +370,12 @@ def test_work_that_goes_on_after_its_time_keeps_its_place(held, accept):
 
 
 @pytest.mark.parametrize(
-    ("path", "work"), [("/v1/passages?name=x.bib", "_read_file"), ("/v1/export", "_export")]
+    ("path", "work"),
+    [
+        ("/v1/passages?name=x.bib", "_read_file"),
+        ("/v1/export", "_export"),
+        ("/v1/table", "_tabulate"),
+    ],
 )
 def test_a_file_that_takes_too_long_is_given_up_and_keeps_its_place(held, monkeypatch, path, work):
     monkeypatch.setattr(calls, work, lambda *_: held.go.wait(30) and {})

@@ -56,7 +56,11 @@ APPLES = [
     ),
     Document(id="plan", page_content="Firmness of waxed apples will be measured every week."),
 ]
-OWN = ["find_evidence", "ask", "list_collections"]
+DRAFT = (
+    "Wax coating kept apples firm after 90 days in storage [1].\n\n# References\n\n"
+    "1. Lund A. Wax on apples. 2019. doi:10.1000/wax\n"
+)
+OWN = ["find_evidence", "ask", "tabulate_studies", "check_citations", "list_collections"]
 OF_PAPERS = ["search_papers", "match_title", "get_paper", "references", "citations"]
 
 
@@ -128,6 +132,8 @@ async def call_all(client, collection):
     given = {
         "find_evidence": asked,
         "ask": asked,
+        "tabulate_studies": {**asked, "with_map": True},
+        "check_citations": {"manuscript": DRAFT, "collection": collection},
         "list_collections": {},
         "search_papers": {"query": "glacier", "k": 2},
         "match_title": {"title": "nothing of the kind"},
@@ -158,6 +164,12 @@ def check_all(said, world):
     assert "6%" in plain["answer"]["text"]
     assert (plain["answer"]["status"], plain["answer"]["cites"]) == ("answered", [1])
     assert text.startswith(plain["answer"]["text"])
+    text, plain = said["tabulate_studies"]
+    assert plain["rows"][0]["cells"]["p"]["words"] == "p < 0.001"
+    assert (text.startswith(f"# {QUESTION}"), plain["map"].startswith("<svg")) == (True, True)
+    text, plain = said["check_citations"]
+    assert plain["counts"] == {"supported": 1}
+    assert plain["pairs"][0]["claim"].startswith("Wax coating kept apples firm")
     with PaperBase.open(world) as base:
         found = answer_call(base, "search", {"query": "glacier", "k": 2}).text
     assert said["search_papers"] == (found, json.loads(found))
@@ -205,7 +217,7 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
         strange.extend([message] if isinstance(message, Exception) else [])
 
     with (tmp_path / "stderr").open("w+") as errors:
-        server = start("--path", tmp_path / "data", "--base", world, code=loud)
+        server = start("--path", tmp_path / "data", "--library", world, code=loud)
         transport = stdio_client(server, errlog=errors)
         async with Client(transport, message_handler=note) as client:
             said = await call_all(client, "apples")
@@ -221,7 +233,7 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
 
 async def test_a_host_that_lists_the_tools_waits_for_nothing_heavy(start, tmp_path, world):
     with (tmp_path / "stderr").open("w+") as errors:
-        server = start("--base", world, "--threshold", "0.5", "--collections", "plums")
+        server = start("--library", world, "--threshold", "0.5", "--library", "plums")
         async with Client(stdio_client(server, errlog=errors), mode="legacy") as client:
             assert len((await client.list_tools()).tools) == len(OWN + OF_PAPERS)
         errors.seek(0)
@@ -541,13 +553,31 @@ async def test_langchains_own_adapter_gives_an_agent_the_tools(address):
     assert message.artifact["structured_content"]["evidence"][0]["id"] == "trial"
 
 
+async def test_what_cannot_be_tabulated_or_checked_is_told(library):
+    texts = [one.page_content for one in APPLES]
+    wrong = (
+        ("tabulate_studies", {"question": QUESTION, "passages": texts, "columns": ["n", "N"]},
+         "columns must be different names"),
+        ("check_citations", {"manuscript": "Tea is good.", "passages": texts},
+         "manuscript: no references found"),
+        ("check_citations", {"manuscript": DRAFT, "passages": texts, "collection": "apples"},
+         "give passages or collection, not both"),
+    )  # fmt: skip
+    async with inside(library) as client:
+        for name, arguments, said in wrong:
+            result = await client.call_tool(name, arguments)
+            assert (result.is_error, said in text_of(result)) == (True, True)
+        result = await client.call_tool("check_citations", {"manuscript": DRAFT, "passages": texts})
+        assert result.structured_content["pairs"][0]["verdict"] == "unavailable"
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (["--port", "8000"], "--port goes with --http"),
-        (["--base", "none.papers"], "there is no base of papers 'none.papers'"),
+        (["--library", "none.papers"], "there is no base of papers 'none.papers'"),
         (["--threshold", "80"], "threshold must be"),
-        (["--collections", "a,,b"], "--collections must be names with commas between them"),
+        (["--library", "a,,b"], "--collections must be names with commas between them"),
     ],
 )
 def test_a_usage_error_of_the_command_is_one_line(args, said):
@@ -562,7 +592,7 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
         store.add(APPLES)
     with open_store("secret", path=tmp_path / "data") as store:
         store.add(APPLES)
-    started = start("--http", "--port", "0", "--path", tmp_path / "data", "--collections", "apples")
+    started = start("--http", "--port", "0", "--path", tmp_path / "data", "--library", "apples")
     process = subprocess.Popen(  # noqa: ASYNC220  # it is stopped below
         [started.command, *started.args], env=started.env, stderr=subprocess.PIPE, text=True
     )
@@ -581,7 +611,7 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are those of POSIX")
 def test_ctrl_c_ends_a_server_that_waits_for_its_host(start):
-    started = start("--collections", "off")
+    started = start("--library", "off")
     process = subprocess.Popen(
         [started.command, *started.args],
         env=started.env,
@@ -603,7 +633,7 @@ async def test_a_chat_model_judges_and_nothing_is_paid_for_twice(start):
         return answer_in_json({"": 0.9}, request.system, request.user)
 
     with ChatServer(reply) as server:
-        started = start("--collections", "off", "--model", "m", "--base-url", server.base_url)
+        started = start("--library", "off", "--model", "m", "--base-url", server.base_url)
         asked = {"question": QUESTION, "passages": [one.page_content for one in APPLES]}
         async with Client(started) as client:
             first = await client.call_tool("find_evidence", asked)

@@ -80,5 +80,5 @@ def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(se
 
 
 def test_a_password_is_no_part_of_the_name_of_a_base(serve):
-    library = serve("--base", "http://me:secret@127.0.0.1:9/papers", "--collections", "off")
+    library = serve("--library", "http://me:secret@127.0.0.1:9/papers", "--library", "off")
     assert library.bases == ("127.0.0.1:9",)

@@ -8,7 +8,7 @@ from importlib.resources import files
 import httpx
 import pytest
 
-from deepera_graph import EvidenceReranker
+from deepera_graph import EvidenceReranker, EvidenceTable, export_table
 from deepera_graph.export.tables import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
@@ -142,7 +142,7 @@ async def test_a_file_that_cannot_be_used_is_told_by_its_name_alone(page, name, 
 
 
 async def test_files_and_exports_need_the_key(page):
-    for path in ("/v1/passages", "/v1/export"):
+    for path in ("/v1/passages", "/v1/export", "/v1/table"):
         assert (await page.post(path, content=b"{}")).status_code == 401
 
 
@@ -170,6 +170,27 @@ async def test_an_export_that_cannot_be_made_is_told(page):
         told = await post(page, "/v1/export", json.dumps(asked).encode())
         assert told.status_code == 422
         assert word in told.json()["error"]["message"]
+
+
+async def test_a_result_is_tabulated_as_the_line_is_drawn(page):
+    plain = describe_result(result_of(), whole=True)
+    table = EvidenceTable.of_result(draw_line(result_of(), 0.0), ["n", "p"])
+    for format in ("csv", "markdown", "html", "json"):
+        asked = {"result": plain, "format": format, "threshold": 0.0, "columns": ["n", "p"]}
+        told = await post(page, "/v1/table", json.dumps(asked).encode())
+        assert told.text == export_table(table, format)
+        assert "Apples were coated with wax" in told.text or "wax" in told.text
+
+
+async def test_a_table_that_cannot_be_made_is_told(page):
+    plain = describe_result(result_of(), whole=True)
+    for asked, word in (
+        ({"result": plain, "format": "pdf"}, "'pdf'"),
+        ({"result": plain, "columns": ["n", "N"]}, "columns must be"),
+        ({"result": plain, "format": "svg"}, "a map needs a question of yes or no"),
+    ):
+        told = await post(page, "/v1/table", json.dumps(asked).encode())
+        assert (told.status_code, word in told.json()["error"]["message"]) == (422, True)
 
 
 def kept_at(threshold, **settings):

@@ -7,6 +7,7 @@ import re
 import shutil
 from functools import partial
 from importlib.resources import files
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 
@@ -17,7 +18,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker
 from deepera_graph.cli.judging.literature import open_literature
 from deepera_graph.cli.shared.options import LiteratureOptions
-from deepera_graph.export.tables import describe_outcome
+from deepera_graph.export.tables import describe_outcome, export_result
 from deepera_graph.papers import PaperBase
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.collections.store import open_store
@@ -27,6 +28,7 @@ from deepera_graph.serve.page.calls import draw_line
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
 from support.page_judge import NAME, scripted_backend
+from support.pdfs import write_pdf
 from support.serving import running
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
@@ -34,6 +36,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium; CHROMIUM names one"),
 ]
+docx = pytest.importorskip("docx")
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
 
@@ -381,6 +384,70 @@ def test_a_file_gives_the_passages(page, name, text):
     assert page.locator("#passages").is_visible()
 
 
+def write_word(text):
+    document, held = docx.Document(), BytesIO()
+    document.add_paragraph(text)
+    document.save(held)
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [("tea.pdf", lambda text: write_pdf([text])), ("tea.docx", write_word)],
+)
+def test_a_document_gives_the_passages(page, name, write):
+    content = write("[0.91 supports] In a trial tea kept 30 adults awake.")
+    page.set_input_files("#file", {"name": name, "mimeType": "", "buffer": content})
+    expect(page.locator("#loaded-name")).to_have_text(f"1 passage of {name}")
+    ask_and_wait(page, None)
+    assert ids(page, ".kept") == [name]
+
+
+def test_the_passages_of_a_study_are_folded_under_its_best(page):
+    doi = {"doi": "10.5555/tea", "title": "Tea and sleep"}
+    lines = [
+        {"id": "record", "text": "[0.7 supports] Tea kept adults awake.", **doi},
+        {"id": "pdf", "text": "[0.9 supports] Tea kept 30 adults awake.", **doi},
+        {"id": "other", "text": "[0.8 supports] Mate kept adults awake."},
+    ]
+    text = "\n".join(map(json.dumps, lines)).encode()
+    page.set_input_files("#file", {"name": "a.jsonl", "mimeType": "", "buffer": text})
+    ask_and_wait(page, None)
+    assert ids(page, ".kept") == ["pdf", "other"]
+    best = page.locator(".kept > li").first
+    assert ids(page, ".kept > li:first-child .others ol") == ["record"]
+    expect(best.locator(".others li")).to_be_hidden()
+    best.get_by_text("1 more passage of this study").click()
+    expect(best.locator(".others li")).to_be_visible()
+    move(page, 0.75)
+    assert (ids(page, ".kept"), ids(page, ".dropped")) == (["pdf", "other"], ["record"])
+    expect(best.locator(".others")).to_be_hidden()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_is_readable_on_a_phone_and_whole_on_paper(open_page, tmp_path, scheme):
+    axe = pytest.importorskip("axe_playwright_python")
+    about = {"doi": "10.5555/tea", "title": "Tea and sleep"}
+    texts = ["[0.9 supports] Tea kept >30 adults awake<.", "[0.8 supports] Tea >kept me up<."]
+    given = [Document(id=str(n), page_content=one, metadata=about) for n, one in enumerate(texts)]
+    given.append(Document(id="2", page_content="[0.1] Chai is " + "tea" * 90))
+    result = EvidenceReranker(scripted_backend(Event()), threshold=0.5).rerank(QUESTION, given)
+    report = tmp_path / "report.html"
+    report.write_text(export_result(result, "html"), encoding="utf-8")
+    page = open_page(report.as_uri(), color_scheme=scheme, viewport={"width": 360, "height": 740})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.evaluate(files(axe).joinpath("axe.min.js").read_text(encoding="utf-8"))
+    folded = page.locator("details li")
+    expect(folded).to_be_hidden()
+    assert find_faults(page) == []
+    page.get_by_text("1 more passage of this study").click()
+    expect(folded).to_be_visible()
+    assert find_faults(page) == []
+    page.locator("summary").click()
+    page.emulate_media(media="print")
+    assert folded.bounding_box()["height"] > 40
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_a_text_file_of_an_older_encoding_keeps_its_letters(page, encoding):
     text = "Gründüngung hob den Ertrag."
@@ -420,6 +487,24 @@ def test_what_is_kept_can_be_exported(page, format, suffix, word):
     assert word in text
     if format == "CSV":
         assert [one["id"] for one in csv.DictReader(text.splitlines())] == ["1"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_the_studies_that_are_kept_have_a_map_and_a_table(page, width, scheme):
+    page.set_viewport_size({"width": width, "height": 740})
+    page.emulate_media(color_scheme=scheme)
+    evil = f"[0.90 supports] Tea >{EVIL}< (odds ratio 2.0, 95% CI 1.1 to 3.2)."
+    ask_and_wait(page, f"{PASTED}\n\n{evil}")
+    page.get_by_text("Studies: map and table").click()
+    expect(page.locator(".studies figure")).to_have_count(1)
+    expect(page.locator(".studies tbody tr")).to_have_count(4)
+    assert page.locator(".studies [data-study]").count() == 4
+    assert page.get_by_role("img", name="Harvest plot: 4 studies").count() == 1
+    assert "data-broken" not in page.locator("body").evaluate("one => one.outerHTML.slice(0, 200)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    move(page, 0.88)
+    expect(page.locator(".studies tbody tr")).to_have_count(2)
 
 
 def test_a_link_shows_the_same_view_again(page, open_page, site):
@@ -617,6 +702,7 @@ def test_axe_finds_no_fault(open_page, guarded, site, gate, scheme):
     ask_and_wait(page, f"{PASTED}\n\n{BROKEN}", other="rules")
     page.wait_for_selector("#columns.two")
     unfold(page)
+    page.wait_for_selector(".studies figure")
     link_of(page)
     page.fill("#passages", "")
     page.click("#run")

@@ -129,7 +129,7 @@ def test_an_empty_collection_gives_no_passages(library):
         ({"collection": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
         ({"collection": "wax", "where": {"yaer": LATE}}, 422, "did you mean 'year'"),
         ({"collection": "wax", "k": 0}, 422, "k must be "),
-        ({"source": "papers", "where": {"year": 3}}, 422, "'year'"),
+        ({"source": "papers", "where": {"yaer": 3}}, 422, "'yaer'"),
         ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
         ({"source": "paper"}, 404, "'papers'"),
     ],

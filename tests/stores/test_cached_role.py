@@ -306,6 +306,7 @@ def test_only_the_answer_is_stored(cache, path):
         "evidence_unknown": False,
         "summary": "",
         "direction": None,
+        "position": "",
         "repaired": False,
         "problem": "",
         "usage": {"calls": 1, "input_tokens": 77_777, "output_tokens": 0, "reasked_calls": 0},

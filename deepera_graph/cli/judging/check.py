@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "check": (
-        "sources", "collection", "bib", "retractions", "out", "resume", "overwrite", "format",
+        "sources", "library", "bib", "retractions", "out", "resume", "overwrite", "format",
         "dry_run", "backend", "model", "base_url", "as_json", "quiet",
     ),
 }  # fmt: skip
@@ -161,8 +161,8 @@ def _check_options(
     output: options.OutputOptions,
 ) -> None:
     """Raise `SettingsError` for options that do not go together, and files that would be lost."""
-    if sources and store.collection is not None:
-        raise SettingsError("give a SOURCE or --collection, not both")
+    if sources and store.library is not None:
+        raise SettingsError("give a SOURCE or --library, not both")
     if chosen.resume and chosen.out is None:
         raise SettingsError("--resume goes with --out")
     if chosen.resume and chosen.overwrite:
@@ -181,7 +181,7 @@ def _open_library(
     chosen: CheckOptions,
     output: options.OutputOptions,
 ) -> Iterator[WorkLibrary]:
-    """Give the works of files or of a collection; without either there are none."""
+    """Give the works of files or of a library; without either there are none."""
     from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.cli.opening.stores import open_collection
     from deepera_graph.evidence.check.library import WorkLibrary
@@ -189,7 +189,7 @@ def _open_library(
 
     notices = None if chosen.retractions is None else read_retractions(chosen.retractions)
     passages: list[Document] = []
-    if store.collection is not None:
+    if store.library is not None:
         with open_collection(store, must_exist=True) as opened:
             passages = [one.passage for one in opened.scan()]
             yield WorkLibrary(passages, search=opened, retractions=notices)

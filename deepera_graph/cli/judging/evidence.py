@@ -143,7 +143,7 @@ def _closing_line(result: RerankResult) -> str:
         f"{describe_calls(result.total_usage)}; "
         f"judged in {result.seconds['total']:.1f} s"
     )
-    if said := describe_directions(result.direction_counts):
+    if said := describe_directions(result.direction_counts, result.positions):
         words += f"; {said}"
     return words
 
@@ -209,7 +209,7 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     near, source = passage.band is None, _cite(result, passage)
     is_possible = passage.band == POSSIBLE
     colour = "yellow" if is_possible else "green"
-    said = name_direction(passage.direction)
+    said = name_direction(passage.direction) or passage.position
     score = Text.assemble(
         (f"{passage.rank:>2}. ", "dim"),
         ("score " if near else "", "red"),
@@ -233,7 +233,9 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     file = passage.metadata.get("source")
     place = f", from {file}" if file and str(file) not in source.plain else ""
     found = f"[{passage.id}] retrieved as number {passage.retrieval_rank}{place}"
-    why = "; ".join(filter(None, (passage.reason, found)))
+    n_citing = passage.metadata.get("cited_in_library")
+    cited = f"cited by {n_citing} in your library" if n_citing else ""
+    why = "; ".join(filter(None, (passage.reason, cited, found)))
     console.print(_indent(Text(why, style="dim")))
 
 

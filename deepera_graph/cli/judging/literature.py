@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers.scope import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
-_ONE_PLACE = "a SOURCE, --collection or --source"
+_ONE_PLACE = "a SOURCE, --library or --source"
 _TRIED = "Does green tea lower fasting glucose?"
-_YEAR_FIELDS = ("year", "date")
-_YEARS = "--where with --source limits the year alone, e.g. 'year>=2015'"
 
 
 def check_literature(chosen: options.LiteratureOptions) -> None:
@@ -52,7 +50,7 @@ def check_one_place(
     hint = f"; put the question in quotes: {_quote(question, sources)}"
     named = {
         "a SOURCE": sources or None,
-        "--collection": store.collection,
+        "--library": store.library,
         "--source": literature.sources,
     }
     given = [name for name, one in named.items() if one is not None]
@@ -61,8 +59,8 @@ def check_one_place(
         raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
     if unquoted:
         raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
-    if store.collection is None and (store.path or store.qdrant_url):
-        raise SettingsError("--path and --qdrant-url go with --collection; others are in memory")
+    if store.library is None and (store.path or store.qdrant_url):
+        raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
 
 
 def _quote(question: str, words: Sequence[str]) -> str:
@@ -86,8 +84,10 @@ def find_scope(
         return None
     for option, is_given in others.items():
         if is_given:
-            raise SettingsError(f"--{option} goes with a SOURCE or --collection, not with --source")
-    return _read_scope(conditions)
+            raise SettingsError(f"--{option} goes with a SOURCE or --library, not with --source")
+    from deepera_graph.papers.scope import Scope
+
+    return Scope.of(conditions)
 
 
 @contextmanager
@@ -161,32 +161,3 @@ def check_sources(names: str, seconds: float) -> Iterator[Finding]:
             "none: services cannot write to you before they shut you out",
             f"set {CONTACT_VARIABLE} to your address of mail",
         )
-
-
-def _read_scope(conditions: Mapping[str, Any]) -> Scope:
-    """Return the years that `--where` asks for, as a scope.
-
-    Raises:
-        SettingsError: It asks for anything else.
-    """
-    from deepera_graph.papers.scope import Scope
-
-    limits: dict[str, Any] = {}
-    for name, value in conditions.items():
-        if name not in _YEAR_FIELDS:
-            raise SettingsError(f"{_YEARS}; got {name!r}")
-        bounds = value if isinstance(value, Mapping) else {"gte": value, "lte": value}
-        for sign, bound in bounds.items():
-            if isinstance(bound, bool) or not isinstance(bound, int):
-                raise SettingsError(f"{_YEARS}; got {bound!r:.40}")
-            limit, year, stricter = _LIMITS[sign](bound)
-            limits[limit] = stricter(limits.get(limit, year), year)
-    return Scope(**limits)
-
-
-_LIMITS: Mapping[str, Any] = {
-    "gte": lambda year: ("year_from", year, max),
-    "gt": lambda year: ("year_from", year + 1, max),
-    "lte": lambda year: ("year_to", year, min),
-    "lt": lambda year: ("year_to", year - 1, min),
-}

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 DAILY = {
     "table": (
-        "columns", "out", "overwrite", "format", "sources", "collection", "retrieve", "where",
+        "columns", "out", "overwrite", "format", "sources", "library", "retrieve", "where",
         "backend", "model", "base_url", "threshold", "as_json", "quiet",
     ),
 }  # fmt: skip
 _OF_SUFFIX = {
     ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json",
-    ".xlsx": "xlsx",
+    ".xlsx": "xlsx", ".svg": "svg",
 }  # fmt: skip
 _table = partial(opt, panel="The table")
 
@@ -52,16 +52,16 @@ class FillOptions:
     )
     out: Path | None = opt(
         "File of the table, whose suffix says the form: .xlsx (extra tables), .csv, .html, .json, "
-        "or else Markdown.",
+        ".svg (the map alone), or else Markdown.",
         "--out",
         "-o",
-        brief="File of the table: .xlsx, .csv, .html, .md or .json.",
+        brief="File of the table: .xlsx, .csv, .html, .md, .json or .svg.",
         metavar="FILE",
         shown="stdout",
     )
     overwrite: bool = opt("Replace the file.", default=False)
-    format: Literal["markdown", "html", "csv", "json", "xlsx"] | None = opt(
-        "Form of the table; [b]xlsx[/b] goes with --out.",
+    format: Literal["markdown", "html", "csv", "json", "svg", "xlsx"] | None = opt(
+        "Form of the table; [b]xlsx[/b] goes with --out, [b]svg[/b] is the map alone.",
         metavar="FORM",
         shown="by the suffix of --out, else markdown",
     )
@@ -71,7 +71,7 @@ def table(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     source: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --collection."),
+        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
     ] = None,
     *,
     chosen: FillOptions,
@@ -93,7 +93,7 @@ def table(
         search_literature,
     )
     from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import judge_kind, open_judge
+    from deepera_graph.cli.opening.judges import open_judge
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
@@ -107,6 +107,7 @@ def table(
     columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
     read = PassageSource(*source, reading=reading, verbose=False) if source else None
     backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
+    from deepera_graph.evidence.table.extract import chat_of
     from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
     from deepera_graph.reranker import EvidenceReranker
 
@@ -114,7 +115,7 @@ def table(
         tabulator = EvidenceTabulator(
             EvidenceReranker(backend, cache=held, **settings),
             columns=columns or COLUMNS,
-            extractor=backend if judge_kind(judge) == "llm" else None,
+            extractor=chat_of(backend),
         )
         conditions = read_conditions(chosen.where or [])
         scope = find_scope(literature, conditions)

@@ -32,7 +32,7 @@ def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | No
     if store.embeddings is None and name != LOCAL:
         shown = name or "MODULE:FACTORY, a function that makes them"
         raise SettingsError(
-            f"collection {store.collection!r} was made with {recorded}: give {_OPTION} {shown}"
+            f"library {store.library!r} was made with {recorded}: give {_OPTION} {shown}"
         )
     return find_embeddings(store.embeddings or LOCAL)
 

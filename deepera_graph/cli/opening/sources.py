@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,13 @@ class PassageSource:
         forms: How many files of each form, such as ``.pdf``, have passages, as far as read.
     """
 
-    def __init__(self, *paths: str, reading: options.ReadOptions, verbose: bool) -> None:
+    def __init__(
+        self,
+        *paths: str,
+        reading: options.ReadOptions,
+        verbose: bool,
+        on_record: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
         from deepera_graph.retrieval.sources import read_passages
 
         self._paths, self._verbose = paths, verbose
@@ -49,6 +55,7 @@ class PassageSource:
             on_skip=self._note,
             on_read=self._note_bytes,
             on_file=self._note_file,
+            on_record=on_record,
         )
         self._n_read: int | None = None  # bytes
         self._n_bytes: int | None = None  # of all files

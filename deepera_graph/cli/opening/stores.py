@@ -1,14 +1,15 @@
-"""The collection that is searched or filled, with what is kept beside it."""
+"""The library that is searched or filled: its collection of passages, and what lies beside it."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.embeddings import find_embeddings, find_recorded
 from deepera_graph.cli.shared import options
@@ -16,27 +17,28 @@ from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.multihop.passages.graph import NeighbourGraph
+    from deepera_graph.papers import PaperBase
     from deepera_graph.retrieval.collections.collection import Mode
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
-_NEIGHBOURS = "neighbours"
+_NEIGHBOURS, _PAPERS = "neighbours", "papers"  # folders beside that of collections
 _WAIT = 2.0  # seconds that a server may need for a search, before it lets go of a folder
 
 
 def open_collection(
     store: options.StoreOptions, *, mode: Mode | None = None, must_exist: bool
 ) -> PassageStore:
-    """Open the collection."""
-    if not store.collection:
-        given = "" if store.collection is None else ", got ''"
-        raise SettingsError(f"--collection must name a collection{given}")
+    """Open the passages of a library."""
+    if not store.library:
+        given = "" if store.library is None else ", got ''"
+        raise SettingsError(f"--library must name a library{given}")
     place = place_of(store)
     from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in options.taken
     return open_store(
-        store.collection,
+        store.library,
         **place,
         mode=mode,
         embeddings=None if by_default else find_embeddings(store.embeddings),
@@ -59,7 +61,7 @@ def place_of(store: options.PlaceOptions) -> dict[str, Any]:
 
 
 def data_folder() -> Path:
-    """Return the folder of local collections, by the XDG base directory specification."""
+    """Return the folder of local libraries, by the XDG base directory specification."""
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "deepera"
 
@@ -74,7 +76,91 @@ def find_collection_folder(store: options.StoreOptions) -> Path | None:
     from deepera_graph.retrieval import find_folder
 
     path = place_of(store)["path"]
-    return None if path is None or store.collection is None else find_folder(path, store.collection)
+    if path is None or store.library is None or is_address(store.library):
+        return None
+    return find_folder(path, store.library)
+
+
+def is_address(library: str) -> bool:
+    """Whether papers are behind an address, and no file."""
+    return library.startswith(("http://", "https://"))
+
+
+def find_papers(place: options.PlaceOptions, library: str) -> str:
+    """Return where the papers of a library are or would be: a file, or an address.
+
+    What is a file or looks like one, with a folder or a suffix, is taken for one unless there is
+    a library of that name.
+    """
+    own = beside(place, _PAPERS, library)
+    own = own.with_name(f"{own.name}.sqlite")
+    looks_so = (
+        Path(library).is_file() or bool(Path(library).suffix) or Path(library).name != library
+    )
+    return library if is_address(library) or (looks_so and not own.is_file()) else str(own)
+
+
+def list_papers(place: options.PlaceOptions) -> dict[str, str]:
+    """Return the files of papers of all libraries, by their names."""
+    folder = beside(place, _PAPERS, "x").parent
+    return {unquote(one.stem): str(one) for one in sorted(folder.glob("*.sqlite"))}
+
+
+def check_papers(place: options.PlaceOptions, library: str) -> str:
+    """Return where the papers of a library are.
+
+    Raises:
+        MissingStoreError: There are none.
+    """
+    found = find_papers(place, library)
+    if is_address(found) or Path(found).is_file():
+        return found
+    if found == library:
+        from deepera_graph.papers.library.store import check_there
+
+        check_there(found)
+    if find_collection_folder(_store_of(place, library)) is not None:
+        raise MissingStoreError(
+            f"library {library!r} was made before libraries had papers; give it some: "
+            f"deepera library move {library}"
+        )
+    raise MissingStoreError(
+        f"there is no library {library!r}; deepera index FILES -l {library} makes it"
+    )
+
+
+def has_papers_alone(store: options.StoreOptions) -> bool:
+    """Tell whether a library is searched by its papers, as it has no passages."""
+    if not store.library or (
+        store.qdrant_url and find_papers(store, store.library) != store.library
+    ):
+        return False
+    if find_collection_folder(store) is not None:
+        return False
+    found = find_papers(store, store.library)
+    return is_address(found) or Path(found).is_file()
+
+
+@contextmanager
+def open_papers(
+    place: options.PlaceOptions, library: str, embeddings: str | None = None
+) -> Iterator[PaperBase]:
+    """Open the papers of a library, and close them in the end."""
+    found = check_papers(place, library)
+    from deepera_graph.papers import PaperBase
+
+    if is_address(found):
+        if embeddings:
+            raise SettingsError("--embeddings goes with a file; a server has its own")
+        base = PaperBase.connect(found)
+    else:
+        base = PaperBase.open(found, embeddings=find_embeddings(embeddings))
+    with base:
+        yield base
+
+
+def _store_of(place: options.PlaceOptions, library: str) -> options.StoreOptions:
+    return options.StoreOptions(library=library, path=place.path, qdrant_url=place.qdrant_url)
 
 
 def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
@@ -99,23 +185,28 @@ def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[
     return local_model(**how).encoder.keep_held
 
 
-def neighbours_of(place: options.PlaceOptions, collection: str) -> Path:
-    """Return the folder of a collection's neighbours: beside it, or for a server's one here."""
-    name = quote(collection, safe="")
+def neighbours_of(place: options.PlaceOptions, library: str) -> Path:
+    """Return the folder of a library's neighbours."""
+    return beside(place, _NEIGHBOURS, library)
+
+
+def beside(place: options.PlaceOptions, what: str, library: str) -> Path:
+    """Return where something of a library is: beside its passages, or for a server's one here."""
+    name = quote(library, safe="")
     if place.qdrant_url is None:
-        return Path(place.path or data_folder()) / _NEIGHBOURS / name
+        return Path(place.path or data_folder()) / what / name
     server = re.split("//|@", place.qdrant_url)[-1].rstrip("/")  # without a login
-    return data_folder() / _NEIGHBOURS / quote(server, safe="") / name
+    return data_folder() / what / quote(server, safe="") / name
 
 
 def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
     """Open the neighbours of a collection."""
     from deepera_graph.multihop.passages.graph import NeighbourGraph
 
-    folder = neighbours_of(store, store.collection or "")
+    folder = neighbours_of(store, store.library or "")
     if not folder.is_dir():
         raise MissingStoreError(
-            f"collection {store.collection!r} has no neighbours yet: "
-            f"deepera index SOURCE --collection {store.collection} --neighbours 16"
+            f"library {store.library!r} has no neighbours yet: "
+            f"deepera index SOURCE --library {store.library} --neighbours 16"
         )
     return NeighbourGraph.load(folder)

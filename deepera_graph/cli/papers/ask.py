@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.papers.base import (
-    ScopeOptions,
     SearchedOptions,
     check_form,
     check_searched,
@@ -110,7 +109,7 @@ def ask(
     where: SearchedOptions,
     found: FoundOptions,
     style: StyleOptions,
-    limits: ScopeOptions,
+    limits: options.WhereOptions,
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepera_graph.cli.opening.embeddings import find_embeddings
+from deepera_graph.cli.opening.stores import check_papers, find_papers, open_papers
 from deepera_graph.cli.papers.wording import (
     describe_base,
     describe_build,
@@ -30,9 +30,8 @@ from deepera_graph.cli.shared.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.library.store import check_there
 from deepera_graph.papers.results import ListFormat
 
 if TYPE_CHECKING:
@@ -41,62 +40,21 @@ if TYPE_CHECKING:
 
     Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
 
-_scope = partial(opt, panel="What may be found")
-
 
 @dataclass(frozen=True, kw_only=True)
-class BaseOptions:
-    """Which base."""
+class BaseOptions(options.PlaceOptions, options.LibraryOption):
+    """Which library."""
 
-    base: str = opt(
-        "File of the base, or the address of one that `deepera papers serve` offers.",
-        "--base",
-        "-b",
-        metavar="FILE|URL",
-        needed=True,
-    )
     embeddings: str | None = opt(
-        "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
-        "--help`.",
+        "Embeddings its papers were indexed with, unless these are [b]local[/b]; see `deepera "
+        "index --help`.",
         metavar="NAME",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchedOptions(options.LiteratureOptions):
-    """Which base, or which services of literature."""
-
-    base: str | None = opt(
-        "File of the base, or the address of one that `deepera papers serve` offers; or give "
-        "--source.",
-        "--base",
-        "-b",
-        metavar="FILE|URL",
-    )
-    embeddings: str | None = opt(
-        "Embeddings the base was built with, unless these are [b]local[/b]; see `deepera index "
-        "--help`.",
-        metavar="NAME",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScopeOptions:
-    """Limits that hold in everything that is shown."""
-
-    year_from: int | None = _scope("Earliest year, inclusive.", metavar="YEAR")
-    year_to: int | None = _scope("Latest year, inclusive.", metavar="YEAR")
-    venues: str | None = _scope("Papers of these venues alone.", metavar="NAME,NAME")
-    not_venues: str | None = _scope("No papers of these venues.", metavar="NAME,NAME")
-    hide: str | None = _scope("Papers that are not to be seen, by id.", metavar="ID,ID")
-    as_of: str | None = _scope(
-        "Nothing later than this day, month or year, e.g. 2021-08.", metavar="DATE"
-    )
-    undated: Literal["keep", "drop"] | None = _scope(
-        "Under a limit, [b]keep[/b] papers without a date, or [b]drop[/b] them.",
-        metavar="WHAT",
-        shown="keep",
-    )
+class SearchedOptions(options.LiteratureOptions, BaseOptions):
+    """Which library, or which services of literature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +78,9 @@ class FormOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildBaseOptions:
+class BuildBaseOptions(options.PlaceOptions, options.LibraryOption):
     """How a base is built."""
 
-    base: Path = opt("File of the base.", "--base", "-b", metavar="FILE", needed=True)
     form: str | None = opt(
         "Form of the files: [b]jsonl[/b], [b]s2[/b] (Semantic Scholar, S2ORC), [b]openalex[/b], "
         "[b]arxiv[/b], [b]acl[/b] (XML) or [b]bibtex[/b].",
@@ -168,6 +125,8 @@ def build(
     from deepera_graph.papers import PaperBase
 
     embeddings = find_embeddings(how.embeddings)
+    base = Path(find_papers(how, name_library(how)))
+    base.parent.mkdir(parents=True, exist_ok=True)
     with progress_bar("reading", hidden=output.quiet) as bar:
 
         def watch(what: str, done: int, of: int | None) -> None:
@@ -176,7 +135,7 @@ def build(
                 bar.move(to=of, total=of, count=done)
 
         with PaperBase.build(
-            how.base,
+            base,
             list(files),
             form=how.form,  # type: ignore[arg-type]  # checked there
             embeddings=embeddings,
@@ -193,8 +152,8 @@ def build(
         say(f"{len(report.told) - MOST_TOLD} more; --json has the first of each kind")
     tell(
         output,
-        {"base": str(how.base), **report.to_dict()},
-        lambda: describe_build(report, how.base),
+        {"base": str(base), **report.to_dict()},
+        lambda: describe_build(report, base),
     )
     raise typer.Exit(SOME_FAILED if report.problems else OK)
 
@@ -213,7 +172,7 @@ def search(
         ),
     ] = None,
     page: PaperPageOptions,
-    limits: ScopeOptions,
+    limits: options.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -245,7 +204,7 @@ def show(
     ] = None,
     *,
     where: BaseOptions,
-    limits: ScopeOptions,
+    limits: options.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -268,7 +227,7 @@ def cite(
     *,
     where: BaseOptions,
     page: PaperPageOptions,
-    limits: ScopeOptions,
+    limits: options.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -342,34 +301,32 @@ def _write(
 
 @contextmanager
 def open_base(where: BaseOptions) -> Iterator[PaperBase]:
-    """Open the base of a command, and close it in the end."""
-    check_base(where.base)
-    from deepera_graph.papers import PaperBase
-
-    if is_address(where.base):
-        if where.embeddings:
-            raise SettingsError("--embeddings goes with a file; a server has its own")
-        base = PaperBase.connect(where.base)
-    else:
-        base = PaperBase.open(where.base, embeddings=find_embeddings(where.embeddings))
-    with base:
+    """Open the papers of a command's library, and close them in the end."""
+    with open_papers(where, name_library(where), where.embeddings) as base:
         yield base
+
+
+def name_library(where: options.LibraryOption) -> str:
+    """Return the library of a command; `SettingsError` if none was named."""
+    if not where.library:
+        raise SettingsError("--library must name a library, or a file of papers")
+    return where.library
 
 
 @contextmanager
 def open_searched(
     where: SearchedOptions, cache: str | None
 ) -> Iterator[tuple[PaperBase, set[str]]]:
-    """Open the base of a command, or services; return what of these fails meanwhile, too."""
+    """Open the library of a command, or services; return what of these fails meanwhile, too."""
     check_searched(where)
     told_of: set[str] = set()
     failures: set[str] = set()
-    if where.base is not None:
-        with open_base(BaseOptions(base=where.base, embeddings=where.embeddings)) as base:
+    if where.library is not None:
+        with open_base(where) as base:
             yield base, failures
         return
     if where.embeddings:
-        raise SettingsError("--embeddings goes with --base; services are searched by words")
+        raise SettingsError("--embeddings goes with --library; services are searched by words")
     from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.papers.sources import live_base
 
@@ -383,45 +340,24 @@ def open_searched(
         yield live_base(literature, on_trouble=tell), failures
 
 
-def is_address(base: str) -> bool:
-    """Whether a base is behind an address, and no file."""
-    return base.startswith(("http://", "https://"))
-
-
-def check_base(base: str) -> None:
-    """Raise `MissingStoreError` for a base that is not there, before anything is loaded."""
-    if not is_address(base):
-        check_there(base)
-
-
 def check_searched(where: SearchedOptions) -> None:
-    """Raise an error unless one base that is there, or services that there are, are named."""
+    """Raise an error unless one library that is there, or services that there are, are named."""
     from deepera_graph.cli.judging.literature import check_literature
 
     check_literature(where)
-    if (where.base is None) == (where.sources is None):
-        told = "neither was given" if where.base is None else "both were given"
-        raise SettingsError(f"give --base or --source: {told}")
-    if where.base is not None:
-        check_base(where.base)
+    if (where.library is None) == (where.sources is None):
+        told = "neither was given" if where.library is None else "both were given"
+        raise SettingsError(f"give --library or --source: {told}")
+    if where.library is not None:
+        check_papers(where, where.library)
 
 
-def to_scope(limits: ScopeOptions) -> Scope:
+def to_scope(limits: options.WhereOptions) -> Scope:
     """Return the limits that were given."""
+    from deepera_graph.cli.judging.candidates import read_conditions
     from deepera_graph.papers import Scope
 
-    def names(option: str, text: str | None) -> tuple[str, ...]:
-        return split_names(option, text) if text else ()
-
-    return Scope(
-        year_from=limits.year_from,
-        year_to=limits.year_to,
-        venues=names("--venues", limits.venues),
-        not_venues=names("--not-venues", limits.not_venues),
-        hide=names("--hide", limits.hide),
-        as_of=limits.as_of or "",
-        undated=limits.undated or "keep",
-    )
+    return Scope.of(read_conditions(limits.where or []))
 
 
 def _find(base: PaperBase, given: str, scope: Scope) -> Paper:

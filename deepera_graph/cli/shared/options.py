@@ -288,19 +288,26 @@ _store = partial(opt, panel="Store", config=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _CollectionOption:
+class LibraryOption:
     """The option that comes first."""
 
-    collection: str | None = _store("Name of the collection.", "--collection", "-c", metavar="NAME")
+    library: str | None = _store(
+        "The library that `deepera index` fills, by its name; or a file of papers, or the address "
+        "of `deepera papers serve`.",
+        "--library",
+        "-l",
+        brief="The library that `deepera index` fills.",
+        metavar="NAME",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceOptions:
-    """Where collections are."""
+    """Where libraries are."""
 
     path: str | None = _store(
-        "Folder of local collections.",
-        brief="Folder of local collections.",
+        "Folder of local libraries.",
+        brief="Folder of local libraries.",
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
@@ -309,15 +316,28 @@ class PlaceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CollectionsOptions(PlaceOptions):
-    """Where collections are, and how they are searched."""
+    """Where libraries are, and how they are searched."""
 
     embeddings: str | None = _store(
         "[b]local[/b]: those of the local judge, no key. [b]openai:MODEL[/b]. [b]bge-large-en[/b] "
         "or [b]sentence-transformers:MODEL[/b] (extra sentence-transformers). "
-        "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A collection made "
+        "[b]MODULE:FACTORY[/b], a function that returns LangChain Embeddings. A library made "
         "with embeddings is searched with the same ones.",
         brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhereOptions:
+    """What may be found."""
+
+    where: list[str] | None = opt(
+        "Only what meets this: FIELD=VALUE, FIELD!=VALUE, FIELD~WORDS, 'year>=2015' or "
+        "'since 2015', in quotes; VALUE may be JSON, such as a list. May be repeated. Passages "
+        "have all fields of their metadata, papers and services year, date, journal and id.",
+        brief="Only what meets this: 'year>=2015'. May be repeated.",
+        metavar="FIELD=VALUE",
     )
 
 
@@ -360,16 +380,16 @@ class LiteratureOptions(ManneredOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreOptions(CollectionsOptions, _CollectionOption):
+class StoreOptions(CollectionsOptions, LibraryOption):
     """Where passages are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeepOptions:
-    """What is kept with a collection."""
+    """What is kept with a library."""
 
     keep_vectors: str | None = _store(
-        "The most that the local judge may keep with a local collection, in MB: what it needs of a "
+        "The most that the local judge may keep with a local library, in MB: what it needs of a "
         "passage whatever the question, so that none is encoded twice; what was used longest ago "
         "gives way. [b]off[/b] keeps nothing.",
         metavar="MB|off",

@@ -26,6 +26,7 @@ from deepera_graph.cli.shared.console import (
     speak_any_encoding,
     speak_as,
 )
+from deepera_graph.cli.shared.renamed import rename_options
 from deepera_graph.errors import (
     BackendError,
     DeepEraError,
@@ -50,7 +51,7 @@ class Program:
         package: Holds the modules of the commands.
         commands: Their names, each with the module that it is a function of.
         pages: A section for each command, each group and the program: ``# NAME: what it does``.
-        moved: First words of commands that another program has now, with its name.
+        moved: First words of commands that are elsewhere now, and where.
     """
 
     def __init__(
@@ -61,7 +62,8 @@ class Program:
         pages: Path,
         moved: Mapping[str, str] | None = None,
     ) -> None:
-        self.name, self.commands, self.moved = name, commands, moved or {}
+        self.name, self.commands = name, commands
+        self.moved = moved or {}
         self._package, self._help = package, pages
         self._declared: dict[str, tuple[Any, frozenset[str]]] = {}
         self.app = self._list_commands()
@@ -209,13 +211,19 @@ class _Group(_PlainFlags, TyperGroup):
 
 
 class _Command(_PlainFlags, TyperCommand):
-    """A command that refuses a second --collection, of which typer would drop the first."""
+    """A command that knows old names of options.
+
+    It refuses a second --library, of which typer would drop the first.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
+        known = {name: one for one in self.params for name in getattr(one, "opts", ())}
+        args = list(rename_options(args, known))
         order = self.make_parser(ctx).parse_args(args=list(args))[2]
-        if [one.name for one in order].count("collection") > 1:
-            ctx.fail("--collection is given twice; a command works with one collection")
+        takes_one = "--library" in known and not getattr(known["--library"], "multiple", False)
+        if takes_one and [one.name for one in order].count(known["--library"].name) > 1:
+            ctx.fail("--library is given twice; a command works with one library")
         return super().parse_args(ctx, args)
 
 
@@ -235,8 +243,12 @@ class _Commands(_Group):
         """Run a command and leave with its code."""
         given = list(sys.argv[1:] if args is None else args)
         speak_as(self.program.name)
-        if given and given[0] in self.program.moved:
-            sys.exit(_run_elsewhere(self.program.moved[given[0]], given))
+        program, _, word = self.program.moved.get(given[0] if given else "", "").partition(" ")
+        if word:
+            say(f"deepera {given[0]} is {program} {word} since 0.10; the old name ends with 0.11")
+            given[0] = word
+        elif program:
+            sys.exit(_run_elsewhere(program, given))
         options.update(standalone_mode=False, prog_name=self.program.name)
         try:
             code = super().main(given, *rest, **options)

@@ -21,7 +21,6 @@ NAME = "trusted.json"
 _HARMLESS: Mapping[str, Collection[str] | None] = {
     "backend": ("local", "rules"),
     "cache": ("off",),
-    "collection": None,
     "contact": None,
     "domain": ("law", "medicine", "finance"),
     "embeddings": ("local",),
@@ -36,6 +35,8 @@ def is_harmless(name: str, value: str | bool, *, is_text: bool) -> bool:
     """Tell whether anybody's file may set an option to this; numbers and choices are no texts."""
     if not is_text:
         return True
+    if name == "library":  # a plain name, and no file or address
+        return Path(str(value)).name == value
     known = _HARMLESS.get(name, ())
     return known is None or value in known
 

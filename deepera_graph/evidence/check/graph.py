@@ -24,6 +24,7 @@ from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_
 from deepera_graph.evidence.check.manuscript import (
     MANY,
     Manuscript,
+    as_file,
     join_duplicates,
     read_manuscript,
 )
@@ -129,6 +130,20 @@ class ManuscriptCheck:
     ) -> CheckReport:
         """Do what `check` does, in the running loop."""
         return _read_output(await self.graph.ainvoke(*self._arguments(path, bibliography, config)))
+
+    def check_text(self, manuscript: str, **config: Any) -> CheckReport:
+        """Check a text in Markdown, which has its list of references under a heading.
+
+        Raises:
+            InputError: The text has no references, or cites none.
+        """
+        with as_file(manuscript) as path:
+            return self.check(path, **config)
+
+    async def acheck_text(self, manuscript: str, **config: Any) -> CheckReport:
+        """Do what `check_text` does, in the running loop."""
+        with as_file(manuscript) as path:
+            return await self.acheck(path, **config)
 
     def estimate(self, path: str | Path, bibliography: str | Path | None = None) -> Estimate:
         """Say what a check would cost at most; nothing is asked, of services neither."""
@@ -277,28 +292,8 @@ class ManuscriptCheck:
         return claim, found
 
     def _end_suggestion(self, claim: Claim, result: RerankResult) -> dict[str, Any]:
-        against = ("contradicts", "no_difference")
-        best = next(
-            (
-                one
-                for one in result.kept
-                if result.fallback is None
-                and one.direction not in against
-                and one.paper_status != "retracted"
-            ),
-            None,
-        )
-        suggestions = []
-        if best is not None:
-            source = result.cite(best)
-            other = Alternative(
-                source=str(source),
-                link=source.link,
-                quote=best.quote or best.text,
-                page=best.quote_page,
-                score=best.score or 0.0,
-            )
-            suggestions = [{"claim": claim.number, "other": asdict(other)}]
+        best = Alternative.of(result)
+        suggestions = [] if best is None else [{"claim": claim.number, "other": asdict(best)}]
         return {"suggestions": suggestions, "costs": [result.total_usage.record()]}
 
     def _report(self, state: CheckState) -> dict[str, Any]:

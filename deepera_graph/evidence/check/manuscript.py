@@ -1,9 +1,11 @@
 """A manuscript: its claims and its list of references, from Word, LaTeX, Markdown, PDF or CSV."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from deepera_graph.errors import InputError
@@ -145,6 +147,26 @@ def read_manuscript(
         duplicates=tuple(tuple(one.key for one in group) for group in index.duplicates()),
         uncited=tuple(one.key for one in references if one.key not in cited),
     )
+
+
+@contextmanager
+def as_file(text: str) -> Iterator[Path]:
+    """Give a text in Markdown as a manuscript; it can name no file of references.
+
+    Raises:
+        InputError: It names one, or, within the block, it cannot be read.
+    """
+    with TemporaryDirectory(prefix="deepera-") as folder:
+        path = Path(folder, "manuscript.md")
+        path.write_text(text, encoding="utf-8", errors="replace")
+        with path.open("rb") as source:
+            named = read_markdown_blocks(path, source)[1].get("bibliography")
+        if named:
+            raise InputError(f"a text has its references under a heading, no file {named!r:.80}")
+        try:
+            yield path
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "manuscript")) from error
 
 
 def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:

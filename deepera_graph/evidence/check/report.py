@@ -8,10 +8,12 @@ from typing import Any, Self, get_args
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.verdict import Decision, Verdict
+from deepera_graph.result import RerankResult
 from deepera_graph.usage import Usage
 
 FORMAT = 1
 _FREE = Usage()
+_AGAINST = ("contradicts", "no_difference")
 BAD: tuple[Verdict, ...] = ("contradicted", "retracted")
 DOUBTFUL: tuple[Verdict, ...] = ("not_found", "missing", "unavailable", "not_judged", "partly")
 _NAMES: Mapping[Verdict, str] = {
@@ -49,6 +51,23 @@ class Alternative:
     quote: str
     page: str
     score: float
+
+    @classmethod
+    def of(cls, result: RerankResult) -> Self | None:
+        """Return the best study that was kept, is not against the claim and was not retracted."""
+        kept = result.kept if result.fallback is None else ()
+        for one in kept:
+            if one.direction in _AGAINST or one.paper_status == "retracted":
+                continue
+            source = result.cite(one)
+            return cls(
+                source=str(source),
+                link=source.link,
+                quote=one.quote or one.text,
+                page=one.quote_page,
+                score=one.score or 0.0,
+            )
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

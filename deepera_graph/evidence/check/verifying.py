@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
+from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import (
     LOCAL_POINTS,
@@ -16,10 +18,18 @@ from deepera_graph.evidence.check.verdict import (
     decide_by_model,
     decide_by_rules,
 )
-from deepera_graph.judges.heuristic.roles import RulesIntent
+from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
+from deepera_graph.schema import Intent, IntentTask
 from deepera_graph.usage import Usage
+
+
+class _UnreadIntent(LocalRole[IntentTask, Intent]):
+    """Reads nothing: the judge of a statement is shown the statement alone, and goes by that."""
+
+    def _work(self, task: IntentTask) -> Intent:
+        raise AnswerError("a statement is not read", usage=Usage())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +43,8 @@ class Verified:
 class ClaimVerifier:
     """Judges works for statements.
 
-    A statement is no question that had to be understood: it is read by rules, which saves a call of
-    a chat model.
+    A statement is no question that had to be understood: a chat model is not asked to read it,
+    which saves a call.
 
     Args:
         reranker: Who judges; its cache, budget and limits count.
@@ -44,10 +54,15 @@ class ClaimVerifier:
         backend = reranker.backend
         self._asks_model = backend.asks_model
         if self._asks_model and not backend.reads_by_rules:
-            about = {**backend.about, "intent": "rules"}  # other answers than those of its model
-            reranker = reranker.with_backend(replace(backend, intent=RulesIntent(), about=about))
+            about = {**backend.about, "intent": "unread"}  # other answers than those of its model
+            reranker = reranker.with_backend(replace(backend, intent=_UnreadIntent(), about=about))
         self.reranker = reranker.with_settings(
-            content="passage", answer=False, on_empty="empty", stop_after=None, top_n=MOST_SENTENCES
+            threshold=_find_threshold(reranker) if self._asks_model else None,
+            content="passage",
+            answer=False,
+            on_empty="empty",
+            stop_after=None,
+            top_n=MOST_SENTENCES,
         )
 
     def verify(
@@ -99,3 +114,12 @@ class ClaimVerifier:
         judge_point = self.reranker.effective_settings.threshold
         cut = judge_point if isinstance(judge_point, float) else 0.5
         return Points(cut, cut / 2)
+
+
+def _find_threshold(reranker: EvidenceReranker) -> Any:
+    """Return the judge's own threshold, or a higher one of the settings; a rule is for a pool."""
+    given = reranker.settings.threshold
+    own = reranker.with_settings(threshold=None).effective_settings.threshold
+    return (
+        max(own, given) if isinstance(given, int | float) and isinstance(own, int | float) else own
+    )

@@ -64,6 +64,11 @@ def llm_extractor(model: Backend | BaseChatModel | str) -> Runnable[ExtractTask,
     return LlmExtractor(open_roles_model(model, needed=needed).chat)
 
 
+def chat_of(backend: Backend) -> Backend | None:
+    """Return a backend if it has a chat model that can fill cells, else None."""
+    return backend if isinstance(backend.intent, LlmRole) else None
+
+
 class LlmExtractor(LlmRole[ExtractTask, Extracted]):
     """Fills the cells of one study."""
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
@@ -11,7 +11,7 @@ from deepera_graph.literature.citation import find_pages
 from deepera_graph.result import RankedPassage
 from deepera_graph.text.quotes import find_quote
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = re.compile(r"(?<![A-Za-z\d])(?<![A-Za-z]-)\d+(?:[.,]\d+)*")  # not that of IL-6
 _OF_NUMBERS = ("n", "effect", "interval", "p")
 _FULL_TEXT = 3  # passages, from which on the abstract is compared with the rest
 
@@ -43,6 +43,7 @@ class StudyRow:
 
     Attributes:
         source: How it is cited, in a line.
+        name: Its authors in short, else its title.
         link: Where it can be looked up; empty if not known.
         year: Of the study, if known.
         status: What became of it: ``retracted``, ...; empty if nothing is known.
@@ -51,9 +52,11 @@ class StudyRow:
         says: What its best passage says to a yes/no question or a claim; empty for others.
         quote: Its sentence that decides.
         cells: By the names of columns, in their order.
+        more: What rules find for other columns, for the map.
     """
 
     source: str
+    name: str
     link: str
     year: str
     status: str
@@ -62,6 +65,11 @@ class StudyRow:
     says: str
     quote: str
     cells: Mapping[str, TableCell]
+    more: Mapping[str, TableCell] = field(default_factory=dict)
+
+    def find(self, column: str) -> TableCell:
+        """Return what is known for a column, whether it is shown or not."""
+        return self.cells.get(column) or self.more.get(column) or TableCell()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -70,8 +78,11 @@ class StudyRow:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        cells = {name: TableCell(**cell) for name, cell in plain["cells"].items()}
-        return cls(**{**plain, "cells": cells})
+        read = {
+            part: {name: TableCell(**cell) for name, cell in plain[part].items()}
+            for part in ("cells", "more")
+        }
+        return cls(**{**plain, **read})
 
 
 def in_order(passages: Sequence[RankedPassage]) -> list[RankedPassage]:

@@ -59,7 +59,7 @@ _DESIGNS: tuple[tuple[str, str], ...] = (
     ("cluster-randomised trial", r"cluster-?\s?randomi[sz]ed"),
     ("randomised trial", r"randomi[sz]ed|randomly\s+(?:assigned|allocated)|RCT\b"),
     ("case-control", r"case[-–\s]control"),
-    ("cohort", r"cohort|(?:were|was)?\s*followed\s+for\b"),
+    ("cohort", r"cohort(?!s)|(?:were|was)?\s*followed\s+for\b"),
     ("cross-sectional", r"cross-?\s?sectional|surveys?\b|questionnaires?\s+(?:of|among|in)"),
     (
         "before-after",
@@ -73,7 +73,7 @@ _DESIGNS: tuple[tuple[str, str], ...] = (
         r"\b(?:in|of)\s+(?:\w+\s+)?(?:mice|rats|rabbits|zebrafish)\b|^(?:mice|rats)\b",
     ),
     ("case report", r"case\s+(?:report|series)"),
-    ("observational", r"observational"),
+    ("observational", r"observational(?!\s+studies\b)"),
     ("experiment", r"\bexperiments?\b"),
 )
 _FOUND = [

@@ -1,6 +1,7 @@
 """The table of studies, as a whole.
 
-judge -> fill (one branch a study that is kept) -> report. Nothing kept: judge -> report.
+judge -> fill (one branch a study that is kept) -> report. Nothing kept: judge -> report. A result
+that was judged before begins with fill.
 """
 
 import operator
@@ -63,6 +64,19 @@ class EvidenceTable:
     usage: Usage = _FREE
     judge: str = ""
 
+    @classmethod
+    def of_result(cls, result: RerankResult, columns: Sequence[str] = COLUMNS) -> "EvidenceTable":
+        """Tabulate by rules what was kept for a question that has been asked.
+
+        Raises:
+            SettingsError: A column is blank or named twice.
+        """
+        names, listed = _check_columns(columns), _list_studies(result)
+        filled = [_fill_row(one, names, None) for one in listed["studies"]]
+        rows = [row for one in filled for row in one["rows"]]
+        state: Any = {**listed, "rows": rows}
+        return _join_rows(state, names, str(result.manifest.get("backend", "")))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data that `from_dict` reads."""
         return {
@@ -101,16 +115,6 @@ class TableInput(TypedDict):
     passages: list[dict[str, Any]]
 
 
-class TableState(TableInput, total=False):
-    """What the nodes write."""
-
-    studies: list[dict[str, Any]]
-    rows: Annotated[list[dict[str, Any]], operator.add]
-    costs: Annotated[list[UsageRecord], operator.add]
-    notes: list[str]
-    table: dict[str, Any]
-
-
 class StudyTask(TypedDict):
     """A study to fill the cells of: its number, how it is cited, and its passages."""
 
@@ -118,6 +122,16 @@ class StudyTask(TypedDict):
     question: str
     about: dict[str, Any]
     passages: list[dict[str, Any]]
+
+
+class TableState(TableInput, total=False):
+    """What the nodes write."""
+
+    studies: list[StudyTask]
+    rows: Annotated[list[dict[str, Any]], operator.add]
+    costs: Annotated[list[UsageRecord], operator.add]
+    notes: list[str]
+    table: dict[str, Any]
 
 
 class EvidenceTabulator:
@@ -166,12 +180,23 @@ class EvidenceTabulator:
         state = await self.graph.ainvoke(_read_input(question, passages), self._config())
         return EvidenceTable.from_dict(state["table"])
 
+    def tabulate_result(self, result: RerankResult) -> EvidenceTable:
+        """Fill a row for each study that was kept for a question that has been asked."""
+        return EvidenceTable.from_dict(
+            self.graph.invoke(_list_studies(result), self._config())["table"]
+        )
+
+    async def atabulate_result(self, result: RerankResult) -> EvidenceTable:
+        """Do what `tabulate_result` does, in the running loop."""
+        state = await self.graph.ainvoke(_list_studies(result), self._config())
+        return EvidenceTable.from_dict(state["table"])
+
     def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
-        graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState, input_schema=TableInput)
+        graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState)
         graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
         graph.add_node("fill", RunnableLambda(self._fill, afunc=self._afill))
         graph.add_node("report", self._report)
-        graph.add_edge(START, "judge")
+        graph.add_conditional_edges(START, _begin, ["judge", "fill", "report"])
         graph.add_conditional_edges("judge", _one_per_study, ["fill", "report"])
         graph.add_edge("fill", "report")  # waits for every branch
         graph.add_edge("report", END)
@@ -195,62 +220,70 @@ class EvidenceTabulator:
         )
 
     def _fill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        passages = _read_passages(task)
         if self._role is None:
-            return self._write_row(task, passages, None)
+            return _fill_row(task, self.columns, None)
         try:
-            found: Extracted | str = self._role.invoke(self._ask(task, passages), config)
+            found: Extracted | str = self._role.invoke(self._ask(task), config)
         except RoleError as error:
             found = str(error)
-        return self._write_row(task, passages, found)
+        return _fill_row(task, self.columns, found)
 
     async def _afill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        passages = _read_passages(task)
         if self._role is None:
-            return self._write_row(task, passages, None)
+            return _fill_row(task, self.columns, None)
         try:
-            found: Extracted | str = await self._role.ainvoke(self._ask(task, passages), config)
+            found: Extracted | str = await self._role.ainvoke(self._ask(task), config)
         except RoleError as error:
             found = str(error)
-        return self._write_row(task, passages, found)
+        return _fill_row(task, self.columns, found)
 
-    def _ask(self, task: StudyTask, passages: Sequence[RankedPassage]) -> ExtractTask:
-        texts = [one.text for one in passages]
+    def _ask(self, task: StudyTask) -> ExtractTask:
+        texts = [one["text"] for one in task["passages"]]
         return {"question": task["question"], "columns": list(self.columns), "passages": texts}
 
-    def _write_row(
-        self, task: StudyTask, passages: Sequence[RankedPassage], found: Extracted | str | None
-    ) -> dict[str, Any]:
-        """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
-
-        None is no model.
-        """
-        by_rules = fill_by_rules(passages, self.columns)
-        if isinstance(found, Extracted):
-            cells = verify_extracted(found, passages, self.columns)
-        else:
-            cells = {
-                name: TableCell(note=found or (_UNTOLD if name in RULED else _NO_MODEL))
-                for name in self.columns
-            }
-        for name, cell in cells.items():
-            if not cell.value and name in by_rules:
-                cells[name] = by_rules[name]
-        row = {**task["about"], "cells": {name: asdict(cell) for name, cell in cells.items()}}
-        cost = found.usage if isinstance(found, Extracted) and found.usage else Usage()
-        return {"rows": [{"number": task["number"], "row": row}], "costs": [cost.record()]}
-
     def _report(self, state: TableState) -> dict[str, Any]:
-        rows = sorted(state.get("rows", []), key=lambda one: one["number"])
-        table = EvidenceTable(
-            question=state["question"],
-            columns=self.columns,
-            rows=tuple(StudyRow.from_dict(one["row"]) for one in rows),
-            notes=tuple(state.get("notes", [])),
-            usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
-            judge=self.reranker.backend.name,
-        )
+        table = _join_rows(state, self.columns, self.reranker.backend.name)
         return {"table": table.to_dict()}
+
+
+def _fill_row(
+    task: StudyTask, columns: Sequence[str], found: Extracted | str | None
+) -> dict[str, Any]:
+    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
+
+    None is no model.
+    """
+    passages = [RankedPassage.from_dict(one) for one in task["passages"]]
+    by_rules = fill_by_rules(passages, RULED)
+    if isinstance(found, Extracted):
+        cells = verify_extracted(found, passages, columns)
+    else:
+        cells = {
+            name: TableCell(note=found or (_UNTOLD if name in RULED else _NO_MODEL))
+            for name in columns
+        }
+    for name, cell in cells.items():
+        if not cell.value and name in by_rules:
+            cells[name] = by_rules[name]
+    row = {
+        **task["about"],
+        "cells": {name: asdict(cell) for name, cell in cells.items()},
+        "more": {name: asdict(cell) for name, cell in by_rules.items() if name not in cells},
+    }
+    cost = found.usage if isinstance(found, Extracted) and found.usage else Usage()
+    return {"rows": [{"number": task["number"], "row": row}], "costs": [cost.record()]}
+
+
+def _join_rows(state: TableState, columns: tuple[str, ...], judge: str) -> EvidenceTable:
+    rows = sorted(state.get("rows", []), key=lambda one: one["number"])
+    return EvidenceTable(
+        question=state["question"],
+        columns=columns,
+        rows=tuple(StudyRow.from_dict(one["row"]) for one in rows),
+        notes=tuple(state.get("notes", [])),
+        usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
+        judge=judge,
+    )
 
 
 def _check_columns(columns: Sequence[str]) -> tuple[str, ...]:
@@ -289,6 +322,7 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
         passages = [one for one in result.all_passages if one.study == best.study]
         about = {
             "source": str(source),
+            "name": source.name,
             "link": source.link,
             "year": source.year,
             "status": best.paper_status or "",
@@ -308,12 +342,17 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
     notes = [*result.warnings]
     if not studies:
         notes.append(f"no study of {len(result.all_passages)} passages is evidence")
-    return {"studies": studies, "notes": notes, "costs": [result.total_usage.record()]}
+    return {
+        "question": result.question,
+        "studies": studies,
+        "notes": notes,
+        "costs": [result.total_usage.record()],
+    }
+
+
+def _begin(state: TableState) -> list[Send] | str:
+    return _one_per_study(state) if "studies" in state else "judge"
 
 
 def _one_per_study(state: TableState) -> list[Send] | str:
     return [Send("fill", one) for one in state["studies"]] or "report"
-
-
-def _read_passages(task: StudyTask) -> list[RankedPassage]:
-    return [RankedPassage.from_dict(one) for one in task["passages"]]

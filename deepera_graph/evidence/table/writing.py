@@ -7,26 +7,19 @@ from html import escape
 from typing import Any, Literal, get_args
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.map.page import draw_map, map_html
 from deepera_graph.evidence.table.rows import StudyRow, TableCell
 from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.export.page import build_page
 from deepera_graph.packages import import_extra
-from deepera_graph.result import describe_calls
+from deepera_graph.result import RerankResult, describe_calls
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
 from deepera_graph.text.files.sheets import defuse, write_sheet
 
-TableFormat = Literal["markdown", "html", "csv", "json"]
+TableFormat = Literal["markdown", "html", "csv", "json", "svg"]
 _ABOUT = ("study", "year", "status", "band", "says")
-_STYLE = """
-body { max-width: 90rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; background: var(--sheet); font-size: .9375rem; }
-th, td { border: 1px solid var(--line); padding: .4rem .6rem; text-align: left;
-  vertical-align: top; }
-td q { display: block; color: var(--soft); font: .875rem/1.4 var(--read); max-width: 24rem; }
-td.empty { color: var(--soft); font-style: italic; }
-"""
+_LEAST_DIRECTIONS = 2  # from which on the page of a result has a map
 
 
 def export_table(table: EvidenceTable, form: TableFormat) -> str:
@@ -34,12 +27,14 @@ def export_table(table: EvidenceTable, form: TableFormat) -> str:
 
     Args:
         table: Of studies.
-        form: ``"markdown"``; ``"html"``, a page with the words below each cell; ``"csv"``, with a
-            column of words and one of notes beside each; or ``"json"``, which
-            `EvidenceTable.from_dict` reads.
+        form: ``"markdown"``; ``"html"``, a page with the map, and the words below each cell;
+            ``"csv"``, with a column of words and one of notes beside each; ``"json"``, which
+            `EvidenceTable.from_dict` reads; or ``"svg"``, the map alone: a harvest plot of what
+            studies say to a yes/no question, and forest plots of effects with intervals.
 
     Raises:
         SettingsError: There is no such form.
+        InputError: A map of studies that do not say yes or no.
     """
     if form not in get_args(TableFormat):
         known = get_args(TableFormat)
@@ -48,6 +43,8 @@ def export_table(table: EvidenceTable, form: TableFormat) -> str:
     if form == "json":
         plain = json.dumps(table.to_dict(), ensure_ascii=False, indent=2)
         return escape_controls(plain) + "\n"
+    if form == "svg":
+        return draw_map(table)
     if form == "csv":
         return write_sheet(_to_sheet(table))
     return _to_page(table) if form == "html" else _to_markdown(table)
@@ -132,19 +129,37 @@ def _to_page(table: EvidenceTable) -> str:
     about = f"judged by {table.judge}; {describe_calls(table.usage)}"
     notes = "".join(f'<p class="note">{escape(one)}</p>\n' for one in table.notes)
     head = f'<p class="outcome">{said}</p>\n<p class="soft">{escape(about)}</p>\n{notes}'
+    main = map_html(table) + table_html(table)
+    return build_page(table.question, head, main, more_style="body { max-width: 90rem; }")
+
+
+def table_html(table: EvidenceTable) -> str:
+    """Return the table as a part of a page."""
     titles = "".join(f'<th scope="col">{escape(one)}</th>' for one in (*_ABOUT, *table.columns))
-    rows = "\n".join(_row_html(row, table.columns) for row in table.rows)
-    main = (
+    rows = "\n".join(
+        _row_html(number, row, table.columns) for number, row in enumerate(table.rows, start=1)
+    )
+    return (
         f'<div class="wide" role="region" aria-label="Studies" tabindex="0">\n<table>\n'
         f"<thead><tr>{titles}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n"
     )
-    return build_page(table.question, head, main, more_style=_STYLE)
 
 
-def _row_html(row: StudyRow, columns: Sequence[str]) -> str:
+def result_studies(result: RerankResult) -> str:
+    """Return map and table of a result as a part of its page; nothing for a single direction."""
+    if sum(result.direction_counts.values()) < _LEAST_DIRECTIONS:
+        return ""
+    table = EvidenceTable.of_result(result)
+    return (
+        f"<h2>Studies</h2>\n{map_html(table)}<details>\n<summary>Table of the studies</summary>\n"
+        f"{table_html(table)}</details>\n"
+    )
+
+
+def _row_html(number: int, row: StudyRow, columns: Sequence[str]) -> str:
     source, *rest = map(escape, _about(row))
     named = f'<a href="{escape(row.link)}">{source}</a>' if row.link else source
-    about = f'<th scope="row">{named}</th>' + "".join(f"<td>{one}</td>" for one in rest)
+    about = f'<th scope="row">{number}. {named}</th>' + "".join(f"<td>{one}</td>" for one in rest)
     return f"<tr>{about}{''.join(_cell_html(row.cells[name]) for name in columns)}</tr>"
 
 

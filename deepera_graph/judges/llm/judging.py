@@ -35,6 +35,7 @@ from deepera_graph.schema import (
     Verdict,
     direction_note,
     passage_tasks,
+    read_position,
 )
 from deepera_graph.text.words import Sentence, split_sentences
 from deepera_graph.usage import Usage
@@ -263,6 +264,7 @@ def _evidence(
     said = filter(None, (one.reason, direction_note(one.direction), unknown))
     return {
         "reason": sanitize_line("; ".join(said)),
+        "position": sanitize_line(read_position(one.direction)),
         "quote": show.quoted(task["text"], sentences, one.evidence),
         "evidence_unknown": bool(unknown),
     }

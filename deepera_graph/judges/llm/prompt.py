@@ -137,8 +137,9 @@ def evidence_block(items: list[EvidenceItem]) -> str:
 
 
 def _said(item: EvidenceItem) -> str:
-    direction = name_direction(item.get("direction"))
-    return f"(direction: {direction}) " if direction else ""
+    direction, position = name_direction(item.get("direction")), item.get("position", "")
+    said = f"direction: {direction}" if direction else position and f"position: {position}"
+    return f"({said}) " if said else ""
 
 
 def _headed(task: PassageTask, passage: str) -> str:

@@ -209,7 +209,7 @@ def reader(
     with needing("judge reader", "train"):
         from deepera_graph.judges.trained.model import READER, SUMS
         from deepera_graph.lab.training.fitting.reader import ReaderPlan
-        from deepera_graph.lab.training.train import ReaderTrainingPlan, train_reader
+        from deepera_graph.lab.training.train_reader import ReaderTrainingPlan, train_reader
         from deepera_graph.lab.training.weights import HEAD
 
     check_folder(chosen.out, (HEAD, READER, SUMS), overwrite=chosen.overwrite)

@@ -132,6 +132,7 @@ def _answer_hops(
     from deepera_graph.budget import Budget, Meter, with_meter
     from deepera_graph.cli.opening.chat import chat_backend
     from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend
     from deepera_graph.reranker import EvidenceReranker
@@ -155,6 +156,7 @@ def _answer_hops(
                     seed=chosen.seed,
                     cache=kept,
                     config=config,
+                    at_once=chat.max_concurrency or MAX_CONCURRENCY,
                     on_progress=bar.reach,
                 )
     return rows

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.papers.base import is_address
+from deepera_graph.cli.opening.stores import is_address
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     SOME_FAILED,
@@ -43,8 +43,8 @@ class PaperOptions(running.ResumedOptions):
 
     base: str | None = opt(
         "The base of papers that is searched: a file, or the address of a server.",
-        "--base",
-        "-b",
+        "--library",
+        "-l",
         metavar="FILE|URL",
         shown="none",
     )
@@ -59,7 +59,7 @@ class PaperOptions(running.ResumedOptions):
     )
     services: str | None = opt(
         "Systems behind an address, which answer as `/v1/search` of `deepera papers serve` does; "
-        "each is asked for 300 papers, which --base matches by id or title.",
+        "each is asked for 300 papers, which --library matches by id or title.",
         metavar="NAME=URL,...",
         shown="none",
     )
@@ -193,10 +193,10 @@ def _check(
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     if chosen.base is None and chosen.systems is not None:
-        raise SettingsError("--systems are searches of a base; name one with --base")
+        raise SettingsError("--systems are searches of a base; name one with --library")
     if chosen.base is None and chosen.runs is None and chosen.services is None:
         raise SettingsError(
-            "--base must name a base of papers, --runs files of runs, or --services addresses"
+            "--library must name a base of papers, --runs files of runs, or --services addresses"
         )
     _check_model(names, chat)
     if chosen.draw is not None and chosen.limit is not None:
@@ -298,7 +298,8 @@ def _search(
     quiet: bool,
 ) -> dict[str, Run]:
     """Run each system, and keep what it found for each query at once if there is a folder."""
-    from deepera_graph.lab.studies.papers.runs import describe_run, run_system
+    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+    from deepera_graph.lab.studies.papers.runs import AGENT, describe_run, run_system
 
     found: dict[str, Run] = {}
     planner = None
@@ -306,6 +307,7 @@ def _search(
         from deepera_graph.cli.opening.chat import chat_backend
 
         planner = chat_backend(chat)
+    n_at_once = 1 if planner is None else chat.max_concurrency or MAX_CONCURRENCY
     settings = given(chosen)
     bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
     how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
@@ -320,6 +322,7 @@ def _search(
                 path=None if out is None else out / _file_of(name),
                 about=about,
                 resume=chosen.resume,
+                at_once=n_at_once if name.startswith(AGENT) else 1,
                 on_progress=bar.reach,
             )
         if not quiet:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import ImportProblem, read_raw
@@ -60,6 +60,12 @@ def read_papers(
     to_record = _load(form or _guess(first)).to_record
     for one in chain(first, raw):
         yield one if isinstance(one, ImportProblem) else to_record(*one)
+
+
+def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
+    """Return the paper of the fields of one record, in whatever form they look like."""
+    made = _load(_guess([(place, fields)])).to_record(place, fields)
+    return cast("PaperRecord | ImportProblem", made)
 
 
 def check_form(form: str | None) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -42,6 +42,7 @@ from deepera_graph.retrieval.search import (
     read_point,
     scroll_points,
 )
+from deepera_graph.retrieval.where import Where
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
@@ -228,7 +229,7 @@ class PassageStore:
         question: str,
         k: int = 30,
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
         fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
@@ -270,15 +271,13 @@ class PassageStore:
         question: str,
         k: int = 30,
         *,
-        where: Mapping[str, Any] | None = None,
+        where: Where | None = None,
         fusion: Fusion = "ranks",
     ) -> list[Document]:
         """Return what `search` returns, from a thread."""
         return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
 
-    def fetch(
-        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
-    ) -> list[Document]:
+    def fetch(self, ids: Sequence[str], *, where: Where | None = None) -> list[Document]:
         """Return passages by their ids, in this order; those that are not there are left out.
 
         Args:
@@ -295,9 +294,7 @@ class PassageStore:
             found = fetch_points(self.vectorstore, names, conditions)
         return [found[name] for name in names if name in found]
 
-    async def afetch(
-        self, ids: Sequence[str], *, where: Mapping[str, Any] | None = None
-    ) -> list[Document]:
+    async def afetch(self, ids: Sequence[str], *, where: Where | None = None) -> list[Document]:
         """Return what `fetch` returns, from a thread."""
         return await asyncio.to_thread(self.fetch, ids, where=where)
 

@@ -5,6 +5,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepera_graph.errors import BackendError, InputError, MissingStoreError, SettingsError
+from deepera_graph.retrieval.where import Where
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -23,9 +24,7 @@ class Searched(Protocol):
     def sizes(self) -> dict[str, int | None]:
         """Return how many passages each of them holds, where that is known."""
 
-    def search(
-        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
-    ) -> "list[Document]":
+    def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
         """Return the best *k* passages of a collection; it is one of `names`."""
 
 
@@ -65,7 +64,7 @@ class Holdings:
         return {} if self._collections is None else self._collections.sizes()
 
     def search(
-        self, collection: str | None, question: str, k: int, where: Mapping[str, Any] | None = None
+        self, collection: str | None, question: str, k: int, where: Where | None = None
     ) -> "list[Document]":
         """Return the candidates for a question; of the one collection if none is named.
 
@@ -147,9 +146,7 @@ class _Given:
         counts = ((name, getattr(one, "count", None)) for name, one in self._sources.items())
         return {name: count() if callable(count) else None for name, count in counts}
 
-    def search(
-        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
-    ) -> "list[Document]":
+    def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
         """Search one of them."""
         from deepera_graph.retrieval.searchable import as_search, named_errors  # noqa: PLC0415
 

@@ -11,18 +11,17 @@ from langchain_core.documents import Document
 from deepera_graph.errors import BackendError
 from deepera_graph.passages import PassageLike
 from deepera_graph.result import RerankResult
+from deepera_graph.retrieval.where import Where
 from deepera_graph.serve.backing.library import Holdings
 from deepera_graph.serve.backing.stores import StoredCollections
 from deepera_graph.serve.replies import RequestRefusedError
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
-    from deepera_graph.papers.paper import Paper
     from deepera_graph.papers.scope import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
 PAPERS, ALL = "papers", "all"
-Where = Mapping[str, Any] | None
 
 
 class FoundPassages(NamedTuple):
@@ -65,7 +64,7 @@ class Sources:
         return (*self._held.bases, *self._services)
 
     async def search_collection(
-        self, name: str, question: str, k: int, where: Where
+        self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
         """Return the best passages of a collection.
 
@@ -77,7 +76,9 @@ class Sources:
         keep = {} if self._collections is None else self._collections.kept_with(name)
         return FoundPassages(found, keep=keep)
 
-    async def search_source(self, name: str, question: str, k: int, where: Where) -> FoundPassages:
+    async def search_source(
+        self, name: str, question: str, k: int, where: Where | None
+    ) -> FoundPassages:
         """Return the best passages of the base of papers, or of services with commas between them.
 
         Raises:
@@ -85,7 +86,9 @@ class Sources:
             SettingsError: *where* is no scope.
             RefusedError: There is no such source.
         """
-        scope = _read_scope(where)
+        from deepera_graph.papers.scope import Scope  # noqa: PLC0415 - only where papers are searched
+
+        scope = Scope.of(where)
         if name in self._held.bases:
             return FoundPassages(await asyncio.to_thread(self._search_papers, question, k, scope))
         chosen = self._choose(name)
@@ -125,20 +128,7 @@ class Sources:
         return [self._services[one] for one in wanted]
 
     def _search_papers(self, question: str, k: int, scope: "Scope") -> list[Document]:
+        from deepera_graph.papers.library.filling import to_passage  # noqa: PLC0415 - only here
+
         base = self._held.base(PAPERS)
-        return [_to_passage(one) for one in base.search(question, k=k, scope=scope).papers]
-
-
-def _read_scope(where: Where) -> "Scope":
-    from deepera_graph.papers.scope import Scope  # noqa: PLC0415 - only where papers are searched
-
-    return Scope.from_dict(where or {})
-
-
-def _to_passage(paper: "Paper") -> Document:
-    """Return a paper as a passage: its abstract, or its title where it has none."""
-    names = ("title", "year", "venue", "doi", "url")
-    metadata = {name: value for name in names if (value := getattr(paper, name))}
-    authors = {"authors": list(paper.authors)} if paper.authors else {}
-    text = paper.abstract or paper.title
-    return Document(id=paper.id, page_content=text, metadata={**metadata, **authors})
+        return [to_passage(one) for one in base.search(question, k=k, scope=scope).papers]

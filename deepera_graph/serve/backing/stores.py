@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import explain_field, find_folder, list_collections
+from deepera_graph.retrieval.where import Where, read_where
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -114,9 +115,7 @@ class StoredCollections:
         except MissingStoreError:
             return []
 
-    def search(
-        self, name: str, question: str, k: int, where: Mapping[str, Any] | None
-    ) -> list[Document]:
+    def search(self, name: str, question: str, k: int, where: Where | None) -> list[Document]:
         """Return the best passages of a collection.
 
         Raises:
@@ -125,7 +124,7 @@ class StoredCollections:
         """
         with self._opened(name) as store:
             found = store.search(question, k=k, where=where)
-            for field in () if found else where or ():
+            for field in () if found else read_where(where):
                 if store.count() and not store.has_field(field):
                     raise SettingsError(f"where: {explain_field(field, store.field_names())}")
         return found

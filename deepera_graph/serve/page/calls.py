@@ -1,4 +1,4 @@
-"""What the page asks for beside evidence: passages of a file, and a result in another form."""
+"""What the page asks for beside evidence: passages of a file, a result in another form, a table."""
 
 import asyncio
 import re
@@ -14,9 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deepera_graph.errors import InputError
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.evidence.table.cells import RULED
+from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
+from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
 from deepera_graph.export.tables import ExportFormat, export_result
 from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.retrieval.documents import DOCX, PDF
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.asking import read_form, read_plain
@@ -26,15 +30,16 @@ from deepera_graph.serve.traffic.boundary import in_time, note_of
 from deepera_graph.serve.traffic.gate import Gate
 from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
-KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md")  # none unfolds to more than it is
-_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so; long to read
+KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md", PDF, DOCX)
+_DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
-_TYPES: Mapping[ExportFormat, str] = {
+_TYPES: Mapping[str, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
     "html": "application/octet-stream",  # to be kept, never shown under this server's name
+    "svg": "application/octet-stream",
     "bibtex": "application/x-bibtex; charset=utf-8",
     "ris": "application/x-research-info-systems; charset=utf-8",
 }
@@ -47,6 +52,19 @@ class ExportRequest(BaseModel):
 
     result: dict[str, Any] = Field(description="As /v1/evidence gave it.")
     format: str = Field(description=f"One of {', '.join(get_args(ExportFormat))}.")
+    threshold: float | None = Field(
+        None, ge=0, le=1, description="Lowest score that is kept; the result's own if None."
+    )
+
+
+class TableRequest(BaseModel):
+    """A result as ``/v1/evidence`` gave it, whose studies are tabulated by rules."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    result: dict[str, Any] = Field(description="As /v1/evidence gave it.")
+    format: str = Field("html", description=f"One of {', '.join(get_args(TableFormat))}.")
+    columns: list[str] = Field([*COLUMNS], description=f"Of {', '.join(RULED)}.")
     threshold: float | None = Field(
         None, ge=0, le=1, description="Lowest score that is kept; the result's own if None."
     )
@@ -72,6 +90,13 @@ class PageCalls:
             text, type = await asyncio.to_thread(_export, asked)
         return Response(text.encode("utf-8", "replace"), media_type=type)
 
+    async def tabulate(self, request: Request) -> Response:
+        """Return the studies of a result as a table, with their map in HTML, or the map alone."""
+        asked = read_form(await read_plain(request), TableRequest)
+        async with in_time(note_of(request)), self._gate:
+            text, type = await asyncio.to_thread(_tabulate, asked)
+        return Response(text.encode("utf-8", "replace"), media_type=type)
+
 
 def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
     """Return the passages of a file, and what was left out of it and why."""
@@ -81,8 +106,9 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
         raise RequestRefusedError(
             422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
         )
-    if content.lstrip().startswith(_DOCUMENTS):
-        raise RequestRefusedError(422, "input", f"{plain} is a document: `deepera index` reads it")
+    if content.lstrip().startswith(_DOCUMENTS) and not plain.lower().endswith((PDF, DOCX)):
+        message = f"{plain} is a document: name it {PDF} or {DOCX}, as it is"
+        raise RequestRefusedError(422, "input", message)
     skipped: list[str] = []
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, plain)
@@ -90,7 +116,7 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
         try:
             documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
             found = list(islice(documents, limits.documents + 1))
-        except InputError as error:
+        except (InputError, SettingsError) as error:
             raise RequestRefusedError(422, "input", _without(folder, str(error))) from error
     if len(found) > limits.documents:
         message = f"{plain} has more than the {limits.documents} passages that a request may have"
@@ -116,15 +142,26 @@ def _without(folder: str, text: str) -> str:
 
 
 def _export(asked: ExportRequest) -> tuple[str, str]:
+    result, format = _read_result(asked), asked.format
+    studies = result_studies(result) if format == "html" else ""
+    written = export_result(result, format, studies=studies)  # type: ignore[arg-type]  # checks it
+    return written, _TYPES[format]
+
+
+def _tabulate(asked: TableRequest) -> tuple[str, str]:
+    table, format = EvidenceTable.of_result(_read_result(asked), asked.columns), asked.format
+    written = export_table(table, format)  # type: ignore[arg-type]  # checks it
+    return written, _TYPES[format]
+
+
+def _read_result(asked: ExportRequest | TableRequest) -> RerankResult:
+    """Return the result, with what is kept told anew by a threshold."""
     try:
         result = RerankResult.from_dict(asked.result)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         message = f"result is none of /v1/evidence: {type(error).__name__}: {error}"
         raise RequestRefusedError(422, "input", f"{message:.200}") from error
-    if asked.threshold is not None:
-        result = draw_line(result, asked.threshold)
-    format: Any = asked.format
-    return export_result(result, format), _TYPES[format]
+    return result if asked.threshold is None else draw_line(result, asked.threshold)
 
 
 def draw_line(result: RerankResult, threshold: float) -> RerankResult:

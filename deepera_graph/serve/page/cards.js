@@ -1,5 +1,5 @@
 // One passage with its verdict, as an item of a list; and two rankings side by side.
-import { el, link, svg } from "./dom.js";
+import { count, el, link, svg } from "./dom.js";
 import { DIRECTIONS, PAPERS, cutQuote, showScore, titleOf } from "./verdicts.js";
 
 const LONG = 700, AROUND = 220; // letters of a passage shown whole; else those around its quote
@@ -9,6 +9,7 @@ export function makeCard(passage, own) {
   const facts = el("p", { class: "facts" });
   const decision = el("span", { class: "decision" });
   const beside = el("p", { class: "beside", hidden: true });
+  const others = el("details", { class: "others", hidden: true }, el("summary", {}), el("ol", { class: "cards" }));
   const node = el("li", { class: "card", "data-id": passage.id, "data-direction": passage.direction },
     el("div", { class: "head" },
       el("span", { class: "rank" }, el("span", { class: "unseen" }, "Rank "), passage.score === null ? "–" : String(passage.rank)),
@@ -19,9 +20,20 @@ export function makeCard(passage, own) {
     lostQuote(passage),
     ownSummary(passage),
     el("p", { class: "why" }, el("span", { class: "soft" }, "Why: "), passage.reason || "no reason was given"),
-    beside);
+    beside,
+    others);
   facts.append(meter(passage, own), ...side(passage), decision, moved(passage), ...remarks(passage));
-  return { node, passage, decision, beside };
+  return { node, passage, decision, beside, others };
+}
+
+/** Show the other passages of a study folded under its best one; return that one's node. */
+export function fold({ node, others: rest }, others) {
+  const list = rest.querySelector("ol");
+  const nodes = others.map((one) => one.node);
+  if (nodes.length !== list.children.length || nodes.some((one, n) => one !== list.children[n])) list.replaceChildren(...nodes);
+  rest.querySelector("summary").textContent = `${count(nodes.length, "more passage")} of this study`;
+  rest.hidden = !nodes.length;
+  return node;
 }
 
 /** Tell on a card what a threshold decides. */

@@ -1,6 +1,6 @@
 // What one judge found: its threshold as a slider, what is kept, dropped and failed, and exports.
 import { byId, count, download, el } from "./dom.js";
-import { decide, drawOrder, makeCard } from "./cards.js";
+import { decide, drawOrder, fold, makeCard } from "./cards.js";
 import { bandOf, describe, plain, showScore, split, titleOf } from "./verdicts.js";
 import { post } from "./api.js";
 
@@ -56,6 +56,7 @@ export class Column {
     });
     this.#find(".reset").addEventListener("click", () => { this.moveTo(this.result.threshold); slider.focus(); });
     this.#find(".order-part").addEventListener("toggle", () => this.#draw());
+    this.#find(".studies-part").addEventListener("toggle", () => this.#tabulate());
     for (const button of this.node.querySelectorAll("[data-format]")) {
       button.addEventListener("click", () => this.#export(button.dataset.format));
     }
@@ -84,15 +85,24 @@ export class Column {
     this.#find(".order-part").hidden = result.ranking.length < 2;
     this.#tellThreshold();
     this.#draw();
+    this.#find(".studies-part").hidden = !parts.kept.length;
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => this.#tabulate(), 300); // the line may be moving
   }
 
   #place(selector, passages, kept) {
-    const nodes = passages.map(({ id }) => {
-      const card = this.cards.get(id);
+    const studies = new Map();
+    for (const { id } of passages) {
+      const card = this.cards.get(id), { study } = card.passage;
       const band = bandOf(card.passage, this.result);
       decide(card, kept, kept ? band : this.parts.why.get(id) ?? "", this.threshold);
       this.dots.get(id)?.classList.toggle("is-kept", kept);
-      return card.node;
+      const name = kept && study ? `study ${study}` : `passage ${id}`;
+      studies.set(name, [...(studies.get(name) ?? []), card]);
+    }
+    const nodes = [...studies.values()].map(([best, ...others]) => {
+      for (const one of others) fold(one, []);
+      return fold(best, others);
     });
     const list = this.#find(selector);
     if (nodes.length !== list.children.length || nodes.some((one, n) => one !== list.children[n])) list.replaceChildren(...nodes);
@@ -113,6 +123,22 @@ export class Column {
     if (!part.open) return;
     const before = [...this.result.ranking].sort((one, other) => one.retrieval_rank - other.retrieval_rank);
     part.querySelector(".order").replaceChildren(drawOrder(this.#labelled(before), this.items(), ["Before", "After"]));
+  }
+
+  /** Have the server tabulate the studies that are kept; its page has no text of others as HTML. */
+  async #tabulate() {
+    const { result, threshold } = this, part = this.#find(".studies-part");
+    if (!part.open || this.tabulated === threshold) return;
+    this.tabulated = threshold;
+    try {
+      const answer = await post("v1/table", { result, threshold });
+      const [, main] = (await answer.text()).split("</header>"); // this page has styles of its own
+      const { body } = new DOMParser().parseFromString(main, "text/html");
+      if (threshold === this.threshold) part.querySelector(".studies").replaceChildren(...body.firstElementChild.children);
+    } catch (error) {
+      this.tabulated = null;
+      this.hears.trouble(error, () => this.#tabulate());
+    }
   }
 
   /** Show what moved, unless that is a long list. */

@@ -14,7 +14,7 @@ export async function writeView(view) {
   if (written.length > MOST_LETTERS) {
     throw new Error(
       `This view does not fit in a link: it would have ${written.length.toLocaleString("en")} letters of at most ` +
-      `${MOST_LETTERS.toLocaleString("en")}. Take fewer passages or a collection, or export the result.`);
+      `${MOST_LETTERS.toLocaleString("en")}. Take fewer passages or a library, or export the result.`);
   }
   return written;
 }

@@ -5,19 +5,37 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
+from langchain_core.documents import Document
+
 from deepera_graph.errors import DeepEraError
+from deepera_graph.evidence.check.graph import ManuscriptCheck
+from deepera_graph.evidence.check.library import WorkLibrary, query_of
+from deepera_graph.evidence.check.manuscript import as_file, read_manuscript
+from deepera_graph.evidence.check.writing import describe_report, export_check
+from deepera_graph.evidence.table.extract import chat_of
+from deepera_graph.evidence.table.table import EvidenceTabulator
+from deepera_graph.evidence.table.writing import export_table
 from deepera_graph.export.tables import (
     answer_with_numbers,
     describe_evidence,
     describe_source,
 )
 from deepera_graph.papers.calls import answer_call, describe_error
+from deepera_graph.passages import read_passages
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.library import Library, check_backend
-from deepera_graph.serve.tools.forms import MOST_TEXT, GivenPassage, QuestionArguments
+from deepera_graph.serve.tools.forms import (
+    MOST_TEXT,
+    AskedArguments,
+    CheckArguments,
+    GivenPassage,
+    QuestionArguments,
+    TableArguments,
+)
 
 Report = Callable[[float, float, str], Awaitable[None]]
 _AT_MOST = 20  # reports of a call
+_FOR_EACH = 20  # passages that are looked for, of a reference or a claim
 
 
 class Reply(NamedTuple):
@@ -51,6 +69,54 @@ async def ask(library: Library, given: QuestionArguments, report: Report) -> Rep
     return Reply(f"{said}\n\n{describe_evidence(result)}", plain)
 
 
+async def tabulate_studies(library: Library, given: TableArguments, report: Report) -> Reply:
+    """Judge passages, and return a row for each study that is kept."""
+    result = await _judge(library, given, report, content="passage")
+    reranker = library.reranker()
+    extractor = chat_of(reranker.backend)
+    tabulator = EvidenceTabulator(reranker, columns=given.columns, extractor=extractor)
+    table = await tabulator.atabulate_result(result)
+    plain = table.to_dict()
+    is_mapped = given.with_map and any(one.says for one in table.rows)
+    kept = {name: plain[name] for name in ("question", "columns", "rows", "notes")}
+    drawn = export_table(table, "svg") if is_mapped else None
+    return Reply(export_table(table, "markdown"), {**kept, "map": drawn})
+
+
+async def check_citations(library: Library, given: CheckArguments, report: Report) -> Reply:
+    """Check the citations of a text against passages, or the works of a collection."""
+    await report(0, 1, "loading the judge")
+    judge = (await asyncio.to_thread(library.reranker)).with_settings(content="passage")
+    works = await asyncio.to_thread(_find_works, library, given)
+    await report(0.5, 1, "checking")
+    found = await ManuscriptCheck(judge, library=works).acheck_text(given.manuscript)
+    plain = found.to_dict()
+    pairs = [{**one, "claim": one["claim"]["sentence"]} for one in plain["pairs"]]
+    notes = [*describe_report(found)][1:]
+    return Reply(
+        export_check(found, "text"), {"counts": {**found.counts}, "pairs": pairs, "notes": notes}
+    )
+
+
+def _find_works(library: Library, given: CheckArguments) -> WorkLibrary:
+    """Return what passages, or searches for each reference and claim, have of works."""
+    if given.passages is not None:
+        held = read_passages([_read_passage(one) for one in given.passages])
+        return WorkLibrary(
+            Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in held
+        )
+    with as_file(given.manuscript) as path:
+        manuscript = read_manuscript(path)
+    asked = [query_of(one) for one in manuscript.references]
+    asked += [one.statement for one in manuscript.claims]
+    found = {
+        one.id: one
+        for query in dict.fromkeys(asked)
+        for one in library.search(given.collection, query, _FOR_EACH)
+    }
+    return WorkLibrary(found.values())
+
+
 async def list_collections(library: Library, given: Any, report: Report) -> Reply:
     """Return what can be searched."""
     sizes = await asyncio.to_thread(library.sizes)
@@ -78,11 +144,11 @@ async def ask_base(library: Library, call: str, given: Mapping[str, Any]) -> Rep
 
 
 async def _judge(
-    library: Library, given: QuestionArguments, report: Report, *, answer: bool = False
+    library: Library, given: AskedArguments, report: Report, **how: Any
 ) -> RerankResult:
     await report(0, 1, "loading the judge")
     reranker = await asyncio.to_thread(library.reranker)
-    asked = {"top_n": given.n, "threshold": given.threshold, "answer": answer or None}
+    asked = {"top_n": given.n, "threshold": given.threshold, **how}
     changes: Any = {name: value for name, value in asked.items() if value is not None}
     chosen = reranker.with_settings(**changes)
     passages: list[Any]

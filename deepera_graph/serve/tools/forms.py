@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -20,7 +20,7 @@ from deepera_graph.papers.paper import Paper
 from deepera_graph.serve.problems import name_problems
 
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
-MOST_CANDIDATES, MOST_KEPT, MOST_TEXT = 200, 50, 4_000
+MOST_CANDIDATES, MOST_KEPT, MOST_TEXT, MOST_MANUSCRIPT = 200, 50, 4_000, 200_000
 
 
 def _read_json(value: Any) -> Any:
@@ -46,16 +46,11 @@ class GivenPassage(BaseModel):
     )
 
 
-class QuestionArguments(BaseModel):
-    """Which question is asked, and of what."""
+class PlaceArguments(BaseModel):
+    """Where passages are: in a collection, or here."""
 
     model_config = ConfigDict(extra="forbid")
 
-    question: str = Field(
-        description="One complete scientific question that names its entities and the relation.",
-        min_length=1,
-        max_length=MOST_QUESTION,
-    )
     collection: str | None = Field(
         None,
         description="Which collection to search, as list_collections names it; may be left out "
@@ -68,16 +63,42 @@ class QuestionArguments(BaseModel):
         min_length=1,
         max_length=MOST_PASSAGES,
     )
-    where: Annotated[dict[str, Any] | None, BeforeValidator(_read_json)] = Field(
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Self:
+        if self.passages is None:
+            return self
+        for name in ("collection", "where"):
+            if getattr(self, name, None) is not None:
+                raise ValueError(f"give passages or {name}, not both")
+        texts = (one if isinstance(one, str) else one.text for one in self.passages)
+        n = sum(map(len, texts))
+        if n > MOST_CHARACTERS:
+            raise ValueError(
+                f"all passages together may have {MOST_CHARACTERS} characters, not {n}"
+            )
+        return self
+
+
+class AskedArguments(PlaceArguments):
+    """Which question is asked, and of what."""
+
+    question: str = Field(
+        description="One complete scientific question that names its entities and the relation.",
+        min_length=1,
+        max_length=MOST_QUESTION,
+    )
+    where: Annotated[dict[str, Any] | str | list[str] | None, BeforeValidator(_read_json)] = Field(
         None,
-        description='Only passages of the collection with this metadata: {"year": {"gte": 2015}}.',
+        description='Only passages of the collection with this metadata: "year>=2015", a list of '
+        'such, or an object: {"year": {"gte": 2015}}.',
     )
     k: int = Field(
         30, description="Candidates taken from the collection.", ge=1, le=MOST_CANDIDATES
     )
     n: int | None = Field(
         None,
-        description="Most pieces of evidence returned; 10 unless the server was told otherwise.",
+        description="Most pieces of evidence kept; 10 unless the server was told otherwise.",
         ge=1,
         le=MOST_KEPT,
     )
@@ -87,6 +108,11 @@ class QuestionArguments(BaseModel):
         ge=0,
         le=1,
     )
+
+
+class QuestionArguments(AskedArguments):
+    """Which question is asked, of what, and what is returned."""
+
     with_text: bool = Field(
         False, description="Whether to return the passages themselves, not only what they say."
     )
@@ -94,20 +120,28 @@ class QuestionArguments(BaseModel):
         False, description="Whether to list what was judged and dropped, and why."
     )
 
-    @model_validator(mode="after")
-    def _check_place(self) -> "QuestionArguments":
-        if self.passages is None:
-            return self
-        for name in ("collection", "where"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"give passages or {name}, not both")
-        texts = (one if isinstance(one, str) else one.text for one in self.passages)
-        n = sum(map(len, texts))
-        if n > MOST_CHARACTERS:
-            raise ValueError(
-                f"all passages together may have {MOST_CHARACTERS} characters, not {n}"
-            )
-        return self
+
+class TableArguments(AskedArguments):
+    """Which studies are tabulated, and what of them."""
+
+    columns: Annotated[list[str], BeforeValidator(_read_json)] = Field(
+        ["n", "design", "effect", "interval", "p", "direction"],
+        description="Of n, design, effect, unit, measure, interval, p and direction; where a chat "
+        "model judges also any phrase, such as population.",
+    )
+    with_map: bool = Field(
+        False, description="Whether to return a drawing of the studies, for people, as SVG."
+    )
+
+
+class CheckArguments(PlaceArguments):
+    """A text whose citations are checked, and the works that it cites."""
+
+    manuscript: str = Field(
+        description="Markdown with citations, [1] or [@key], and the references under a heading.",
+        min_length=1,
+        max_length=MOST_MANUSCRIPT,
+    )
 
 
 class NoArguments(BaseModel):
@@ -193,6 +227,30 @@ class AnswerResult(EvidenceResult):
     """The answer, and the evidence it was made of."""
 
     answer: WrittenAnswer
+
+
+class TableResult(BaseModel):
+    """The studies that were kept."""
+
+    question: str
+    columns: list[str]
+    rows: list[dict[str, Any]] = Field(
+        description="A study each, best first: source, link, year, status, band, score, says (to a "
+        "yes/no question), quote, and cells by column with value, words, page, by and note."
+    )
+    notes: list[str]
+    map: str | None = Field(None, description="SVG, if asked for and if studies say yes or no.")
+
+
+class CheckResult(BaseModel):
+    """A verdict on every pair of a sentence and a reference that it cites."""
+
+    counts: dict[str, int] = Field(description="Of the pairs, by verdict.")
+    pairs: list[dict[str, Any]] = Field(
+        description="Each with claim, key, reference, source, link, read, verdict, score, quote, "
+        "page, notes and other, the best other study where nothing supports the claim."
+    )
+    notes: list[str]
 
 
 class CollectionSize(BaseModel):

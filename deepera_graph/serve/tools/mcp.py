@@ -27,11 +27,15 @@ from deepera_graph.papers.results import Hits, Neighbours, TitleMatch
 from deepera_graph.serve.backing.library import Library
 from deepera_graph.serve.tools.forms import (
     AnswerResult,
+    CheckArguments,
+    CheckResult,
     EvidenceResult,
     GotPaper,
     Held,
     NoArguments,
     QuestionArguments,
+    TableArguments,
+    TableResult,
     describe_model,
     describe_type,
     read_arguments,
@@ -80,6 +84,23 @@ _TOOLS = (
         AnswerResult,
     ),
     _Tool(
+        "tabulate_studies",
+        "Tabulate studies",
+        "Tabulate the studies that answer a scientific question: n, design, effect, interval, p "
+        "and direction of each, with the words of the study that say so, and how they stand to a "
+        "yes/no question.",
+        TableArguments,
+        TableResult,
+    ),
+    _Tool(
+        "check_citations",
+        "Check citations",
+        "Check whether the works that a text cites say what they are cited for: a verdict on each "
+        "pair of sentence and reference, with the sentence of the work that decides.",
+        CheckArguments,
+        CheckResult,
+    ),
+    _Tool(
         "list_collections",
         "List what can be searched",
         "List the collections of passages and the bases of papers that can be searched.",
@@ -99,8 +120,9 @@ _GIVES = {
 def create_mcp_server(library: Library) -> Server[Any]:
     """Return the server; `serve_stdio` and `serve_http` run it, and any ASGI server its HTTP app.
 
-    Tools: find_evidence, ask and list_collections; with a base of papers also search_papers,
-    match_title, get_paper, references and citations. All of them only read.
+    Tools: find_evidence, ask, tabulate_studies, check_citations and list_collections; with a base
+    of papers also search_papers, match_title, get_paper, references and citations. All of them only
+    read.
 
     ``create_mcp_server(Library(EvidenceReranker("local"))).streamable_http_app()``
     """

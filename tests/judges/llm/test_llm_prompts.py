@@ -19,11 +19,11 @@ from support.scripted import answer_in_json
 SHOWN = ("0.9.0", "c03d48776a44")
 PROMPTS = {
     "intent": "a068f1ad2671",
-    "score": "b25789dc54b8",
+    "score": "41121f1ee202",
     "summarize": "54f107dde13c",
-    "answer": "62ea8434cca7",
-    "fused": "95b71dfa62cc",
-    "grouped": "a3551f9312d5",
+    "answer": "fd1c147089f9",
+    "fused": "228c0737f28e",
+    "grouped": "2186cc0b5595",
 }
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)

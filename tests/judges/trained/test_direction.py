@@ -9,6 +9,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.direction.features import describe
 from deepera_graph.judges.trained.direction.model import (
     DIRECTIONS,
+    WITH_READER,
     DirectionModel,
     read_direction,
     weigh_reader,
@@ -116,3 +117,14 @@ def test_the_reader_makes_a_direction_surer_and_names_no_other():
     both = weigh_reader(model.probabilities(question, text, text), opposing)
     assert sum(both.values()) == pytest.approx(1)
     assert both["contradicts"] > model.probabilities(question, text, text)["contradicts"]
+
+
+def test_beside_the_reader_support_has_to_be_likelier_than_a_null_result_to_be_called():
+    """Where wording and reader agree, a passage is called from the threshold of its direction."""
+    least = WITH_READER["no_difference"]
+    assert least < WITH_READER["contradicts"] < WITH_READER["supports"]
+    for direction, called in {"supports": "unclear", "no_difference": "no_difference"}.items():
+        odds = [0.0] * len(DIRECTIONS)
+        odds[DIRECTIONS.index(direction)] = 1.3  # 0.55 of four
+        model = DirectionModel(tuple(odds), {}, threshold=0.9)
+        assert model.read(ASPIRIN, "Leaves were counted.", reader=odds) == called

@@ -56,6 +56,8 @@ def test_rows_do_not_touch_each_other():
     together = trees().predict(rows)
     assert [float(trees().predict(rows[i : i + 1])[0]) for i in range(4)] == together.tolist()
     assert trees().predict(rows[:0]).shape == (0,)
+    many = np.tile(rows, (33, 1))
+    assert trees().predict(many).tolist() == together.tolist() * 33
 
 
 def test_trees_come_back_from_their_file_form():

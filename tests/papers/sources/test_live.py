@@ -86,10 +86,10 @@ def test_papers_are_searched_and_asked_for_on_the_command_line(deepera, world):
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        ((), "give --base or --source: neither was given"),
-        (("--base", "x", "--source", "all"), "both were given"),
+        ((), "give --library or --source: neither was given"),
+        (("--library", "x", "--source", "all"), "both were given"),
         (("--source", "pubmde"), "did you mean 'pubmed'"),
-        (("--base", "x", "--contact", "a@b.org"), "--contact goes with --source"),
+        (("--library", "x", "--contact", "a@b.org"), "--contact goes with --source"),
     ],
 )
 def test_a_wrong_source_of_papers_is_a_usage_error(deepera, args, problem):

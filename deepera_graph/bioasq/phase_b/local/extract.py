@@ -6,10 +6,18 @@ Whoever shows such an answer says that it was extracted.
 """
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from itertools import product
 
 from deepera_graph.bioasq.phase_b.local.sentences import Told, rank
-from deepera_graph.bioasq.phase_b.local.terms import Term, find_terms, synonyms_in, without_parts
+from deepera_graph.bioasq.phase_b.local.terms import (
+    MOST_TERMS,
+    Term,
+    find_terms,
+    synonyms_in,
+    without_parts,
+)
 from deepera_graph.bioasq.phase_b.local.yes_no import probability_of_yes
 from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
 from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
@@ -18,6 +26,8 @@ from deepera_graph.bioasq.questions import QuestionType
 YES = 0.5  # probability from which yes is said
 _BEHIND = 1.5  # log odds behind the best name, beyond which a name is not in a list
 _BEHIND_IN_SERIES = 3.0  # the same, of a name that a snippet joins to one of the list
+_JOINT = re.compile(r"(?:,\s*(?:(?:and|or)\s)?|\s(?:and|or)\s)\s*")  # in lower case
+_EDGE = re.compile(r"\b")
 _LEAST_LISTED, _MOST_LISTED = 2, 30
 _SENTENCES = {"yesno": 1, "factoid": 2, "list": 2, "summary": 4}  # of an ideal answer
 
@@ -37,28 +47,45 @@ def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[s
     """
     if kind == "factoid":
         return [one.text for one in terms[:MOST_CANDIDATES]]
-    apart = without_parts(terms[: 2 * _MOST_LISTED])[:_MOST_LISTED]
+    apart = without_parts(terms[:MOST_TERMS])[:_MOST_LISTED]
     listed = [
         one.text
         for place, one in enumerate(apart)
         if place < _LEAST_LISTED or one.score >= apart[0].score - _BEHIND
     ]
+    beside = _find_joined([one.text for one in apart], snippets)
     joined = [
         one.text
         for one in apart
         if one.text not in listed
         and one.score >= apart[0].score - _BEHIND_IN_SERIES
-        and _is_joined(one.text, listed, snippets)
+        and not beside[one.text].isdisjoint(listed)
     ]
     return _without_synonyms([*listed, *joined], snippets)
 
 
-def _is_joined(name: str, listed: Sequence[str], snippets: Sequence[str]) -> bool:
-    """Tell whether a snippet joins a name to one of the list by a comma, "and" or "or"."""
-    joint, own = r"(?:,\s*(?:(?:and|or)\s)?|\s(?:and|or)\s)\s*", re.escape(name)
-    others = "|".join(map(re.escape, listed))
-    series = rf"\b{own}{joint}(?:{others})\b|\b(?:{others}){joint}{own}\b"
-    return any(re.search(series, one, re.IGNORECASE) for one in snippets)
+def _find_joined(names: Sequence[str], snippets: Sequence[str]) -> Mapping[str, Set[str]]:
+    """Return by name which others a snippet joins to it by a comma, "and" or "or"."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    lower = {one: one.lower() for one in names}
+    any_name = tuple(lower.values())
+    for text in map(str.lower, snippets):
+        for begin, end in (joint.span() for joint in _JOINT.finditer(text)):
+            if text.endswith(any_name, 0, begin) and text.startswith(any_name, end):
+                left = (one for one in names if _ends_at(begin, lower[one], text))
+                right = [one for one in names if _begins_at(end, lower[one], text)]
+                for one, other in product(left, right):
+                    found[one].add(other)
+                    found[other].add(one)
+    return found
+
+
+def _ends_at(place: int, name: str, text: str) -> bool:
+    return text.endswith(name, 0, place) and bool(_EDGE.match(text, place - len(name)))
+
+
+def _begins_at(place: int, name: str, text: str) -> bool:
+    return text.startswith(name, place) and bool(_EDGE.match(text, place + len(name)))
 
 
 def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str]:

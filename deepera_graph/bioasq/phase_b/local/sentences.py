@@ -7,13 +7,14 @@ It was fitted to the ROUGE-SU4 of each sentence with answers that people wrote;
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Final
 
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
-from deepera_graph.text.words import split_sentences, stems, words
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 LEAST_WORDS: Final = 4  # of a sentence; a shorter one is a heading
 MOST_SENTENCES: Final = 60  # that are weighed
@@ -21,6 +22,7 @@ _LONG: Final = 60  # words beyond which length makes no difference
 _NUMBERS_IN_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*\d[^()\[\]]*[)\]]")
 _LABEL: Final = re.compile(r"[A-Z][A-Z /&]{3,40}:\s+")
 _P_VALUE: Final = re.compile(r",?\s*\bp\s*[<>=≤≥]\s*0?[.·]\d+", re.IGNORECASE)
+_COMPARING: Final = frozenset("<>=≤≥")
 _AIMED_TEXT = """
     analyse:analysed analyze:analyzed ascertain:ascertained assess:assessed
     characterize:characterized clarify:clarified compare:compared define:defined
@@ -66,25 +68,38 @@ _LEAD: Final = re.compile(  # what only says that something follows, or from whi
 )
 _RESPECTIVELY: Final = re.compile(r",?\s+respectively\b", re.IGNORECASE)
 _LEAST_LEFT = 5  # words of a sentence after its lead is gone
+
+
+def _begun_by(beginnings: str) -> str:
+    """Return a pattern of words that begin so; it looks at their first letters only, first."""
+    rests: dict[str, list[str]] = {}
+    for one in beginnings.split():
+        rests.setdefault(one[0], []).append(one[1:])
+    found = (rf"{first}(?<=\b{first})(?:{'|'.join(rest)})" for first, rest in rests.items())
+    return f"(?:{'|'.join(found)})"
+
+
 _CUES: Final = {
     name: re.compile(one)  # of a sentence in lower case
     for name, one in {
         "concludes": r"conclu|suggest|indicat|demonstrat|reveal|found|show|support|confirm",
         "significant": r"significan",
         "links": r"associat|correlat|relat|predict",
-        "negates": r"\b(?:no|not|nor|neither|without|never)\b",
+        "negates": _begun_by("no not nor neither without never") + r"\b",
         "aims": r"\b(?:aim|objective|purpose|to (?:determine|evaluate|assess|investigate|examine|"
         r"compare|test|study|explore|identify|analy[sz]e|describe|establish|find out))|hypothes|"
         r"whether|we (?:sought|evaluated|assessed|investigated|examined|tested|studied)",
-        "we": r"\bwe\b|\bour\b",
-        "hedges": r"\b(?:may|might|could|can|should|seem|appear)",
+        "we": _begun_by("we our") + r"\b",
+        "hedges": _begun_by("may might could can should seem appear"),
         "method": r"\b(?:were (?:recruited|enrolled|included|randomi[sz]ed|collected|measured|"
         r"analy[sz]ed|assigned|reviewed|performed|selected)|was (?:performed|measured|used)|using|"
         r"questionnaire|retrospective|prospective|database)\b",
-        "compares": r"\b(?:higher|lower|greater|more|less|better|worse|increas|decreas|reduc|"
-        r"improv|similar|differ)",
-        "than": r"\b(?:than|compared|versus|vs)\b",
-        "contrast": r"\b(?:however|although|but|whereas|despite|while)\b",
+        "compares": _begun_by(
+            "higher lower greater more less better worse increas decreas reduc improv similar "
+            "differ"
+        ),
+        "than": _begun_by("than compared versus vs") + r"\b",
+        "contrast": _begun_by("however although but whereas despite while") + r"\b",
         "background": r"\b(?:remain|unclear|unknown|little is|has been|have been|is a common|"
         r"controvers|important)\b",
         "works": r"effective|safe|benefi|useful|feasible|accura|reliab",
@@ -114,7 +129,9 @@ def trim(sentence: str) -> str:
     Numbers in brackets, p values, the label of its section and what leads in ("however", "our
     results show that") are left out; an aim becomes what the study did.
     """
-    bare = _P_VALUE.sub("", _NUMBERS_IN_BRACKETS.sub("", _cut(_LABEL, sentence)))
+    bare = _cut(_LABEL, sentence)
+    bare = _NUMBERS_IN_BRACKETS.sub("", bare) if "(" in bare or "[" in bare else bare
+    bare = bare if _COMPARING.isdisjoint(bare) else _P_VALUE.sub("", bare)
     bare = " ".join(bare.split()).replace(" ,", ",").replace(" .", ".")
     aim = _AIM.match(bare)
     if aim:
@@ -123,7 +140,7 @@ def trim(sentence: str) -> str:
         rest = _cut(_LEAD, bare)
         if rest != bare and len(rest.split()) >= _LEAST_LEFT:
             bare = f"{rest[0].upper()}{rest[1:]}"
-    return _RESPECTIVELY.sub("", bare)
+    return _RESPECTIVELY.sub("", bare) if "respectively" in bare.lower() else bare
 
 
 def _cut(beginning: "re.Pattern[str]", text: str) -> str:
@@ -135,60 +152,75 @@ def describe(question: str, snippets: Sequence[str]) -> list[Told]:
     """Return the sentences of all snippets in order, each once, with their features."""
     asked = set(stems(question))
     asked_pairs = _pairs(words(question))
-    n_snippets, found = len(snippets), []
+    found = list(islice(_list_sentences(snippets), MOST_SENTENCES))
+    frequency = Counter(root for one in found for root in one.roots)
+    return [
+        Told(
+            one.text,
+            order,
+            {
+                **_describe_words(one, asked, asked_pairs, frequency),
+                **_describe_place(one, len(snippets), order / len(found)),
+                "few sentences": float(len(found) < LEAST_WORDS),
+            },
+        )
+        for order, one in enumerate(found)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    text: str  # as an answer takes it
+    words: Sequence[str]
+    roots: Set[str]
+    whole: str
+    snippet: int
+    place: int  # in the snippet
+    n_sentences: int  # of the snippet
+
+
+def _list_sentences(snippets: Sequence[str]) -> Iterator[_Sentence]:
+    """Yield the sentences of all snippets in order, each once, without those of few words."""
     seen: set[str] = set()
     for number, snippet in enumerate(snippets):
         sentences = split_sentences(snippet)
         for place, sentence in enumerate(sentences):
             text = trim(sentence.text)
-            if text.lower() in seen or len(words(text)) < LEAST_WORDS:
+            own = words(text)
+            if text.lower() in seen or len(own) < LEAST_WORDS:
                 continue
             seen.add(text.lower())
-            found.append((text, sentence.text, number, place, len(sentences)))
-    found = found[:MOST_SENTENCES]
-    frequency = Counter(one for text, *_ in found for one in set(stems(text)))
-    return [
-        Told(
-            text,
-            order,
-            {
-                **_describe_words(text, whole, asked, asked_pairs, frequency),
-                **_describe_place(number, place, n_snippets, n_sentences, order / len(found)),
-                "few sentences": float(len(found) < LEAST_WORDS),
-            },
-        )
-        for order, (text, whole, number, place, n_sentences) in enumerate(found)
-    ]
+            roots = {stem(one) for one in own if one not in STOP_WORDS}
+            yield _Sentence(text, own, roots, sentence.text, number, place, len(sentences))
 
 
 def _describe_words(
-    text: str,
-    whole: str,
+    one: _Sentence,
     asked: set[str],
     asked_pairs: set[tuple[str, str]],
     frequency: Mapping[str, int],
 ) -> dict[str, float]:
-    own, tokens, plain = set(stems(text)), words(text), text.lower()
-    n_words = min(_LONG, len(tokens)) / 30
+    own, plain = one.roots, one.text.lower()
+    n_words = min(_LONG, len(one.words)) / 30
     shared = len(asked & own)
-    pairs = _pairs(tokens)
+    pairs = _pairs(one.words)
     both = len(pairs & asked_pairs)
+    whole = one.words if one.whole == one.text else words(one.whole)
     found = {
         "names the question": shared / (len(asked) or 1),
         "share of the question": shared / (len(own) or 1),
         "pairs of the question": 2 * both / (len(pairs) + len(asked_pairs) or 1),
         "length": n_words,
         "length squared": n_words**2,
-        "repeated words": sum(frequency[one] for one in own) / (len(own) or 1),
-        "numbers": _share_of_numbers(tokens),
-        "numbers before trimming": _share_of_numbers(words(whole)),
+        "repeated words": sum(frequency[root] for root in own) / (len(own) or 1),
+        "numbers": _share_of_numbers(one.words),
+        "numbers before trimming": _share_of_numbers(whole),
     }
-    return found | {name: float(min(2, len(one.findall(plain)))) for name, one in _CUES.items()}
+    return found | {name: float(min(2, len(cue.findall(plain)))) for name, cue in _CUES.items()}
 
 
-def _describe_place(
-    number: int, place: int, n_snippets: int, n_sentences: int, order: float
-) -> dict[str, float]:
+def _describe_place(one: _Sentence, n_snippets: int, order: float) -> dict[str, float]:
+    number, place, n_sentences = one.snippet, one.place, one.n_sentences
     return {
         "snippet": number / (n_snippets - 1) if n_snippets > 1 else 1.0,
         "in its snippet": place / (n_sentences - 1) if n_sentences > 1 else 0.5,
@@ -206,9 +238,8 @@ def _share_of_numbers(tokens: Sequence[str]) -> float:
 
 def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     """Return pairs of words with at most four between, as ROUGE-SU4 counts them."""
-    return {
-        (one, other) for place, one in enumerate(tokens) for other in tokens[place + 1 : place + 6]
-    }
+    found = (zip(tokens, tokens[apart:], strict=False) for apart in range(1, 6))
+    return set(chain.from_iterable(found))
 
 
 @lru_cache(maxsize=1)

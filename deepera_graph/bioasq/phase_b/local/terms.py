@@ -7,24 +7,20 @@ unit. ``benchmarks/bioasq/extractive.py`` fits them on questions that people ans
 """
 
 import json
-import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from deepera_graph.bioasq.phase_b.local.mentions import KINDS, LONGEST, Doubles, Mentions, Places
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.rarity import rarity
-from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
+from deepera_graph.text.words import stems
 
-Doubles = NDArray[np.float64]
-_TOKEN: Final = re.compile(r"[^\W_]+(?:[-‐‑–/'’.+,](?=[^\W_])[^\W_]+)*[+%]?|[^\w\s]")
 _NUMBER: Final = re.compile(
     r"(?<![\w.])(?:[<>≤≥~]\s?)?\d+(?:[.,]\d+)*"
     r"(?:\s?(?:-|–|to)\s?\d+(?:[.,]\d+)*)?"
@@ -52,14 +48,14 @@ _FORMS: Final = {  # of what a question asks for, how names of it look
         r"gene|protein|enzyme|kinase|receptor|transcription factor|antigen|marker|target|mutation|"
         r"hormone|cytokine|channel|subunit|ligand|isoform|complex"
     ): re.compile(
-        r"(?:\b[A-Z][A-Za-z]*-?\d+[A-Za-z0-9-]*\b|\b[A-Z]{2,}[a-z]?\d*\b|\b\w+(?:ase|in|ogen|kine|"
+        r"(?:\b[A-Z][A-Za-z]*-?\d+[A-Za-z0-9-]*\b|\b[A-Z]{2,}[a-z]?\d*\b|\w(?:ase|in|ogen|kine|"
         r"receptor|factor|globin)s?\b|\b[a-z][A-Z]\w+)"
     ),
     re.compile(
         r"drug|treatment|therap|inhibitor|medication|agent|antibod|compound|antibiotic|vaccine|"
         r"antidote|molecule|agonist|antagonist|blocker"
     ): re.compile(
-        r"\b\w+(?:mab|nib|tinib|ciclib|parib|vir|mycin|cillin|azole|statin|pril|sartan|olol|"
+        r"\w(?:mab|nib|tinib|ciclib|parib|vir|mycin|cillin|azole|statin|pril|sartan|olol|"
         r"gliptin|gliflozin|tide|zumab|ximab|platin|taxel|rubicin|oxacin|cycline|dipine|setron|"
         r"triptan|azepam|ine|one|ide|ol|ate|umab|cept|parin|xaban)s?\b",
         re.IGNORECASE,
@@ -68,59 +64,23 @@ _FORMS: Final = {  # of what a question asks for, how names of it look
         r"disease|disorder|syndrome|cancer|condition|infection|tumou?r|malignanc|symptom|sign|"
         r"effect|complication|phenotype"
     ): re.compile(
-        r"\b(?:\w*(?:itis|osis|oma|emia|aemia|pathy|algia|uria|plegia|trophy|rrhea|penia|edema|"
-        r"sclerosis|plasia|ectasia)|\w*(?:syndrome|disease|disorder|cancer|carcinoma|infection|"
-        r"failure|nausea|rash|pain|fever|swelling|cramps?|bleeding|fatigue|headache|dizziness))s?\b",
+        r"(?:itis|osis|oma|emia|aemia|pathy|algia|uria|plegia|trophy|rrhea|penia|edema|sclerosis|"
+        r"plasia|ectasia|syndrome|disease|disorder|cancer|carcinoma|infection|failure|nausea|rash|"
+        r"pain|fever|swelling|cramps?|bleeding|fatigue|headache|dizziness)s?\b",
         re.IGNORECASE,
     ),
     re.compile(r"bacteri|virus|species|organism|pathogen|parasite|fung|vector|host"): re.compile(
         r"\b(?:[A-Z][a-z]+ [a-z]{3,}|\w+virus|[A-Z]\. [a-z]{3,}|\w+(?:coccus|bacter|ella|myces))\b"
     ),
     re.compile(r"who|author|scientist|country|city|where|company|institution"): re.compile(
-        r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*\b"
+        r"\b[A-Z][a-z]+\b"
     ),
     re.compile(r"chromosome|band|locus|location"): re.compile(
         r"\b(?:chromosome \d{1,2}|\d{1,2}[pq]\d+(?:\.\d+)?|chromosome [XY])\b", re.IGNORECASE
     ),
 }  # fmt: skip
-_GENERAL_TEXT = """
-    patient patients study studies result results analysis group groups effect effects case
-    cases trial trials data finding findings use role type types number level levels
-    expression treatment evidence method methods conclusion conclusions background objective
-    aim assay assays control controls subject subjects participant participants adult adults
-    child children woman women man men mouse mice rat rats cell cells year years month months
-    week weeks day days hour hours minute minutes time change changes difference differences
-    increase decrease rate rates risk report reports review literature author authors
-    association model models development disease gene protein enzyme drug addition present
-    total significant human humans people individual individuals volunteers sample samples
-    presence absence adolescents infants elderly species function functions process activity
-    form forms part parts example examples approach outcome outcomes response mechanism
-    mechanisms factor factors most many several various different new novel other such further
-    first second third important common possible major main high higher low lower alone member
-    members nm µm μm mm cm mg kg ml mmol percent together overall mean median
-    """
-_GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
-_BREAKERS_TEXT = """
-    also including include includes included caused causes cause known called named termed due
-    using used via however therefore thus e.g i.e et al may might can could reported observed
-    shown showed show found find suggest suggests revealed identified associated compared
-    based followed encode encodes encoded inhibit inhibits inhibited lies holds acts increased
-    decreased reduced bind binds bound
-    """
-_BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
-_ASIDE = _GENERAL | _BREAKERS
-_LONGEST = 6  # words of a name
-_LEAST = 2  # letters of a name that is no number
-_FARTHEST = 12  # words; what is farther from the words of the question is as far
+MOST_TERMS: Final = 60  # that are put in order
 MOST_READ: Final = 50  # snippets; of more the first are read
-_AROUND: Final = {  # what may stand before or after a name
-    **dict.fromkeys((",", ";"), "comma"),
-    **dict.fromkeys(("and", "or"), "and"),
-    **dict.fromkeys((".", ":"), "stop"),
-    **dict.fromkeys(("is", "are", "was", "were"), "is"),
-    **{"the": "the", "of": "of", "(": "opens", ")": "closes"},
-}
-_KINDS: Final = tuple(dict.fromkeys(_AROUND.values()))
 
 
 class Term(NamedTuple):
@@ -143,40 +103,18 @@ class Candidates:
     features: Doubles
 
 
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence, and what is known of each of its tokens."""
-
-    snippet: int
-    text: str
-    tokens: Sequence[re.Match[str]]
-    low: Sequence[str]
-    roots: Sequence[str]
-    may_end: Sequence[bool]  # whether a name may begin or end here
-    is_inside: Sequence[bool]  # whether it stands in brackets
-    asked: Sequence[int]  # places of words of the question
-
-
-class _Mention(NamedTuple):
-    sentence: _Sentence
-    begin: int
-    end: int
-
-    @property
-    def text(self) -> str:
-        tokens = self.sentence.tokens
-        return self.sentence.text[tokens[self.begin].start() : tokens[self.end - 1].end()]
-
-
 def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:
-    """Return what may answer a question, the best first; each once, whatever its case."""
+    """Return what best answers a question, the best first; each once, whatever its case."""
     return order_terms(find_candidates(question, snippets), _shipped())
 
 
 def order_terms(found: Candidates, trees: Trees) -> list[Term]:
-    """Return candidates as trees weigh them, the best first."""
-    scores = trees.predict(found.features).tolist()
-    terms = [Term(*one) for one in zip(scores, found.names, strict=True)]
+    """Return the best candidates as trees weigh them, the best first; `MOST_TERMS`, and ties."""
+    scores = trees.predict(found.features)
+    last = len(scores) - min(len(scores), MOST_TERMS)
+    least = np.partition(scores, last)[last] if len(scores) else 0.0
+    best = np.flatnonzero(scores >= least).tolist()
+    terms = [Term(float(scores[one]), found.names[one]) for one in best]
     return sorted(terms, key=lambda one: (-one.score, one.text.lower()))
 
 
@@ -188,85 +126,64 @@ def _shipped() -> Trees:
 def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:
     """Return the candidates of a question in the order in which the snippets name them."""
     asked = {one: rarity(one) for one in stems(question)}
-    seen = _collect_mentions(snippets[:MOST_READ], asked)
+    found = Mentions.read(snippets[:MOST_READ], asked)
     if _ASKS_NUMBER.search(question):
-        seen = {name: found for name, found in seen.items() if not _YEAR.fullmatch(name)}
-    if not seen:
+        years = [bool(_YEAR.fullmatch(one)) for one in found.texts]
+        found = found.of(np.flatnonzero(~np.array(years, np.bool_)))
+    if not found.texts:
         return Candidates((), np.zeros((0, len(list_features()))))
+    name, first = _group(found.texts)
     form, n_read = _form_asked(question), min(len(snippets), MOST_READ)
-    longer = _count_longer(seen)
-    names = [_write(found) for found in seen.values()]
-    own = [
-        [*_describe_name(name, found[0], form), longer[key] / len(found)]
-        for name, (key, found) in zip(names, seen.items(), strict=True)
-    ]
-    spread = [_describe_spread(found, n_read) for found in seen.values()]
-    places = [_describe_places(found, asked) for found in seen.values()]
-    table = np.array([[*a, *b, *c] for a, b, c in zip(own, spread, places, strict=True)])
-    beside = table[:, [list_features().index(name) for name in _COMPARED]]
+    written = found.of(first)
+    table = np.hstack(
+        [
+            _describe_names(written, form),
+            _count_longer(found, name, written)[:, None],
+            _describe_spread(found.snippet, name, n_read),
+            _describe_places(found.describe_places(np.array([*asked.values()])), name),
+        ]
+    )
+    beside = table[:, [list_features().index(one) for one in _COMPARED]]
     best = np.maximum(beside.max(axis=0), 1e-9)
-    asks = np.tile(_describe_question(question, form), (len(names), 1))
-    return Candidates(names, np.hstack([table, beside / best, asks]))
+    asks = np.tile(_describe_question(question, form), (len(table), 1))
+    return Candidates(written.texts, np.hstack([table, beside / best, asks]))
 
 
-def _collect_mentions(
-    snippets: Sequence[str], asked: Mapping[str, float]
-) -> Mapping[str, Sequence[_Mention]]:
-    seen: defaultdict[str, list[_Mention]] = defaultdict(list)
-    for number, snippet in enumerate(snippets):
-        for sentence in _read_sentences(number, snippet, asked):
-            for one in _list_mentions(sentence, asked):
-                seen[" ".join(one.text.lower().split())].append(one)
-    return seen
+def _group(texts: Sequence[str]) -> tuple[Places, Places]:
+    """Return the name of each text, whatever its case, and the text in which each is written.
+
+    That is the first of the form that is there most often.
+    """
+    forms, names = dict[str, int](), dict[str, int]()
+    form = np.array([forms.setdefault(one, len(forms)) for one in texts])
+    keys = (" ".join(one.lower().split()) for one in forms)
+    name = [names.setdefault(one, len(names)) for one in keys]
+    first = np.empty(len(forms), np.int64)
+    first[form[::-1]] = np.arange(len(texts))[::-1]  # of several the last stays
+    count = np.bincount(form)
+    best: dict[int, str] = {}
+    for number, text in zip(name, forms, strict=True):
+        other = best.setdefault(number, text)
+        if other is not text:
+            best[number] = max(
+                (other, text),
+                key=lambda one: (count[forms[one]], -sum(map(str.isupper, one)), one),
+            )
+    return np.array(name)[form], first[[forms[one] for one in best.values()]]
 
 
-def _read_sentences(number: int, snippet: str, asked: Mapping[str, float]) -> Iterator[_Sentence]:
-    for sentence in split_sentences(snippet):
-        tokens = [*_TOKEN.finditer(sentence.text)]
-        low = [one.group().lower() for one in tokens]
-        roots = [_stem(one) if one[0].isalnum() else "" for one in low]
-        may_end = [one[0].isalnum() and one not in _BREAKERS for one in low]
-        depths = np.cumsum([(one in "([") - (one in ")]") for one in low])
-        places = [place for place, one in enumerate(roots) if one in asked]
-        is_inside = (depths > 0).tolist()
-        yield _Sentence(number, sentence.text, tokens, low, roots, may_end, is_inside, places)
-
-
-_stem = lru_cache(maxsize=32_768)(stem)
-
-
-def _list_mentions(read: _Sentence, asked: Mapping[str, float]) -> Iterator[_Mention]:
-    """Yield all runs of words that may be a name: not only general words and such as are asked."""
-    tells = [
-        not _ASIDE.intersection((one, word)) and not all(part in asked for part in stems(word))
-        for one, word in zip(read.roots, read.low, strict=True)
-    ]
-    for begin in range(len(read.low)):
-        for end in range(begin + 1, min(len(read.low), begin + _LONGEST) + 1):
-            if not (read.may_end[begin] and read.low[end - 1][0].isalnum()):
-                break
-            one = _Mention(read, begin, end)
-            if read.may_end[end - 1] and any(tells[begin:end]) and _is_long(one.text):
-                yield one
-
-
-def _is_long(name: str) -> bool:
-    return len(name) >= _LEAST or name.isdigit()
-
-
-def _write(found: Sequence[_Mention]) -> str:
-    """Return a name in the form in which it is written most often."""
-    written = Counter(one.text for one in found)
-    return max(written, key=lambda one: (written[one], -sum(map(str.isupper, one)), one))
-
-
-def _count_longer(seen: Mapping[str, Sequence[_Mention]]) -> Mapping[str, int]:
-    """Return how often the commonest name that has one word more is there, by name."""
-    longer: defaultdict[str, int] = defaultdict(int)
-    for name, found in seen.items():
-        for part in (name.partition(" ")[2], name.rpartition(" ")[0]):
-            longer[part] = max(longer[part], len(found))
-    return longer
+def _count_longer(found: Mentions, name: Places, written: Mentions) -> Doubles:
+    """Return how often the commonest name that has one word more is there, beside each name."""
+    count = np.bincount(name)
+    names = np.full((len(found.tokens.asked) + 1, LONGEST + 1), -1)
+    names[found.begin, found.end - found.begin] = name
+    longer, apart = np.zeros(len(count)), np.flatnonzero(found.tokens.is_apart)
+    after_first = apart[np.searchsorted(apart, written.begin, "right")]
+    last = apart[np.searchsorted(apart, written.end, "left") - 1]
+    for begin, end in ((after_first, written.end), (written.begin, last)):
+        part = names[begin, np.maximum(end - begin, 0)]
+        np.maximum.at(longer, part[part >= 0], count[part >= 0])
+    return longer / count
 
 
 _OF_NAME: Final = (
@@ -276,68 +193,60 @@ _OF_NAME: Final = (
 )
 
 
-def _describe_name(name: str, one: _Mention, form: re.Pattern[str] | None) -> list[float]:
-    read, inside = one.sentence, slice(one.begin, one.end)
-    low, roots, n_words = read.low[inside], read.roots[inside], one.end - one.begin
-    rare = [_rarity(root) for root in roots]
-    n_asked = sum(one.begin <= place < one.end for place in read.asked)
-    return [
-        *(n_words, len(name), max(rare), min(rare), rare[0], rare[-1]),
-        *(n_asked / n_words, sum(word in _BREAKERS for word in low) / n_words),
-        sum(word in STOP_WORDS for word in low),
-        low[-1] in _GENERAL or roots[-1] in _GENERAL,
-        *(sum(map(str.isupper, name)) / len(name), name[0].isupper()),
-        any(map(str.isdigit, name)),
-        bool(_NUMBER.fullmatch(name)),
-        -1 if form is None else bool(form.search(name)),
-    ]
+def _describe_names(written: Mentions, form: re.Pattern[str] | None) -> Doubles:
+    tokens, first, last = written.tokens, written.begin, written.end - 1
+    n_words = written.end - written.begin
+    n_characters = np.array([*map(len, written.texts)])
+    inside = np.minimum(first[:, None] + np.arange(LONGEST), last[:, None])
+    rare = tokens.rarity[inside]
+    quantities = [one[0].isdigit() and bool(_NUMBER.fullmatch(one)) for one in written.texts]
+    has_form: Any = -1
+    if form is not None:
+        is_of_words = " " in form.pattern or any("_" in one for one in written.texts)
+        has_form = (
+            [bool(form.search(one)) for one in written.texts] if is_of_words else written.have(form)
+        )
+    return np.column_stack(
+        [
+            *(n_words, n_characters, rare.max(axis=1), rare.min(axis=1)),
+            *(tokens.rarity[first], tokens.rarity[last]),
+            *(written.sum(tokens.asked >= 0) / n_words, written.sum(tokens.is_breaker) / n_words),
+            *(written.sum(tokens.is_stop), tokens.is_general[last]),
+            *(written.sum(tokens.capitals) / n_characters, tokens.is_capital[first]),
+            *(written.sum(tokens.has_digit) > 0, quantities),
+            np.broadcast_to(has_form, len(n_words)),
+        ]
+    )
 
 
-_rarity = lru_cache(maxsize=32_768)(rarity)
 _OF_SPREAD: Final = ("mentions", "snippets", "share of snippets", "all snippets", "first snippet")
 
 
-def _describe_spread(found: Sequence[_Mention], n_read: int) -> list[float]:
-    having = {one.sentence.snippet for one in found}
-    n_having = len(having)
-    return [math.log1p(len(found)), n_having, n_having / n_read, n_read, min(having)]
+def _describe_spread(snippet: Places, name: Places, n_read: int) -> Doubles:
+    count = np.bincount(name)
+    is_in = np.zeros((len(count), n_read), np.bool_)
+    is_in[name, snippet] = True
+    n_having = is_in.sum(axis=1)
+    everywhere = np.full(len(count), n_read)
+    return np.column_stack(
+        [np.log1p(count), n_having, n_having / n_read, everywhere, is_in.argmax(axis=1)]
+    )
 
 
 _OF_PLACE: Final = (
     *("near", "place", "open before", "open after", "in brackets"),
-    *(f"{kind} {side}" for side in ("before", "after") for kind in _KINDS),
+    *(f"{kind} {side}" for side in ("before", "after") for kind in KINDS),
     *("named beside", "named beside, most", "close, most"),
 )
 
 
-def _describe_places(found: Sequence[_Mention], asked: Mapping[str, float]) -> list[float]:
+def _describe_places(places: Doubles, name: Places) -> Doubles:
     """Return the mean over all mentions, and the most of some."""
-    rows = np.array([_describe_place(one, asked) for one in found])
-    return [*rows.mean(axis=0)[:-1].tolist(), *rows.max(axis=0)[-2:].tolist()]
-
-
-def _describe_place(one: _Mention, asked: Mapping[str, float]) -> list[float]:
-    read, begin, end = one.sentence, one.begin, one.end
-    total = sum(asked.values()) or 1.0
-    apart = {
-        place: max(begin - place, place - end + 1)
-        for place in read.asked
-        if not begin <= place < end
-    }
-    beside = sum(asked[root] for root in {read.roots[place] for place in apart}) / total
-    close = sum(asked[read.roots[place]] / (1 + far) for place, far in apart.items()) / total
-    before = read.low[begin - 1] if begin else "."
-    after = read.low[end] if end < len(read.low) else "."
-    return [
-        1 / min([*apart.values(), _FARTHEST]),
-        begin / len(read.low),
-        bool(begin) and read.may_end[begin - 1],
-        end < len(read.low) and read.may_end[end],
-        read.is_inside[begin],
-        *(_AROUND.get(word) == kind for word in (before, after) for kind in _KINDS),
-        beside,
-        close,
-    ]
+    count = np.bincount(name)
+    sums = [np.bincount(name, column) for column in places.T[:-1]]
+    most = np.zeros((len(count), 2))
+    np.maximum.at(most, name, places[:, -2:])
+    return np.hstack([np.column_stack(sums) / count[:, None], most])
 
 
 _COMPARED: Final = ("mentions", "close, most")  # beside the best of all candidates

@@ -193,11 +193,11 @@ def index(
         say(f"skipped {one}")
     if report.n_skipped > MOST_TOLD:
         say(f"skipped {report.n_skipped - MOST_TOLD} more")
-    plain = {"collection": store.collection, "mode": mode, "embeddings": embeddings}
+    plain = {"collection": store.library, "mode": mode, "embeddings": embeddings}
     tell(
         output,
         {**plain, "in_collection": n_in_all, **report.to_dict()},
-        lambda: _describe_index(report, str(store.collection), mode, n_in_all),
+        lambda: _describe_index(report, str(store.library), mode, n_in_all),
     )
     raise typer.Exit(SOME_FAILED if report.n_skipped else OK)
 
@@ -232,7 +232,7 @@ def _exists(store: CorpusStoreOptions) -> bool:
     with wrap_errors(describe_place(None, store.qdrant_url)):
         client = connect(None, store.qdrant_url, api_key=place["api_key"], must_exist=False)
         with closing(client):
-            return client.collection_exists(store.collection or "")
+            return client.collection_exists(store.library or "")
 
 
 def _fill(

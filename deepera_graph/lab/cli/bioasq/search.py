@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DAILY = {
     "search": (
-        "out", "run", "resume", "overwrite", "collection", "path", "qdrant_url", "backend", "model",
+        "out", "run", "resume", "overwrite", "library", "path", "qdrant_url", "backend", "model",
         "base_url", "depth", "judged", "snippets", "as_json", "quiet",
     ),
 }  # fmt: skip
@@ -158,8 +158,8 @@ def search(
     _check_files(questions, files)
     settings = _settings_of(judge, budget, chosen)
     _check_model(judge, chosen)
-    if not store.collection:
-        raise SettingsError("--collection must name the collection that is searched")
+    if not store.library:
+        raise SettingsError("--library must name the library that is searched")
     from deepera_graph.bioasq.questions import read_questions
 
     asked = read_questions(questions)[: files.limit]
@@ -270,7 +270,7 @@ def _search_all(
     """Search for all that is not done yet, write what was found, and say how it went."""
     from deepera_graph.bioasq.phase_a.journal import SearchJournal
 
-    ran = {**finder.describe(), "collection": store.collection}
+    ran = {**finder.describe(), "collection": store.library}
     journal = SearchJournal(_manifest_of(files), ran)
     with journal.open(resume=files.resume):
         n_others = len(journal.entries.keys() - {one.id for one in asked})

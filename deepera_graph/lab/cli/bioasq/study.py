@@ -171,8 +171,8 @@ def _check(
             raise SettingsError("--shots needs --examples, the file that they are taken from")
         if chat.model is None and (chosen.styles is not None or chosen.examples is not None):
             raise SettingsError("prompts have styles: --styles and --examples go with --model")
-    elif store.collection is None and chosen.runs is None:
-        raise SettingsError("--collection must name a collection, or --runs files of runs")
+    elif store.library is None and chosen.runs is None:
+        raise SettingsError("--library must name a library, or --runs files of runs")
 
 
 def _settings(
@@ -183,7 +183,7 @@ def _settings(
     del plain["resume"]  # it has no effect on the results
     return {
         **plain,
-        "collection": None if name == "styles" else store.collection,
+        "collection": None if name == "styles" else store.library,
         "embeddings": store.embeddings,
         "model": chat.model,
     }
@@ -276,7 +276,7 @@ def _pair(runs: Mapping[str, TimedRun]) -> dict[str, TimedRun]:
 @contextmanager
 def _open(store: options.StoreOptions) -> Iterator[PassageStore | None]:
     """Give the collection, if one is named."""
-    if store.collection is None:
+    if store.library is None:
         yield None
         return
     from deepera_graph.cli.opening.stores import open_collection

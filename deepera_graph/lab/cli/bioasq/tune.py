@@ -55,7 +55,7 @@ class TuneDataOptions:
     """Which questions and which pairs are trained on."""
 
     corpus: Path | None = _data(
-        "A corpus that is searched by words in memory, instead of --collection.", metavar="FILE"
+        "A corpus that is searched by words in memory, instead of --library.", metavar="FILE"
     )
     test: Path | None = _data(
         "Questions to report on; none of them is trained on.",
@@ -201,8 +201,8 @@ def _check_files(
         raise SettingsError("give -o FOLDER to tune a model, --export-pairs FILE, or both")
     if files.resume and files.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
-    if (data.corpus is None) == (store.collection is None):
-        raise SettingsError("give --collection or --corpus: one of them is searched")
+    if (data.corpus is None) == (store.library is None):
+        raise SettingsError("give --library or --corpus: one of them is searched")
     for path in (*questions, data.test, data.corpus):
         if path is not None and not path.is_file():
             raise SettingsError(f"there is no file {str(path)!r}")
@@ -358,7 +358,7 @@ def _describe_source(
         "questions": [str(one) for one in questions],
         "test": None if data.test is None else str(data.test),
         "corpus": None if data.corpus is None else str(data.corpus),
-        "collection": store.collection,
+        "collection": store.library,
         "candidates": data.candidates,
         "shares": data.shares,
         "joined": split.joined,

@@ -47,8 +47,8 @@ class QuestPlaceOptions:
 
     base: str | None = opt(
         "Bases of papers that are searched: files, or addresses of `deepera papers serve`.",
-        "--base",
-        "-b",
+        "--library",
+        "-l",
         metavar="FILE|URL,...",
     )
     out: Path = opt("Where the benchmark goes.", "--out", "-o", metavar="FOLDER", needed=True)
@@ -151,7 +151,7 @@ def open_places(
 
     with ExitStack() as block:
         found: list[Any] = [
-            block.enter_context(open_base(BaseOptions(base=one, embeddings=where.embeddings)))
+            block.enter_context(open_base(BaseOptions(library=one, embeddings=where.embeddings)))
             for one in list_bases(where)
         ]
         if literature.sources is not None:
@@ -162,7 +162,7 @@ def open_places(
 
 def list_bases(where: QuestPlaceOptions) -> tuple[str, ...]:
     """Return the names of the bases that were given."""
-    return split_names("--base", where.base) if where.base else ()
+    return split_names("--library", where.base) if where.base else ()
 
 
 def count_places(where: QuestPlaceOptions, literature: options.LiteratureOptions) -> int:
@@ -173,7 +173,9 @@ def count_places(where: QuestPlaceOptions, literature: options.LiteratureOptions
     check_literature(literature)
     bases = list_bases(where)
     if not bases and literature.sources is None:
-        raise SettingsError("--base must name a base of papers, or --source services of literature")
+        raise SettingsError(
+            "--library must name a base of papers, or --source services of literature"
+        )
     return len(bases) + (len(read_names(literature.sources)) if literature.sources else 0)
 
 

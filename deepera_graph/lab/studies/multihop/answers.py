@@ -8,6 +8,7 @@ judge the passages of a step in the light of the path; `searchain-like` verifies
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from time import perf_counter
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 
+from deepera_graph.budget import stream_many
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Interval, Values, bootstraps
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
@@ -30,6 +32,7 @@ from deepera_graph.multihop.agent.state import READ_AT_ONCE, MultiHopResult
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.words import name_passage
 from deepera_graph.thresholds import check_share
@@ -93,6 +96,7 @@ def measure_answers(
     seed: int = 0,
     cache: JudgementCache | None = None,
     config: RunnableConfig | None = None,
+    at_once: int = 1,
     max_failed_share: float = MAX_FAILED_SHARE,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[AnswerRow]:
@@ -110,6 +114,7 @@ def measure_answers(
         seed: Of the resampling.
         cache: Where replies are kept.
         config: A LangChain config; a budget in it holds for all questions together.
+        at_once: Questions that are answered at the same time, >= 1; `seconds` are of each.
         max_failed_share: Share of questions without an answer, as calls failed or the budget was
             spent, in [0, 1], above which there are no figures.
         on_progress: Called with the questions answered so far, over all methods.
@@ -122,29 +127,38 @@ def measure_answers(
     chosen = _choose(data, methods)
     if judge is None and "agent-judge" in chosen:
         raise SettingsError("agent-judge needs a judge")
+    check_at_least("at_once", at_once, 1)
     rows, n_done = [], 0
     for name in chosen:
-        results = []
-        for question in data.questions:
-            agent = _agent_of(
-                name,
-                question,
-                data=data,
-                search=search,
-                backend=backend,
-                judge=judge,
-                max_steps=max_steps,
-                cache=cache,
-            )
-            started = perf_counter()
-            result = agent.solve(question.text, config=config)
-            results.append((question, result, perf_counter() - started))
+        make = partial(
+            _agent_of,
+            name,
+            data=data,
+            search=search,
+            backend=backend,
+            judge=judge,
+            max_steps=max_steps,
+            cache=cache,
+        )
+        by_id: dict[str, _Answered] = {}
+        for one in stream_many(partial(_solve, make, config), data.questions, at_once):
+            by_id[one[0].id] = one
             n_done += 1
             if on_progress is not None:
                 on_progress(n_done)
+        results = [by_id[question.id] for question in data.questions]
         _check_failures(data, name, results, max_failed_share)
         rows.append(_row(data, name, results, n_resamples, seed))
     return rows
+
+
+def _solve(
+    make: Callable[[HopQuestion], MultiHopAgent],
+    config: RunnableConfig | None,
+    question: HopQuestion,
+) -> "_Answered":
+    started = perf_counter()
+    return question, make(question).solve(question.text, config=config), perf_counter() - started
 
 
 def _choose(data: HopData, methods: Sequence[str]) -> list[str]:

@@ -9,7 +9,8 @@ and ``error``; a call is ``{"id": "S1", "tool": "search", "asked", "found": [ids
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
@@ -17,12 +18,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from deepera_graph.agents.journal import Journal
+from deepera_graph.budget import stream_many
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.papers.scope import Scope
-from deepera_graph.settings import suggest_value
+from deepera_graph.settings import check_at_least, suggest_value
 from deepera_graph.text.files.jsonl import read_places
 
 if TYPE_CHECKING:
@@ -400,6 +402,7 @@ def run_system(
     path: Path | None = None,
     about: Mapping[str, Any] | None = None,
     resume: bool = False,
+    at_once: int = 1,
     on_progress: Callable[[int], None] | None = None,
 ) -> dict[str, QueryRun]:
     """Ask a system every query; one that fails is kept as failed, with its reason.
@@ -408,26 +411,30 @@ def run_system(
         path: Where each query is written as soon as it is done.
         about: What the run depends on; a file of another is not continued.
         resume: Go on with *path*: queries that are there and did not fail are not asked again.
+        at_once: Queries that are asked at the same time, >= 1.
         on_progress: Called with the number of queries that are done.
 
     Raises:
         InputError: A line of the file to be continued is no run.
         SettingsError: The file is of another run, or cannot be read.
     """
+    check_at_least("at_once", at_once, 1)
     done: dict[str, QueryRun] = {}
     with ExitStack() as stack:
         journal = None if path is None else stack.enter_context(_open_journal(path, about, resume))
         if journal is not None:
             for name, entry in journal.entries.items():
                 done[name] = _read_run_line(entry, f"{path}, query {name!r}")[1]
-        for place, query in enumerate(queries, start=1):
-            before = done.get(query.id)
-            if before is None or before.error:
-                done[query.id] = _ask(system, query)
-                if journal is not None:
-                    journal.put(query.id, done[query.id].to_dict())
+        left = [one for one in queries if one.id not in done or done[one.id].error]
+        n_done = len(queries) - len(left)
+        ask = partial(_ask, system)  # one at a time nothing is begun that an interrupt would lose
+        for query, run in stream_many(ask, left, at_once) if at_once > 1 else map(ask, left):
+            done[query.id] = run
+            if journal is not None:
+                journal.put(query.id, run.to_dict())
+            n_done += 1
             if on_progress is not None:
-                on_progress(place)
+                on_progress(n_done)
     return {one.id: done[one.id] for one in queries}
 
 
@@ -438,13 +445,12 @@ def _open_journal(
     return Journal(path, about or {}).open(resume=resume)
 
 
-def _ask(system: System, query: PaperQuery) -> QueryRun:
+def _ask(system: System, query: PaperQuery) -> tuple[PaperQuery, QueryRun]:
     started = perf_counter()
     try:
         found = system(query)
     except DeepEraError as error:
-        return QueryRun(error=str(error) or type(error).__name__)
-    if found.seconds is not None:
-        return found
-    plain = {name: getattr(found, name) for name in QueryRun.__dataclass_fields__}
-    return QueryRun(**{**plain, "seconds": round(perf_counter() - started, 4)})
+        return query, QueryRun(error=str(error) or type(error).__name__)
+    if found.seconds is None:
+        found = replace(found, seconds=round(perf_counter() - started, 4))
+    return query, found

@@ -333,7 +333,9 @@ def _read_rounded(name: str, written: Mapping[str, Any], read: Callable[[Any], A
     """Return a weight as float, whether or not it is rounded to eight bits; None if not there."""
     if name in written:
         return read(written[name])
-    if f"{name}_quantized" not in written:
+    # newer versions of onnxruntime turn the weights of a layer first, and say so
+    name = next((one for one in (name, f"{name}_Transposed") if f"{one}_quantized" in written), "")
+    if not name:
         return None
     values = read(written[f"{name}_quantized"]).astype("float32")
     scale, zero = (read(written[f"{name}_{what}"]) for what in ("scale", "zero_point"))

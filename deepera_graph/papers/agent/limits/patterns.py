@@ -25,17 +25,25 @@ CLOSES = rf"(?=\s*(?:$|[,;:.?!()]|--?\s|{GAP}))"
 def any_of(words: Iterable[str]) -> str:
     """Return a pattern of any of these, the longest first; nothing, of none.
 
-    It looks at the first letter before it tries them all, as most words of a text begin none.
+    It looks at the first letter before it tries those that begin with it, as most words of a text
+    begin none.
     """
     ordered = sorted(words, key=lambda one: (-len(one), one))
-    letters = "".join(sorted({re.escape(one[0]) for one in ordered}))
-    return f"(?=[{letters}])(?:{'|'.join(map(_one_of, ordered))})" if ordered else ""
+    by_letter: dict[str, list[str]] = {}
+    for one in ordered:
+        by_letter.setdefault(one[0], []).append(_behind_first(one))
+    tried = (f"{_first(letter)}(?:{'|'.join(by_letter[letter])})" for letter in by_letter)
+    letters = "".join(sorted(map(re.escape, by_letter)))
+    return f"(?=[{letters}])(?:{'|'.join(tried)})" if ordered else ""
 
 
-def _one_of(phrase: str) -> str:
-    body = r"\s+".join(map(re.escape, phrase.split()))
-    first, last = (r"\b" if end.isalnum() else "" for end in (phrase[0], phrase[-1]))
-    return f"{first}{body}{last}"
+def _first(letter: str) -> str:
+    return rf"\b{letter}" if letter.isalnum() else re.escape(letter)
+
+
+def _behind_first(phrase: str) -> str:
+    body = r"\s+".join(map(re.escape, f"x{phrase[1:]}".split()))[1:]
+    return rf"{body}\b" if phrase[-1].isalnum() else body
 
 
 Span = tuple[int, int]
@@ -48,7 +56,7 @@ YEAR = (
 )
 THE = r"(?:the\s+)?(?:(?:years?|end of)\s+)?(?:the\s+)?"
 LEAD = (
-    rf"(?:,?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
+    rf"(?:{ONSET},?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
     rf"(?:(?:{any_of(LISTS['deeds'])})\s+)?)"
 )
 TO_YEAR = rf"\s*(?:-|\bto\b|\bthrough\b|\band\b|\buntil\b|\btill\b|\bor\b)\s*{THE}"
@@ -68,7 +76,7 @@ RANGE = (
 YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (
         re.compile(
-            rf",?\s*(?:(?:and|but)\s+)?(?:{any_of(LISTS['without'])})\s+"
+            rf"{ONSET},?\s*(?:(?:and|but)\s+)?(?:{any_of(LISTS['without'])})\s+"
             rf"(?:(?:those|papers|ones?|the|edition|year|published|from|in|of)\s+)*{YEAR}",
             re.I,
         ),
@@ -114,7 +122,7 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (  # a decade, or a year in which it was published: "deaths in 2020" is a topic
         re.compile(
             rf"(?:{LEAD}(?:in|from|during|of)\s+{THE}(?=\S+s\b)|{BOUNDARY}\s*(?:the\s+)?(?=\S+s\b)"
-            rf"|(?:,?\s*(?:{any_of(LISTS['deeds'])})\s+(?:in\s+|from\s+)?))"
+            rf"|(?:{ONSET},?\s*(?:{any_of(LISTS['deeds'])})\s+(?:in\s+|from\s+)?))"
             rf"{YEAR}(?:\s+(?:or|and)\s+{THE}{YEAR})?{CLOSES}",
             re.I,
         ),
@@ -191,10 +199,11 @@ USE = any_of(CUES["use"])
 NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
 LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+)*)"
 EXCLUDING = re.compile(
-    rf"{ONSET}{LEAD_IN}(?:\b(?:whose|that|which|and)\s+(?:own\s+)?(?:\w+\s+){{0,2}}?)?"
+    rf"{ONSET}{LEAD_IN}(?:(?:\b(?:whose|that|which|and)\s+(?:own\s+)?"
+    rf"(?:(?!(?:but|yet)\b)\w+\s+){{0,2}}?)?"
     rf"\b(?:do|does|did)\s*n(?:o|')t\s+(?:{USE})"
-    rf"|{ONSET}{LEAD_IN}(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
-    rf"|{ONSET}{LEAD_IN}(?P<soft>{any_of(CUES['soft'])})"
+    rf"|(?<!with and )(?<!with or )(?:{any_of(CUES['anywhere'])}){NEVER}"
+    rf"|(?P<soft>{any_of(CUES['soft'])}))"
     rf"|(?:{BOUNDARY}|\b(?:but|and|yet|that|which|please)\b)\s*{LEAD_IN}"
     rf"(?:{any_of(CUES['clause'])})(?=\s){NEVER}"
     rf"|(?:{any_of(CUES['place'])})\s+(?-i:(?=[A-Z]))",

@@ -82,6 +82,7 @@ class _Reading:
         self._contrasts: list[str] = []  # words of the question that are searched for all the same
         self._notes: list[str] = []
         self._better: tuple[str, ...] = ()
+        self._near: tuple[re.Pattern[str] | None, str, list[Span]] = (None, "", [])
 
     def read(self) -> None:
         """Take out all limits."""
@@ -122,10 +123,25 @@ class _Reading:
     ) -> Iterator["re.Match[str]"]:
         """Yield the matches of a pattern, and take them out of the text."""
         at = 0
-        while found := _search(pattern, self._text, at, near):
+        while found := self._search(pattern, at, near):
             self._text = f"{self._text[: found.start()]} {GAP} {self._text[found.end() :]}"
             at = max(found.start() - REACH, 0)
             yield found
+
+    def _search(
+        self, pattern: "re.Pattern[str]", at: int, near: "re.Pattern[str] | None"
+    ) -> "re.Match[str] | None":
+        """Return the first match, which is looked for only within reach of what stands in all."""
+        if near is None:
+            return pattern.search(self._text, at)
+        if self._near[:2] != (near, self._text):  # most patterns take nothing out
+            self._near = (near, self._text, [one.span() for one in near.finditer(self._text)])
+        for start, end in self._near[2]:
+            if end > at and (
+                found := pattern.search(self._text, max(start - REACH, at), end + REACH)
+            ):
+                return found
+        return None
 
     def _read_direction(self) -> None:
         for pattern, first, second in DIRECTIONS:
@@ -169,7 +185,9 @@ class _Reading:
     def _read_venues(self) -> None:
         for found in self._take(NOT_AT):
             self._not_venues += self._names(found[1])
-        for pattern in (ONLY_AT, *venue_patterns(self._venues.values())):
+        low = self._text.casefold()
+        named = [name for key, name in self._venues.items() if " ".join(key.split()) in low]
+        for pattern in (ONLY_AT, *venue_patterns(named)):
             for found in self._take(pattern):
                 self._only += self._names(found[1])
 
@@ -209,16 +227,6 @@ class _Reading:
                 self._exclude.append(one)
 
 
-def _search(
-    pattern: "re.Pattern[str]", text: str, at: int, near: "re.Pattern[str] | None"
-) -> "re.Match[str] | None":
-    """Return the first match, which is looked for only within reach of what stands in all."""
-    if near is None:
-        return pattern.search(text, at)
-    spans = ((max(one.start() - REACH, at), one.end() + REACH) for one in near.finditer(text, at))
-    return next(filter(None, (pattern.search(text, *span) for span in spans)), None)
-
-
 def split_phrases(text: str) -> list[str]:
     """Return what a list leaves out, a phrase each.
 
@@ -248,14 +256,16 @@ def _bare(text: str) -> str:
 def _tidy(text: str) -> str:
     """Return what is left of a question without the holes and marks of what was taken out."""
     text = re.sub(rf"\(\s*(?:[{GAP},;\s]*)\)", " ", text)
-    text = re.sub(rf"{GAP}|\s+please\b|^please\s", " ", text, flags=re.I)
-    text = " ".join(text.split())
-    text = re.sub(r"\(\s*[,;]*\s*|\s*[,;]*\s*\)", lambda found: found[0].strip(" ,;"), text)
-    text = re.sub(r"\s+([,.?!;:)])", r"\1", text)
-    text = re.sub(r"(?:[,;:]\s*)+(?=[,;:.?!]|$)", "", text)
+    if "please" in text.lower():
+        text = re.sub(r"\s+please\b|^please\s", " ", text, flags=re.I)
+    text = " ".join(text.replace(GAP, " ").split())
+    text = re.sub(r"\([ ,;]+", "(", text)
+    text = re.sub(r"(?<![ ,;])[ ,;]+\)", ")", text)
+    text = re.sub(r" ([,.?!;:)])", r"\1", text)
+    text = re.sub(r"(?:[,;:] ?)+(?=[,;:.?!]|$)", "", text)
     text = re.sub(r"(?<=[.?!])[.,;]+", "", text)  # of a sentence that was a limit as a whole
-    text = re.sub(r"(?:\s+(?:and|but|--?|\())+(?=\s*(?:$|[.?!]))|^(?:and|but)\s+", "", text)
-    return re.sub(r"^[\s,;:.?!)-]+|[\s,;:-]+$", "", text)
+    text = re.sub(r" (?:and|but|--?|\()(?: (?:and|but|--?|\())*(?= ?(?:$|[.?!]))", "", text)
+    return re.sub(r"\A(?:and|but) ", "", text, count=1).lstrip(" ,;:.?!)-").rstrip(" ,;:-")
 
 
 def _said(found: "re.Match[str]", text: str) -> tuple[str, int]:

@@ -1,10 +1,12 @@
-"""`deepera collections`: which collections there are, and renaming and deleting them."""
+"""`deepera library`: which libraries there are; renaming, deleting and completing them."""
 
 from __future__ import annotations
 
+import glob
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from shutil import rmtree
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +14,7 @@ import typer
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import count, tell
 from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.catalogue import (
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 40
 _EXAMPLE = 50  # characters
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The library.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +36,17 @@ class DeleteOptions:
 
 
 def list(*, place: options.PlaceOptions, output: options.OutputOptions) -> None:
-    """List the collections."""
+    """List the libraries."""
     where, found = _list(place)
     tell(
         output,
-        {"place": where, "collections": [asdict(one) for one in found]},
+        {"place": where, "libraries": [asdict(one) for one in found]},
         lambda: "\n".join(_describe_all(where, found)),
     )
 
 
 def show(name: _Name, *, place: options.PlaceOptions, output: options.OutputOptions) -> None:
-    """Say what a collection holds, and which metadata its passages have."""
+    """Say what a library holds, and which metadata its passages have."""
     with _open(place) as catalogue:
         info, sample = catalogue.describe(name), catalogue.sample(name)
     tell(
@@ -60,10 +63,10 @@ def rename(
     place: options.PlaceOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Give a collection another name."""
+    """Give a library another name."""
     with _open(place) as catalogue:
         n_passages = catalogue.rename(name, to)
-    _move_neighbours(place, name, to)
+    _move_rest(place, name, to)
     tell(
         output,
         {"renamed": name, "to": to, "n_passages": n_passages},
@@ -78,27 +81,78 @@ def delete(
     asking: DeleteOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Delete a collection and its passages."""
+    """Delete a library with its passages and papers."""
     with _open(place) as catalogue:
         held = count(catalogue.describe(name).n_passages, "passage")
         if not asking.yes:
             typer.confirm(f"Delete {name!r} with its {held}?", abort=True, err=True)
         n_deleted = catalogue.delete(name)
-    _move_neighbours(place, name, None)
+    _move_rest(place, name, None)
     tell(output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})")
 
 
-def _move_neighbours(place: options.PlaceOptions, name: str, to: str | None) -> None:
-    """Have the neighbours of a collection go where it went; away if that is nowhere."""
-    from deepera_graph.cli.opening.stores import neighbours_of
+def move(
+    name: _Name,
+    base: Annotated[
+        str | None,
+        typer.Argument(metavar="[BASE]", help="A file of papers that `papers build` made."),
+    ] = None,
+    *,
+    place: options.PlaceOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Give a library that was made before 0.10 its papers: a base, or those its passages name."""
+    from deepera_graph.cli.opening.stores import (
+        find_collection_folder,
+        find_papers,
+        open_collection,
+    )
+    from deepera_graph.papers.library.filling import name_papers
+    from deepera_graph.papers.library.store import check_there, count_papers
+    from deepera_graph.papers.library.vectors import vectors_path
+    from deepera_graph.papers.library.writing import Writer
 
-    folder = neighbours_of(place, name)
-    if not folder.is_dir():
-        return
-    if to is None:
-        rmtree(folder)
+    store = options.StoreOptions(library=name, path=place.path, qdrant_url=place.qdrant_url)
+    file = Path(find_papers(place, name))
+    if base is not None:
+        check_there(base)
+        if file.exists():
+            raise SettingsError(f"library {name!r} has papers already; {base!r} stays where it is")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        for one in (Path(base), vectors_path(Path(base))):
+            if one.exists():
+                shutil.move(one, file if one == Path(base) else vectors_path(file))
+    n_before = 0
+    if base is None or place.qdrant_url or find_collection_folder(store) is not None:
+        with open_collection(store, must_exist=True) as opened:
+            named = name_papers(one.passage for one in opened.scan())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with Writer(file, merge="titles") as writer:
+            n_before = count_papers(writer.db)
+            named.put(writer)
+            n_papers = count_papers(writer.db)
     else:
-        folder.replace(neighbours_of(place, to))
+        with Writer(file) as writer:
+            n_papers = n_before = count_papers(writer.db)
+    plain = {"library": name, "n_papers": n_papers, "n_of_passages": n_papers - n_before}
+    tell(output, plain, lambda: f"library {name!r} has {count(n_papers, 'paper')} now")
+
+
+def _move_rest(place: options.PlaceOptions, name: str, to: str | None) -> None:
+    """Have papers and neighbours of a library go where it went; away if that is nowhere."""
+    from deepera_graph.cli.opening.stores import find_papers, neighbours_of
+
+    folder, papers = neighbours_of(place, name), Path(find_papers(place, name))
+    for one in (folder, *papers.parent.glob(f"{glob.escape(papers.name)}*")):
+        if not one.exists():
+            continue
+        if to is None:
+            shutil.rmtree(one) if one.is_dir() else one.unlink()
+        elif one == folder:
+            folder.replace(neighbours_of(place, to))
+        else:
+            new = Path(find_papers(place, to))
+            one.replace(new.with_name(new.name + one.name.removeprefix(papers.name)))
 
 
 def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
@@ -121,7 +175,7 @@ def _open(place: options.PlaceOptions) -> Catalogue:
 
 def _describe_all(where: str, found: Sequence[CollectionInfo]) -> Sequence[str]:
     if not found:
-        return [f"there are no collections in {where}; deepera index makes them"]
+        return [f"there are no libraries in {where}; deepera index makes them"]
     width = max(len(one.name) for one in found)
     return [
         f"{one.name:<{width}}  {count(one.n_passages, 'passage'):>15}  {_describe_mode(one)}"

@@ -1,0 +1,1 @@
+"""A report on a question: several paragraphs, of which every sentence was checked."""
