@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
     from deepera_graph.papers.results import Neighbours as Neighbours
+    from deepera_graph.papers.results import Scope as Scope
     from deepera_graph.papers.results import TitleMatch as TitleMatch
-    from deepera_graph.papers.scope import Scope as Scope
     from deepera_graph.papers.sources import Literature as Literature
     from deepera_graph.papers.sources import LiteratureAnswer as LiteratureAnswer
     from deepera_graph.papers.sources import PaperSource as PaperSource
@@ -173,8 +173,7 @@ _NAMES = {
     "papers.base": "PaperBase",
     "papers.calls": "answer_call describe_paper_calls",
     "papers.paper": "Paper",
-    "papers.results": "Hit Hits Neighbours TitleMatch",
-    "papers.scope": "Scope",
+    "papers.results": "Hit Hits Neighbours Scope TitleMatch",
     "papers.sources": (
         "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base open_sources"
     ),

@@ -161,7 +161,7 @@ class EvidenceReranker:
     ) -> Iterator[Event]:
         """Yield an event whenever a stage gets something done; the last one holds the result.
 
-        See `deepera_graph.pipeline.events` for the events.
+        See `deepera_graph.pipeline.answer` for the events.
         """
         return self._run(question, passages, config).stream(resume=resume)
 

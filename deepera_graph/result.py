@@ -34,7 +34,7 @@ from deepera_graph.schema import (
     describe_directions,
     name_direction,
 )
-from deepera_graph.text.controls import replace_controls
+from deepera_graph.text.plain import replace_controls
 from deepera_graph.usage import HasUsage, Usage
 
 _STYLE = "text-align:left;vertical-align:top"

@@ -7,6 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import ROUND_DOWN, Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
@@ -277,14 +278,23 @@ class Gap:
         check_share("floor", self.floor)
 
     def cut(self, scores: Sequence[float], intent: IntentKind) -> float:
-        """Return the score just above the widest gap, at least the floor."""
+        """Return the score just above the widest gap, at least the floor, as short as it can be.
+
+        It is rounded down to as few digits, two or more, as stay above the next score.
+        """
         ordered = sorted(scores, reverse=True)
         above = [score for score in ordered if score >= self.floor]
         if not above:
             return self.floor
         below = [*ordered[1 : len(above)], max([0.0, *ordered[len(above) :]])]
         gaps = [high - low for high, low in zip(above, below, strict=True)]
-        return above[gaps.index(max(gaps))]
+        place = gaps.index(max(gaps))
+        high, low = above[place], max(below[place], self.floor)
+        shown = (
+            float(Decimal(repr(high)).quantize(Decimal(1).scaleb(-digits), ROUND_DOWN))
+            for digits in range(2, 6)
+        )
+        return next((one for one in shown if low < one <= high), high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from deepera_graph.packages import send_nothing
 
 CODE = """
 from pathlib import Path
-from deepera_graph.judges.cross_encoder.onnx_model import OnnxModel
+from deepera_graph.judges.cross_encoder.onnx import OnnxModel
 from deepera_graph.errors import SettingsError
 try:
     OnnxModel(Path("nowhere/model.onnx"))

@@ -34,7 +34,7 @@ from langchain_core.documents import Document
 
 import deepera_graph
 from deepera_graph.bioasq.measuring import rouge
-from deepera_graph.bioasq.phase_b import name_lists, replies
+from deepera_graph.bioasq.phase_b import replies, shots
 from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, entities, intent, phrases, roles, topicality
@@ -54,14 +54,14 @@ from deepera_graph.literature.citation import Citation, find_doi, invert_name
 from deepera_graph.multihop.agent.uncertainty import normal_form
 from deepera_graph.multihop.passages.expansion import expand_hops
 from deepera_graph.papers import paper
+from deepera_graph.papers.agent import planners
 from deepera_graph.papers.agent.limits import reading
-from deepera_graph.papers.agent.planners import wording
 from deepera_graph.papers.library import words
-from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.pipeline.answer import answer_quotes
-from deepera_graph.retrieval.cutting import cut_text
 from deepera_graph.retrieval.documents import read_document
 from deepera_graph.retrieval.documents.article import join_words
+from deepera_graph.retrieval.files import cut_text
 from deepera_graph.stores.words import count_terms
 from deepera_graph.text import names, quotes, terms
 from deepera_graph.text import questions as asked
@@ -70,7 +70,7 @@ from deepera_graph.text.drift import changes
 from deepera_graph.text.files import bibtex
 from deepera_graph.text.files.records import read_records
 from deepera_graph.text.held import forget_all
-from deepera_graph.text.markup import clean_markup
+from deepera_graph.text.plain import clean_markup
 
 PACKAGE = Path(deepera_graph.__file__).parent
 INTENT: Any = {
@@ -210,7 +210,7 @@ READERS: Mapping[str, Reader] = {
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
     "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
     "bioasq: ROUGE": lambda one: rouge.rouge(one.text, [one.sentence], stemmed=True),
-    "bioasq: written list": lambda one: name_lists.read_list(one.text),
+    "bioasq: written list": lambda one: shots.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),
     "bioasq: written names": lambda one: replies.read_names(one.text),
     "bioasq: written answer": lambda one: replies.read_ideal(one.text),
@@ -224,8 +224,8 @@ READERS: Mapping[str, Reader] = {
     "prompt: plain": lambda one: (prompt.plain(one.text), prompt.one_line(one.text)),
     "papers: limits": lambda one: reading.read_limits(one.text, venues=("ACL",)),
     "papers: phrases": lambda one: reading.split_phrases(one.text),
-    "papers: subject": lambda one: wording.subject_of(one.text),
-    "papers: labels": lambda one: wording.find_labels([one.text, one.sentence]),
+    "papers: subject": lambda one: planners.subject_of(one.text),
+    "papers: labels": lambda one: planners.find_labels([one.text, one.sentence]),
     "papers: ids and titles": lambda one: (
         paper_keys.normalize_id(one.text), paper_keys.title_key(one.text),
         paper_keys.main_title(one.text),

@@ -27,11 +27,39 @@ from deepera_graph.budget import (
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.schema import RoleSet
 from deepera_graph.settings import AgentSettings
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
     from langgraph.types import StateSnapshot
+
+
+class AgentResult(HasUsage):
+    """What an agent found, with what went wrong, what it cost and how it was made."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def problems(self) -> Sequence[str]:
+            """All that went wrong on the way, in words."""
+
+        @property
+        def seconds(self) -> float:
+            """How long it took."""
+
+        @property
+        def manifest(self) -> Mapping[str, Any]:
+            """Who worked, with which settings and versions."""
+
+    def plain_end(self) -> dict[str, Any]:
+        """Return the end of the plain form: problems, usage, seconds and manifest."""
+        return {
+            "problems": list(self.problems),
+            "usage": {name: used.record() for name, used in self.usage.items()},
+            "seconds": self.seconds,
+            "manifest": dict(self.manifest),
+        }
 
 
 Event = dict[str, Any]

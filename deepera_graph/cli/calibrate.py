@@ -115,8 +115,7 @@ def _open_scores(
 ) -> Iterator[EvidenceReranker | EarlierScores]:
     """Open who judges, or what was judged before."""
     from deepera_graph.calibration.report import EarlierScores
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge
     from deepera_graph.reranker import EvidenceReranker
 
     if earlier.ranked is not None:

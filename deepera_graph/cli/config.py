@@ -104,7 +104,7 @@ class TrustOptions:
 def show(*, output: ShowConfigOptions) -> None:
     """Show what every option is configured to be, and where; and what cannot be so."""
     from deepera_graph.cli.shared.console import OK, USAGE, say, write_json
-    from deepera_graph.web.serving import hide_login
+    from deepera_graph.web import hide_login
 
     file, found = find_file(), read_config()
     problems = {name: said for name, one in found.items() if (said := find_problem(name, one))}

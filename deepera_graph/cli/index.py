@@ -87,7 +87,7 @@ def index(
         keep_with,
         open_collection,
     )
-    from deepera_graph.papers.library.filling import NamedPapers
+    from deepera_graph.papers.filling import NamedPapers
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
@@ -146,8 +146,7 @@ def _find_neighbours(
     opened: PassageStore, store: NewStoreOptions, *, quiet: bool
 ) -> NeighbourGraph | None:
     """Find the neighbours of what a library holds, or update them; None if unwanted."""
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-    from deepera_graph.cli.opening.stores import neighbours_of
+    from deepera_graph.cli.opening.stores import find_embeddings, neighbours_of
 
     folder = neighbours_of(store, store.library or "")
     if store.neighbours is None and not folder.is_dir():

@@ -103,8 +103,7 @@ def _check(
     budget: options.BudgetOptions,
 ) -> dict[str, Any]:
     """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
-    from deepera_graph.cli.opening.chat import check_server
-    from deepera_graph.cli.opening.judges import judge_kind
+    from deepera_graph.cli.opening.judges import check_server, judge_kind
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.settings import Settings
 
@@ -121,8 +120,7 @@ def _make_reranker(
     cache: options.CacheOptions,
     settings: Mapping[str, Any],
 ) -> EvidenceReranker:
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge
     from deepera_graph.reranker import EvidenceReranker
 
     backend: Backend = open_judge(judge)

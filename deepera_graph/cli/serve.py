@@ -108,13 +108,12 @@ def serve(
 ) -> None:
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import judge_kind, open_judge
+    from deepera_graph.cli.opening.judges import judge_kind, judgements_of, open_judge
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.packages import check_extra
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings
-    from deepera_graph.web.serving import describe_address, is_this_machine, listen
+    from deepera_graph.web import describe_address, is_this_machine, listen
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         check_extra(package, extra="serve", what="deepera serve")
@@ -211,7 +210,7 @@ def find_collections(
 def _find_embeddings(
     place: options.CollectionsOptions, collection: str, recorded: str
 ) -> Embeddings | None:
-    from deepera_graph.cli.opening.embeddings import find_recorded
+    from deepera_graph.cli.opening.stores import find_recorded
 
     store = options.StoreOptions(
         library=collection,

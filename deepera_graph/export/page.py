@@ -13,7 +13,7 @@ from deepera_graph.result import (
     source_html,
 )
 from deepera_graph.schema import POSSIBLE, name_direction
-from deepera_graph.text.controls import in_one_line, replace_controls
+from deepera_graph.text.plain import in_one_line, replace_controls
 
 _LONG, _AROUND = 700, 220  # characters of a passage shown whole; else those around its quote
 _STYLE = """

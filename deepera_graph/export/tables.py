@@ -14,8 +14,7 @@ from deepera_graph.literature.notices import name_status
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures
 from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls, in_one_line
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import escape_controls, in_one_line, write_sheet
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3

@@ -13,10 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
-from deepera_graph.retrieval.skipped import Skipped
+from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
-from deepera_graph.text.files.lines import RawRecord
+from deepera_graph.text.files.jsonl import RawRecord, parse_object, read_raw_lines
 from deepera_graph.text.files.records import (
     GZIP,
     QUESTION_FIELDS,

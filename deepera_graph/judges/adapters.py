@@ -28,7 +28,7 @@ from deepera_graph.schema import (
     Verdict,
     Window,
 )
-from deepera_graph.stores.vectors import cosines, unit_rows
+from deepera_graph.stores.embeddings import cosines, unit_rows
 from deepera_graph.usage import Usage
 
 WORDS = 0.5  # weight of words beside meaning; 0.25 to 0.75 do about the same, docs/multihop.md

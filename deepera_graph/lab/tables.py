@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import Literal, NamedTuple
 
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 
 class MetricEstimate(NamedTuple):

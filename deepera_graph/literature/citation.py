@@ -24,7 +24,7 @@ from deepera_graph.literature.notices import (
     read_title,
 )
 from deepera_graph.literature.paper_keys import normalize_id, title_key
-from deepera_graph.text.controls import in_one_line, replace_controls
+from deepera_graph.text.plain import in_one_line, replace_controls
 
 # The names of each field, best first, in lower case and without anything but letters and digits.
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -121,10 +121,12 @@ class Citation:
         known: dict[str, Any] = {}
         for key, value in metadata.items():
             known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
-        found = {
-            field: next(filter(None, (_READERS[field](known.get(name)) for name in names)), None)
-            for field, names in _NAMES.items()
-        }
+        if not known:
+            return cls(id=passage_id)
+        found: dict[str, Any] = {}
+        for field, names in _NAMES.items():
+            read = (_READERS[field](known[name]) for name in names if name in known)
+            found[field] = next(filter(None, read), None)
         if pages := find_pages(metadata, quote):
             found["page"] = pages
         title = read_title(found["title"] or "")

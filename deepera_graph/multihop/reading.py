@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.settings import check_at_least
-from deepera_graph.stores.embeddings import name_embeddings
+from deepera_graph.stores.embeddings import name_embeddings, unit_rows
 from deepera_graph.stores.nearest import (
     NOBODY,
     Array,
@@ -21,7 +21,6 @@ from deepera_graph.stores.nearest import (
     rank_ids,
     stack,
 )
-from deepera_graph.stores.vectors import unit_rows
 from deepera_graph.stores.words import DECIMALS, join_title, name_passage
 
 if TYPE_CHECKING:

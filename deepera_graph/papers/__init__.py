@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Hit as Hit
     from deepera_graph.papers.results import Hits as Hits
     from deepera_graph.papers.results import Neighbours as Neighbours
+    from deepera_graph.papers.results import Scope as Scope
     from deepera_graph.papers.results import TitleMatch as TitleMatch
-    from deepera_graph.papers.scope import Scope as Scope
 
 _HOME = {
     "Hit": "results",
@@ -21,7 +21,7 @@ _HOME = {
     "Neighbours": "results",
     "Paper": "paper",
     "PaperBase": "base",
-    "Scope": "scope",
+    "Scope": "results",
     "TitleMatch": "results",
 }
 __all__ = ["Hit", "Hits", "Neighbours", "Paper", "PaperBase", "Scope", "TitleMatch"]

@@ -24,8 +24,7 @@ from deepera_graph.papers.library.vectors import (
 )
 from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
 from deepera_graph.settings import suggest_value

@@ -10,8 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import DeepEraError, MissingStoreError, SettingsError, StoreError
-from deepera_graph.papers.results import to_json
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope, to_json
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.calls import read_error
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
 
 _OF_HEALTH = ("status", "modes", "names")
 _ATTEMPTS = 2  # a connection that was kept may have been closed by the server meanwhile

@@ -20,9 +20,15 @@ from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.calls import CALLS, LIMITS, PaperCallReply, answer_call, describe_error
 from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import to_json
-from deepera_graph.web.guard import Guard
-from deepera_graph.web.pages import describe_paths
-from deepera_graph.web.serving import JSON, add_errors, describe_address, listen, read_body
+from deepera_graph.web import (
+    JSON,
+    Guard,
+    add_errors,
+    describe_address,
+    describe_paths,
+    listen,
+    read_body,
+)
 
 HOST, PORT = "127.0.0.1", 8080
 _LARGEST = 1 << 20  # bytes of a body

@@ -43,8 +43,15 @@ from deepera_graph.papers.library.vectors import (
 )
 from deepera_graph.papers.library.words import MOST_WORDS, match_any, match_gated, search_words
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hit, Hits, Neighbours, SearchMode, TitleMatch
-from deepera_graph.papers.scope import Scope, check_venues
+from deepera_graph.papers.results import (
+    Hit,
+    Hits,
+    Neighbours,
+    Scope,
+    SearchMode,
+    TitleMatch,
+    check_venues,
+)
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from deepera_graph.budget import Carried, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.passages import retrieval_place, shown_text
-from deepera_graph.pipeline.answer import answerable_records
-from deepera_graph.pipeline.events import tell
+from deepera_graph.pipeline.answer import answerable_records, tell
 from deepera_graph.pipeline.score import Evidence, passes
 from deepera_graph.pipeline.state import (
     JudgementRecord,

@@ -20,8 +20,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score, summarize
+from deepera_graph.pipeline.answer import announced, tell
 from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
-from deepera_graph.pipeline.events import announced, tell
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State

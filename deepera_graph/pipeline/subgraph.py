@@ -21,7 +21,7 @@ from deepera_graph.errors import DeepEraError, InputError, RoleError, SettingsEr
 from deepera_graph.judges.heuristic.entities import find_entities
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.pipeline.state import Output, Question
-from deepera_graph.retrieval.searchable import as_search, named_errors
+from deepera_graph.retrieval.fusion import as_search, named_errors
 from deepera_graph.schema import Backend, RewriteTask, Rewritten
 from deepera_graph.settings import Settings, SettingsKwargs, check_at_least
 from deepera_graph.text.words import content_words, stem
@@ -306,7 +306,7 @@ def _find_rewriter(given: Any) -> Runnable[RewriteTask, Any]:
         raise SettingsError(
             f"rewrite must be 'rules', 'provider:model' or a function, got {given!r}"
         )
-    from deepera_graph.judges.llm.rewriter import llm_rewriter  # noqa: PLC0415  # of a chat model
+    from deepera_graph.judges.llm.backend import llm_rewriter  # noqa: PLC0415  # of a chat model
 
     return llm_rewriter(given)
 

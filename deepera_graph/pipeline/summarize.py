@@ -20,6 +20,7 @@ from deepera_graph.schema import (
 from deepera_graph.text.drift.changes import turned_changes
 from deepera_graph.text.drift.opposites import turned_findings
 from deepera_graph.text.terms import missing_terms
+from deepera_graph.text.words import split_sentences
 
 
 def ask(task: SummaryTask) -> PassageTask:
@@ -48,12 +49,18 @@ def record(task: SummaryTask, summary: Summary) -> Update:
 
 
 def _find_drift(summary: str, passage: str) -> str:
-    """Say what a summary has that is not in its passage, or nothing."""
+    """Say what a summary has that is not in its passage; nothing for whole sentences of it."""
+    if _sentences_of(summary) <= _sentences_of(passage):
+        return ""
     missing = missing_terms(summary, passage)
     if missing:
         return f"not in the passage: {', '.join(missing)}"
     turned = [*turned_changes(summary, passage), *turned_findings(summary, passage)]
     return f"turned around: {'; '.join(turned)}" if turned else ""
+
+
+def _sentences_of(text: str) -> set[str]:
+    return {one.text for one in split_sentences(text)}
 
 
 def on_failure(task: SummaryTask, error: RoleError) -> Update:

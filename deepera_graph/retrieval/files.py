@@ -1,18 +1,128 @@
-"""The files that a source names: one, those of a folder, of a ZIP archive, or of a pattern."""
+"""The files that a source names, and records of them that could not be used."""
 
 import io
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from math import ceil
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple, cast
 from zipfile import BadZipFile, ZipFile
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
-from deepera_graph.retrieval.skipped import OTHER_KIND, Skipped, describe_other_kinds
 from deepera_graph.text.files.records import GZIP, SUFFIXES, open_records, suffix_of
+from deepera_graph.text.words import Sentence, split_sentences
+
+OTHER_KIND = "cannot read this kind of file"
+_MOST_PLACES = 5  # named of those that are left out for one reason
+_LINE = re.compile(r":\d+$")
+_VALUE = re.compile(r"'.*'|\".*\"|\d+")
+
+
+class Skipped(NamedTuple):
+    """A record or a file that was left out."""
+
+    place: str  # the file, and the line
+    reason: str
+    other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
+    without_text: bool = False  # whether it is a paper, or a row, that merely has no abstract
+
+    def __str__(self) -> str:
+        """Return the place and the reason."""
+        return f"{self.place}: {self.reason}"
+
+
+def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
+    """Return ``skipped 2 files (1 .bib, 1 .png): lib.bib, plot.png``, and what would read them."""
+    files = list(skipped)
+    kinds = sorted(Counter(one.other_kind or PurePath(one.place).suffix for one in files).items())
+    counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
+    names = ", ".join(one.place for one in files[:most])
+    more = f" and {len(files) - most} more" if len(files) > most else ""
+    hints = "".join(f"; {one}" for one in dict.fromkeys(one.reason for one in files))
+    hints = hints.replace(f"; {OTHER_KIND}", "")
+    return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}{hints}"
+
+
+class SkippedKind:
+    """What was left out for one reason: how many, and the first of them."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.first: list[Skipped] = []
+
+    def add(self, one: Skipped) -> None:
+        """Count one."""
+        self.n += 1
+        if len(self.first) < _MOST_PLACES:
+            self.first.append(one)
+
+    def __str__(self) -> str:
+        """Return ``6 records without text: lib.csv:3, 4, 6, 7, 9 and 1 more``."""
+        one = self.first[0]
+        if self.n == 1 and not one.without_text:
+            return str(one)
+        what = "record" if _LINE.search(one.place) else "file"
+        example = "e.g. " if len({each.reason for each in self.first}) > 1 else ""
+        why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
+        more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
+        return f"{self.n} {what}{'s' * (self.n > 1)}{why}: {self._places()}{more}"
+
+    def _places(self) -> str:
+        """Name the file once for all its lines."""
+        named, before = list[str](), None
+        for place in (one.place for one in self.first):
+            file, _, number = place.rpartition(":") if _LINE.search(place) else (place, "", "")
+            named.append(number if file == before else place)
+            before = file
+        return ", ".join(named)
+
+
+def kind_of(one: Skipped) -> str:
+    """Return what records that are left out for the same reason have in common."""
+    return f"{bool(_LINE.search(one.place))} {_VALUE.sub('', _shorten(one.reason))}"
+
+
+def _shorten(reason: str) -> str:
+    return reason.partition(";")[0]
+
+
+MAX_WORDS = 350  # most abstracts stay whole
+
+
+def cut_text(text: str, *, max_words: int | None = MAX_WORDS) -> list[str]:
+    """Cut a text into the fewest parts of about equal length; a short one stays as it is.
+
+    Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
+    of more than *max_words* is a part. None cuts nothing.
+    """
+    n_words = len(text.split())
+    if max_words is None or n_words <= max_words:
+        return [text.strip()] if n_words else []
+    goal = n_words / ceil(n_words / max_words)
+    groups = _group_sentences(split_sentences(text), goal, max_words)
+    return [text[group[0].start : group[-1].end] for group in groups]
+
+
+def _group_sentences(
+    sentences: list[Sentence], goal: float, limit: int
+) -> Iterator[list[Sentence]]:
+    group: list[Sentence] = []
+    n_words = 0
+    for sentence in sentences:
+        length = len(sentence.text.split())
+        if group and (n_words >= goal or n_words + length > limit):
+            yield group
+            group, n_words = [], 0
+        group.append(sentence)
+        n_words += length
+    if group:
+        yield group
+
 
 ZIP = ".zip"
 KNOWN_SUFFIXES = (*SUFFIXES, *FORMS)

@@ -22,15 +22,18 @@ from deepera_graph.passages import (
     join_sentences,
     take_field,
 )
-from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
 from deepera_graph.retrieval.documents import DOCX, FORMS, PDF, find_form, read_document
-from deepera_graph.retrieval.documents.article import Article
-from deepera_graph.retrieval.documents.decoding import to_utf8
+from deepera_graph.retrieval.documents.article import Article, to_utf8
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader, check_reader_name
-from deepera_graph.retrieval.files import InFile, find_files
-from deepera_graph.retrieval.skipped import Skipped, describe_other_kinds
-from deepera_graph.text.files.jsonl import parse_object
-from deepera_graph.text.files.lines import RawRecord
+from deepera_graph.retrieval.files import (
+    MAX_WORDS,
+    InFile,
+    Skipped,
+    cut_text,
+    describe_other_kinds,
+    find_files,
+)
+from deepera_graph.text.files.jsonl import RawRecord, parse_object
 from deepera_graph.text.files.records import (
     MOST_BAD,
     REFERENCES,
@@ -40,7 +43,7 @@ from deepera_graph.text.files.records import (
     read_records,
 )
 from deepera_graph.text.files.references import NO_ABSTRACT
-from deepera_graph.text.markup import drop_markup
+from deepera_graph.text.plain import drop_markup
 
 _logger = logging.getLogger(__name__)
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.

@@ -28,22 +28,43 @@ from starlette.types import ASGIApp, Scope
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.backing.judging import ServerJudges
-from deepera_graph.serve.backing.sources import Sources
-from deepera_graph.serve.backing.stores import StoredCollections
+from deepera_graph.serve.backing.stores import Sources, StoredCollections
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.describe import ABOUT, EXAMPLES
 from deepera_graph.serve.evidence import Evidence, EvidenceRequest
+from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.page.calls import ExportRequest, PageCalls, TableRequest
 from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply, reply_error
 from deepera_graph.serve.rerank import Rankings, RerankRequest
-from deepera_graph.serve.traffic.boundary import FOR_CLIENTS, Boundary, crashed, note_of
-from deepera_graph.serve.traffic.ending import RequestThreads
-from deepera_graph.serve.traffic.metrics import Metrics
-from deepera_graph.web.pages import describe_paths
+from deepera_graph.serve.traffic import FOR_CLIENTS, Boundary, RequestThreads, crashed, note_of
+from deepera_graph.web import describe_paths
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
+
+ABOUT = (
+    "With keys, a request needs the header <code>Authorization: Bearer KEY</code>. With "
+    "<code>Accept: text/event-stream</code>, <code>/v1/evidence</code> answers event by event. "
+)
+EXAMPLES: Mapping[str, Any] = {
+    "/v1/evidence": {
+        "question": "Does wax coating keep apples firm?",
+        "passages": [
+            "Wax-coated apples lost 6% of their firmness, uncoated ones 31% (p < 0.001).",
+            "Whether wax keeps apples firm has been debated for decades.",
+        ],
+    },
+    "/v1/rerank": {
+        "query": "Does wax coating keep apples firm?",
+        "documents": ["Wax-coated apples stayed firm (p < 0.001).", "Apples were waxed."],
+        "top_n": 1,
+    },
+    "/rerank": {
+        "query": "Does wax coating keep apples firm?",
+        "texts": ["Wax-coated apples stayed firm (p < 0.001).", "Apples were waxed."],
+    },
+}
+
 
 _PAPERS = "/papers"
 _SECONDS_TO_LOAD = 5.0  # a judge that is still loading at the end is waited for as long

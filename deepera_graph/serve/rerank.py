@@ -20,11 +20,11 @@ from deepera_graph import __version__
 from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures
-from deepera_graph.serve.asking import check_size, read_form, read_plain, unless_gone
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.config import RequestLimits
+from deepera_graph.serve.evidence import check_size, read_form, read_plain, unless_gone
 from deepera_graph.serve.replies import RequestRefusedError, reply
-from deepera_graph.serve.traffic.boundary import note_of
+from deepera_graph.serve.traffic import note_of
 
 # What a ranking needs of a reranker: scores of all passages, the best first, and no summaries.
 RANKING = {"content": "passage", "answer": False, "order": "score", "on_error": "keep_last"}

@@ -13,8 +13,8 @@ from typing import Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
+from deepera_graph.serve import metrics
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.traffic import metrics
 
 _FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _THREADS = "OMP_NUM_THREADS"
@@ -26,7 +26,7 @@ def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: boo
 
     Args:
         config: What is served.
-        listening: Where; see `deepera_graph.web.serving.listen`.
+        listening: Where; see `deepera_graph.web.listen`.
         grace: Most seconds that requests in flight get at the end.
         quiet: Whether requests get no line in the log.
     """

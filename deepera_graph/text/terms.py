@@ -1,12 +1,37 @@
-"""Terms that a faithful summary may only take from its passage: numbers, units and names."""
+"""Terms of a text: numbers, units and names a summary may take over; rarity of stems."""
 
+import json
+import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
 
 from deepera_graph.text.words import STOP_WORDS
+
+TABLE = "term_counts.json"
+
+
+def rarity(stem: str) -> float:
+    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
+
+    Source:
+        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
+        are those of `TABLE`, which names its documents.
+    """
+    n_documents, counts = _table()
+    n_with = counts.get(stem, 0)
+    return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
+
+
+@cache
+def _table() -> tuple[int, Mapping[str, int]]:
+    text = files(__package__).joinpath(TABLE).read_text(encoding="utf-8")
+    table = json.loads(text)
+    return table["documents"], table["counts"]
+
 
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]\s*")
 _LINE_END = re.compile(r"(?<=[^\W\d_])-\s*\n\s*(?=[^\W_])")

@@ -12,9 +12,8 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.agents.result import AgentResult
 from deepera_graph.agents.role import RoleNode, wrap_role
-from deepera_graph.agents.run import AgentRun, Batched, made_by, make_manifest
+from deepera_graph.agents.run import AgentResult, AgentRun, Batched, made_by, make_manifest
 from deepera_graph.budget import Budget, Limiter
 from deepera_graph.errors import InputError, RoleError, SettingsError
 from deepera_graph.schema import RoleAnswer, RoleSet

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from deepera_graph.lab.build.search import find_neighbours, group_connected
-from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.embeddings import unit_rows
 
 N_DIMENSIONS = 24
 

@@ -20,7 +20,7 @@ from deepera_graph.lab.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.lab.rankers.named import make_ranker
 from deepera_graph.lab.rankers.retrieval import BM25
 from deepera_graph.packages import call_foreign, install_command
-from deepera_graph.stores.weights import weights
+from deepera_graph.stores.embeddings import weights
 
 QUICK = {"n_resamples": 50, "metrics": ("HitRate@1",)}
 SENTENCE_MODELS = """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from deepera_graph.bioasq.phase_b.name_lists import read_list
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, read_names
+from deepera_graph.bioasq.phase_b.shots import read_list
 
 LISTS = {  # what is written: the names
     "BRCA1, BRCA2, TP53": ["BRCA1", "BRCA2", "TP53"],

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.agents.llm_role import CountingModel
+from deepera_graph.agents.role import CountingModel
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import count_calls, count_lines, rerank_lines
 from deepera_graph.settings import Settings

@@ -11,8 +11,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.agent import Limits, PaperSearch
-from deepera_graph.papers.agent.selectors import make_selector
-from deepera_graph.papers.agent.selectors.evidence import EvidenceSelector
+from deepera_graph.papers.agent.selectors import EvidenceSelector, make_selector
 from deepera_graph.schema import Intent, Judgement
 from deepera_graph.usage import Usage
 from papers.world import write_lines

@@ -60,7 +60,8 @@ def test_no_gap_above_the_cut_is_wider_than_the_one_at_it(floor, values):
     if above:
         ordered = sorted([*values, 0.0], reverse=True)
         gaps = {high: high - low for high, low in itertools.pairwise(ordered)}
-        at_cut = found - max([0.0, *(value for value in values if value < found)])
+        lowest = min(value for value in values if value >= found)
+        at_cut = lowest - max([0.0, *(value for value in values if value < found)])
         assert all(at_cut >= gaps[value] - 1e-12 for value in above)
 
 
@@ -71,6 +72,9 @@ def test_no_gap_above_the_cut_is_wider_than_the_one_at_it(floor, values):
         (Gap(floor=0.5), [0.95, 0.9, 0.5, 0.45], 0.9),
         (Gap(floor=0.8), [0.95, 0.85, 0.84], 0.84),
         (Gap(floor=0.5), [0.4], 0.5),
+        (Gap(floor=0.5), [0.9132, 0.87314, 0.41], 0.87),
+        (Gap(floor=0.5), [0.87314, 0.87308], 0.87),
+        (Gap(floor=0.5), [0.5004, 0.1], 0.5004),
         (Quantile(share=0.25, floor=0.5), [0.9, 0.8, 0.7, 0.6], 0.9),
         (Quantile(share=0.5, floor=0.5), [0.9, 0.8, 0.8, 0.6], 0.8),
         (Quantile(share=0.5, floor=0.85), [0.9, 0.8, 0.8, 0.6], 0.85),

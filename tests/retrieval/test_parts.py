@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.retrieval.cutting import cut_text
+from deepera_graph.retrieval.files import cut_text
 
 SENTENCE = "The otters ate the urchins that had grazed the kelp."  # 10 words
 

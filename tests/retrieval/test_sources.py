@@ -12,8 +12,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
 from deepera_graph.retrieval.collections.store import open_store
-from deepera_graph.retrieval.files import KNOWN_SUFFIXES
-from deepera_graph.retrieval.skipped import Skipped, SkippedKind, kind_of
+from deepera_graph.retrieval.files import KNOWN_SUFFIXES, Skipped, SkippedKind, kind_of
 from deepera_graph.retrieval.sources import PAPER_ID_FIELDS, read_passages
 from deepera_graph.text.files.records import CANDIDATE_FIELDS, MOST_BAD
 

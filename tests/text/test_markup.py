@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.text.markup import drop_markup
+from deepera_graph.text.plain import drop_markup
 
 
 @pytest.mark.parametrize(

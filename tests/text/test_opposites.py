@@ -35,6 +35,7 @@ TURNED = [
         "Yield was lower with gravel than with mulch.",
         "Yield was lower with mulch than with gravel.",
     ),
+    ("Yield was higher with mulch.", "Yield was lower with mulch."),
     ("Yield was higher with mulch.", "Yield was lower with mulch than with gravel."),
     ("Yield was lower with gravel.", "Yield was lower with mulch than with gravel."),
     (
@@ -79,6 +80,7 @@ FAITHFUL = [
         "Drainage was worse with mulch than gravel.",
         "Gravel gave better drainage compared with mulch.",
     ),
+    ("Yield was higher with mulch.", "Yield was lower with gravel mulch."),
     ("Mortality was lower with the drug.", "Mortality was higher with placebo."),
     ("Rust causes wilting.", "Wilting is caused by rust."),
     ("Moss is inhibited by lichen.", "Lichen inhibits moss on stone."),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker, export_result
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 FORMULAS = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1"]
 

@@ -1,8 +1,4 @@
-"""What orders documents in phase A: the local judge, or a chat model, which rewrites, too.
-
-The local judge goes by the first stage, by words in common, and as evidence. What the chat model
-does are two roles, LangChain `Runnable`s that are given plain data, as functions can be.
-"""
+"""The order of documents: by the local judge, or as a chat model sorts a list of them."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.llm_role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, CallError, DeepEraError

@@ -18,9 +18,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 
-from deepera_graph.agents.result import AgentResult
 from deepera_graph.agents.role import RoleNode, wrap_role
-from deepera_graph.agents.run import AgentRun, Batched, versions
+from deepera_graph.agents.run import AgentResult, AgentRun, Batched, versions
 from deepera_graph.bioasq.phase_a import steps
 from deepera_graph.bioasq.phase_a.ordering import (
     Order,

@@ -1,4 +1,4 @@
-"""How a search for documents goes: its settings, checked, and what travels through it."""
+"""How a search for documents goes: its settings, checked, and what travels through its graph."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,51 @@ from deepera_graph.pipeline.state import append
 from deepera_graph.retrieval.search import FUSIONS, Fusion
 from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
+
+Pairs = list[list[Any]]  # [pmid, score], best first
+
+
+class SearchInput(TypedDict):
+    """What is asked."""
+
+    question: str
+
+
+class SnippetRecord(TypedDict):
+    """The fields of a `Snippet`, and how likely it is one."""
+
+    snippet: dict[str, Any]
+    probability: float
+
+
+class SearchOutput(TypedDict):
+    """What was found, the rankings on the way, and what went wrong.
+
+    `retrieved`, `judged` and `listed` are rankings of all documents that were retrieved, scored and
+    sorted; `documents` is the last. `failed` says why there is none, `degraded` names the steps
+    that fell back, `stopped` is ``budget`` if it was spent.
+    """
+
+    question: str
+    query: str
+    retrieved: Pairs
+    judged: Pairs
+    listed: Pairs
+    documents: Pairs
+    snippets: list[SnippetRecord]
+    failed: str
+    unusable: str
+    stopped: Literal["", "budget"]
+    degraded: Annotated[list[str], append]
+    problems: Annotated[list[str], append]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class SearchState(SearchOutput):
+    """Everything that travels; `passages` are the documents that were retrieved."""
+
+    passages: list[Document]
+
 
 Ensemble = Literal["weighted", "nominate", "last"]
 ENSEMBLES: tuple[Ensemble, ...] = get_args(Ensemble)
@@ -45,7 +90,7 @@ class SearchSettings(AgentSettings):
         first_weight: Of the first stage's score, which is at most 1, beside the log odds of the
             judge's; >= 0, and with 0 the judge's score alone counts. None is 0, but for the local
             judge, which is joined with the first stage and with how closely a document follows the
-            question (`ordering.value_of`).
+            question (`local_order.value_of`).
         listed: Documents that a chat model sorts in one prompt, the best so far, >= 2.
         ensemble: How its ranking joins that of the judge: ``weighted`` by places (`weigh`),
             ``nominate``, or ``last``: the chat model's ranking alone.
@@ -119,48 +164,3 @@ class SearchKwargs(TypedDict, total=False):
 def _check_one_of(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
         raise SettingsError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-
-
-Pairs = list[list[Any]]  # [pmid, score], best first
-
-
-class SearchInput(TypedDict):
-    """What is asked."""
-
-    question: str
-
-
-class SnippetRecord(TypedDict):
-    """The fields of a `Snippet`, and how likely it is one."""
-
-    snippet: dict[str, Any]
-    probability: float
-
-
-class SearchOutput(TypedDict):
-    """What was found, the rankings on the way, and what went wrong.
-
-    `retrieved`, `judged` and `listed` are rankings of all documents that were retrieved, scored and
-    sorted; `documents` is the last. `failed` says why there is none, `degraded` names the steps
-    that fell back, `stopped` is ``budget`` if it was spent.
-    """
-
-    question: str
-    query: str
-    retrieved: Pairs
-    judged: Pairs
-    listed: Pairs
-    documents: Pairs
-    snippets: list[SnippetRecord]
-    failed: str
-    unusable: str
-    stopped: Literal["", "budget"]
-    degraded: Annotated[list[str], append]
-    problems: Annotated[list[str], append]
-    usage: Annotated[dict[str, UsageRecord], merge_usage]
-
-
-class SearchState(SearchOutput):
-    """Everything that travels; `passages` are the documents that were retrieved."""
-
-    passages: list[Document]

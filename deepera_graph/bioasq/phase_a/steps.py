@@ -31,9 +31,8 @@ from deepera_graph.errors import BudgetError, DeepEraError, RoleError
 from deepera_graph.pipeline.state import Update
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult, describe_failures
-from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.fusion import as_search, fuse, named_errors
 from deepera_graph.retrieval.search import DENSE_WEIGHT
-from deepera_graph.retrieval.searchable import as_search, named_errors
 from deepera_graph.schema import Window
 from deepera_graph.stores.words import name_passage
 

@@ -1,6 +1,4 @@
-"""The typed answers to one question of BioASQ: what they are, how they came about, and
-the journal of a file of them.
-"""
+"""The typed answers to one question of BioASQ: what they are, and how they came about."""
 
 import json
 from collections.abc import Iterable, Mapping

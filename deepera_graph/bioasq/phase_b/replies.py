@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from deepera_graph.bioasq.phase_b.name_lists import (
+from deepera_graph.bioasq.phase_b.shots import (
     BULLET,
     REFUSING,
     is_about,

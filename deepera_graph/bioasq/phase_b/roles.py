@@ -22,7 +22,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.llm_role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, YesNoReply
 from deepera_graph.bioasq.phase_b.shots import example_texts, hash_examples
 from deepera_graph.bioasq.questions import Question, QuestionType

@@ -9,11 +9,10 @@ from deepera_graph.bioasq.runs import RankedDocument, rank_scores
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, measure_map
 from deepera_graph.bioasq.tuning.plan import TuningSettings
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, trace
-from deepera_graph.judges.cross_encoder.onnx_model import OnnxModel
+from deepera_graph.judges.cross_encoder.onnx import INPUTS, OnnxModel, trace
 from deepera_graph.judges.cross_encoder.pairs import Pair, logits_of
 from deepera_graph.packages import call_foreign, check_extra, import_extra
-from deepera_graph.stores.weights import weights
+from deepera_graph.stores.embeddings import weights
 
 ONNX = "model.onnx"
 STACK = ("torch", "transformers", "sentence-transformers", "datasets", "accelerate", "onnx")

@@ -32,10 +32,10 @@ from deepera_graph.bioasq.tuning.encoder_trainer import (
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
 from deepera_graph.bioasq.tuning.plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.judges.cross_encoder.onnx_export import quantize, silence
+from deepera_graph.judges.cross_encoder.onnx import quantize, silence
 from deepera_graph.judges.cross_encoder.pairs import Pair
 from deepera_graph.judges.trained.model import sha256_of
-from deepera_graph.stores.weights import package_versions
+from deepera_graph.stores.embeddings import package_versions
 
 MANIFEST, INT8, CHECKPOINTS = "tuning.json", "model_int8.onnx", "checkpoints"
 _N_COMPARED = 8

@@ -79,8 +79,7 @@ def ask(
         search_literature,
     )
     from deepera_graph.cli.judging.report import check_report, read_content
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge, open_unasked
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with

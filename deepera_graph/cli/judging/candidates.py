@@ -129,9 +129,9 @@ def search_passages(
     Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
     """
     from deepera_graph.cli.judging.evidence import find_candidates
-    from deepera_graph.cli.opening.embeddings import find_embeddings
     from deepera_graph.cli.opening.sources import batches
     from deepera_graph.cli.opening.stores import (
+        find_embeddings,
         has_papers_alone,
         load_neighbours,
         open_collection,
@@ -176,8 +176,8 @@ def _search_papers(
 ) -> list[Document]:
     """Search a library that has papers and no passages: their abstracts are judged."""
     from deepera_graph.cli.opening.stores import open_papers
-    from deepera_graph.papers.library.filling import note_cited, to_passage
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.filling import note_cited, to_passage
+    from deepera_graph.papers.results import Scope
 
     if search.adaptive:
         raise SettingsError("--adaptive needs a library with passages; this one has papers alone")
@@ -189,7 +189,7 @@ def _search_papers(
 def _note_citations(found: list[Document], place: options.StoreOptions) -> list[Document]:
     """Return passages with how often papers of their library cite them, where that is known."""
     from deepera_graph.cli.opening.stores import find_papers, open_papers
-    from deepera_graph.papers.library.filling import note_cited
+    from deepera_graph.papers.filling import note_cited
 
     if not Path(find_papers(place, place.library or "")).is_file():
         return found
@@ -244,8 +244,7 @@ def make_adaptive(
     conditions: dict[str, Any],
 ) -> AdaptiveRetriever | None:
     """Return a retriever for several questions; None where there is but one passage."""
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-    from deepera_graph.cli.opening.stores import load_neighbours
+    from deepera_graph.cli.opening.stores import find_embeddings, load_neighbours
 
     if place.library is not None:
         return _retriever_on(source, load_neighbours(place), search, conditions)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from deepera_graph.doctor.checks import Finding
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
 _ONE_PLACE = "a SOURCE, --library or --source"
@@ -85,7 +85,7 @@ def find_scope(
     for option, is_given in others.items():
         if is_given:
             raise SettingsError(f"--{option} goes with a SOURCE or --library, not with --source")
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.results import Scope
 
     return Scope.of(conditions)
 
@@ -93,7 +93,7 @@ def find_scope(
 @contextmanager
 def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
-    from deepera_graph.cli.opening.judgements import default_cache
+    from deepera_graph.cli.opening.judges import default_cache
     from deepera_graph.papers.sources import open_sources
     from deepera_graph.stores.judgements import open_cache
 

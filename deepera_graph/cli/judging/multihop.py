@@ -152,9 +152,7 @@ def ask_in_steps(
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
         _write(shown, as_json=as_json)
         return OK
-    from deepera_graph.cli.opening.chat import chat_backend
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
     from deepera_graph.multihop.agent.agent import MultiHopAgent
 
     backend = chat_backend(judge, domain=judge.domain)
@@ -218,8 +216,7 @@ def _open_source(
     quiet: bool,
 ) -> Iterator[PassageStore | WordIndex]:
     """Open what is searched, again and again, for one question."""
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-    from deepera_graph.cli.opening.stores import open_collection
+    from deepera_graph.cli.opening.stores import find_embeddings, open_collection
 
     if source is None:
         with open_collection(place, must_exist=True) as store:

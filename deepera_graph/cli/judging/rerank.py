@@ -95,8 +95,8 @@ def rerank(
     output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.opening.engines import check_engine
     from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.sources import check_engine
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
@@ -146,9 +146,8 @@ def _run(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening.engines import open_engine
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge
+    from deepera_graph.cli.opening.sources import open_engine
     from deepera_graph.jobs.files import describe_run
     from deepera_graph.jobs.rerank import rerank_lines
     from deepera_graph.reranker import EvidenceReranker

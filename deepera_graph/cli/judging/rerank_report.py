@@ -65,7 +65,7 @@ def _show_money(cost: float) -> str:
 
 def _describe_basis(backend: Backend, settings: Settings) -> str:
     """Say what an estimate goes by."""
-    from deepera_graph.agents.llm_role import REPLY_TOKENS
+    from deepera_graph.agents.role import REPLY_TOKENS
     from deepera_graph.judges.base import tokens_known
     from deepera_graph.usage import CHARS_PER_TOKEN
 

@@ -92,8 +92,7 @@ def table(
         find_scope,
         search_literature,
     )
-    from deepera_graph.cli.opening.judgements import judgements_of
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with

@@ -8,11 +8,16 @@ from functools import partial
 from typing import Any
 
 from deepera_graph.budget import Budget
-from deepera_graph.cli.opening.chat import check_call_timeout, check_rate, check_url, check_variable
-from deepera_graph.cli.opening.embeddings import check_name
-from deepera_graph.cli.opening.judges import parse_kind
+from deepera_graph.cli.opening.judges import (
+    check_call_timeout,
+    check_rate,
+    check_url,
+    check_variable,
+    parse_kind,
+)
 from deepera_graph.cli.opening.settings import settings_of
 from deepera_graph.cli.opening.sources import read_max_words
+from deepera_graph.cli.opening.stores import check_name
 from deepera_graph.cli.shared import options
 from deepera_graph.settings import Settings, check_at_least, preset
 from deepera_graph.thresholds import check_share

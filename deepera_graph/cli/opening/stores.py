@@ -11,18 +11,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from deepera_graph.cli.opening.embeddings import find_embeddings, find_recorded
+from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import options
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
+
     from deepera_graph.multihop.passages.graph import NeighbourGraph
     from deepera_graph.papers import PaperBase
     from deepera_graph.retrieval.collections.collection import Mode
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
+_OPTION = "--embeddings"
+
+
+def find_embeddings(embeddings: str | None) -> Embeddings | None:
+    """Build the embeddings that `--embeddings` names; None if it was not given."""
+    if embeddings is None:
+        return None
+    from deepera_graph.judges import embeddings as named
+
+    search_here()
+    return named.find_embeddings(embeddings, what=_OPTION)
+
+
+def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
+    """Return the embeddings that a collection was made with: ours, or those that are configured."""
+    from deepera_graph.judges.embeddings import LOCAL, name_recorded
+
+    name = name_recorded(recorded)
+    if store.embeddings is None and name != LOCAL:
+        shown = name or "MODULE:FACTORY, a function that makes them"
+        raise SettingsError(
+            f"library {store.library!r} was made with {recorded}: give {_OPTION} {shown}"
+        )
+    return find_embeddings(store.embeddings or LOCAL)
+
+
+def check_name(embeddings: str) -> None:
+    """Raise `SettingsError` unless this may be the name of embeddings."""
+    from deepera_graph.judges.embeddings import split_name
+
+    split_name(embeddings, _OPTION)
+
+
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _NEIGHBOURS, _PAPERS = "neighbours", "papers"  # folders beside that of collections
+_MOST_NAMED = 12  # libraries, in a message
 _WAIT = 2.0  # seconds that a server may need for a search, before it lets go of a folder
 
 
@@ -34,6 +70,9 @@ def open_collection(
         given = "" if store.library is None else ", got ''"
         raise SettingsError(f"--library must name a library{given}")
     place = place_of(store)
+    is_there = place["path"] is not None and (Path(place["path"]) / "meta.json").is_file()
+    if must_exist and is_there and find_collection_folder(store) is None:
+        raise _missing(store, store.library)  # said before Qdrant is loaded
     from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in options.taken
@@ -124,9 +163,7 @@ def check_papers(place: options.PlaceOptions, library: str) -> str:
             f"library {library!r} was made before libraries had papers; give it some: "
             f"deepera library move {library}"
         )
-    raise MissingStoreError(
-        f"there is no library {library!r}; deepera index FILES -l {library} makes it"
-    )
+    raise _missing(place, library)
 
 
 def has_papers_alone(store: options.StoreOptions) -> bool:
@@ -157,6 +194,20 @@ def open_papers(
         base = PaperBase.open(found, embeddings=find_embeddings(embeddings))
     with base:
         yield base
+
+
+def _missing(place: options.PlaceOptions, library: str) -> MissingStoreError:
+    """Return that there is no library of this name, and which there are."""
+    from deepera_graph.retrieval import list_collections
+    from deepera_graph.settings import suggest_value
+
+    here = [] if place.qdrant_url else list_collections(place_of(place)["path"])
+    known = sorted({*here, *list_papers(place)})
+    listed = f"; there are {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else ""
+    return MissingStoreError(
+        f"there is no library {library!r}{listed}{suggest_value(library, known)}; "
+        f"deepera index FILES -l {library} makes it"
+    )
 
 
 def _store_of(place: options.PlaceOptions, library: str) -> options.StoreOptions:

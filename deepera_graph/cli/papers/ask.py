@@ -38,7 +38,7 @@ from deepera_graph.papers.results import ListFormat
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.found import Found
     from deepera_graph.papers.agent.graph import PaperSearch
-    from deepera_graph.papers.scope import Scope
+    from deepera_graph.papers.results import Scope
     from deepera_graph.schema import Backend
     from deepera_graph.stores.judgements import JudgementCache
 
@@ -183,8 +183,7 @@ def _open_search(
     planner: Backend | None = None
     opened: AbstractContextManager[JudgementCache | None] = nullcontext()
     if chat.model:
-        from deepera_graph.cli.opening.chat import chat_backend
-        from deepera_graph.cli.opening.judgements import judgements_of
+        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
         planner = chat_backend(chat)
         opened = judgements_of(planner, cache.cache)
@@ -212,7 +211,7 @@ def _find_selector(
     """Return the name of a selector, or the reranker that selects."""
     if style.selector != "deepera":
         return style.selector
-    from deepera_graph.cli.opening.foreign import load_foreign
+    from deepera_graph.cli.opening.judges import load_foreign
     from deepera_graph.judges import load_backend
     from deepera_graph.reranker import EvidenceReranker
 

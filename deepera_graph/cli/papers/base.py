@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.embeddings import find_embeddings
-from deepera_graph.cli.opening.stores import check_papers, find_papers, open_papers
+from deepera_graph.cli.opening.stores import check_papers, find_embeddings, find_papers, open_papers
 from deepera_graph.cli.papers.wording import (
     describe_base,
     describe_build,

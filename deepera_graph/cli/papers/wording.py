@@ -27,7 +27,7 @@ def describe_line(paper: Paper) -> str:
 def describe_paper(paper: Paper) -> str:
     """Return all that is known of a paper."""
     fields = {
-        "authors": ", ".join(paper.authors),
+        "authors": "; ".join(paper.authors),
         "date": paper.date or str(paper.year or ""),
         "venue": paper.venue,
         "doi": paper.doi,
@@ -52,7 +52,7 @@ def describe_base(about: dict[str, Any]) -> str:
     ]
     if about["embeddings"]:
         url = about["vectors_url"]
-        where = f"on {url}" if url else "in a file beside the base"
+        where = f"on {url}" if url else "in a file beside the papers"
         lines.append(f"vectors of {about['embeddings']} {where}")
     lines += [f"from {name}" for name in about["sources"]]
     lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]

@@ -21,7 +21,7 @@ from unicodedata import normalize
 import typer
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console

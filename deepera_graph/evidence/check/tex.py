@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.retrieval.documents.article import Block, join_words
-from deepera_graph.retrieval.documents.decoding import decode
+from deepera_graph.retrieval.documents.article import Block, decode, join_words
 from deepera_graph.text.files.bibtex import write_plain
 
 _COMMENT = re.compile(r"(?<!\\)%.*")

@@ -17,8 +17,7 @@ from deepera_graph.evidence.check.report import (
 from deepera_graph.export.page import build_page
 from deepera_graph.result import describe_calls
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls, write_sheet
 
 CheckFormat = Literal["text", "markdown", "html", "csv", "json"]
 _COLUMNS = (

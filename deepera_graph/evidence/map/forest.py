@@ -24,7 +24,7 @@ from deepera_graph.evidence.map.svg import (
     write,
 )
 from deepera_graph.evidence.table.rows import StudyRow
-from deepera_graph.text.controls import in_one_line
+from deepera_graph.text.plain import in_one_line
 
 LEFT, RIGHT = 132.0, 262.0  # of the axis
 _ROW, _MARK = 24.0, 9.0

@@ -7,7 +7,7 @@ from html import escape
 
 from deepera_graph.evidence.table.rows import StudyRow
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.controls import in_one_line
+from deepera_graph.text.plain import in_one_line
 
 WIDTH = 400.0  # of a figure; a page shows it as wide as there is room, so its letters stay legible
 SIZE, SMALL = 13, 11  # of letters

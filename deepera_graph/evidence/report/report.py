@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from deepera_graph.agents.result import AgentResult
+from deepera_graph.agents.run import AgentResult
 from deepera_graph.evidence.report.studies import ReportStudy
 from deepera_graph.usage import Usage
 

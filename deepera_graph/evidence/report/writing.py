@@ -13,7 +13,7 @@ from deepera_graph.export.tables import escape_markdown
 from deepera_graph.result import describe_calls
 from deepera_graph.schema import EVIDENCE, POSSIBLE, name_direction, read_direction
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls
 
 ReportFormat = Literal["text", "markdown", "html", "json"]
 _GAPS, _STUDIES = "Limits and gaps", "Studies"

@@ -5,7 +5,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.llm_role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.judges.llm import prompt as show

@@ -14,8 +14,13 @@ from deepera_graph.export.page import build_page
 from deepera_graph.packages import import_extra
 from deepera_graph.result import RerankResult, describe_calls
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls, in_one_line, replace_controls
-from deepera_graph.text.files.sheets import defuse, write_sheet
+from deepera_graph.text.plain import (
+    defuse,
+    escape_controls,
+    in_one_line,
+    replace_controls,
+    write_sheet,
+)
 
 TableFormat = Literal["markdown", "html", "csv", "json", "svg"]
 _ABOUT = ("study", "year", "status", "band", "says")

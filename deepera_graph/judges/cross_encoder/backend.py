@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from deepera_graph.budget import Tab, tab_of
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.cross_encoder.find import Kind, find_encoder
+from deepera_graph.judges.cross_encoder.models import Kind, find_encoder
 from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, with_title
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error

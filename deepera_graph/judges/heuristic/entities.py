@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from deepera_graph.judges.heuristic.phrases import NO_ADJECTIVES, is_adjective, list_phrases
 from deepera_graph.judges.heuristic.topicality import WORD_LISTS, is_listed
-from deepera_graph.text.rarity import rarity
+from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, stem, words
 
 MOST_ENTITIES = 4

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from deepera_graph.schema import PassageTask
-from deepera_graph.text.rarity import rarity
+from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
 
 WORD_LISTS: Mapping[str, Any] = tomllib.loads(

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.llm_role import counting_model, fill_messages, how
+from deepera_graph.agents.role import counting_model, fill_messages, how
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import (

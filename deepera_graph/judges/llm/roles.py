@@ -2,7 +2,7 @@
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.llm_role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.chat.parsing import AnswerReply, IntentReply, SummaryReply
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.judges.llm import prompt as show

@@ -14,7 +14,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.corpus import Document
 from deepera_graph.lab.build.writing.answers import containment
 from deepera_graph.lab.rankers.retrieval import BM25Index
-from deepera_graph.stores.vectors import cosines, unit_rows
+from deepera_graph.stores.embeddings import cosines, unit_rows
 
 N_CANDIDATES = 30
 UNLABELLED = "unlabelled"

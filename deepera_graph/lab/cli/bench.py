@@ -127,7 +127,7 @@ def table(
     check_data(data)
     check_folder(files.out, _RESULTS, overwrite=files.overwrite)
     with needing("bench", "bench"):
-        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.cli.opening.judges import search_here
         from deepera_graph.lab.bench.run import TABLE_METRICS, BenchConfig, bench_table
 
     search_here()
@@ -194,8 +194,8 @@ def natural(
     """Make questions with natural look-alikes from documents with sections."""
     with needing("bench", "bench"):
         from deepera_graph.calibration.instance import write_rows
-        from deepera_graph.cli.opening.embeddings import find_embeddings
-        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.cli.opening.judges import search_here
+        from deepera_graph.cli.opening.stores import find_embeddings
         from deepera_graph.lab.build.natural import make_natural_instances
         from deepera_graph.lab.data.documents import open_natural
 
@@ -279,8 +279,7 @@ def prompts(
     """Say whether a chat model does what the prompts ask, on questions with known outputs."""
     with needing("bench", "bench"):
         from deepera_graph.budget import Budget, Meter, with_meter
-        from deepera_graph.cli.opening.chat import chat_backend
-        from deepera_graph.cli.opening.judgements import judgements_of
+        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
         from deepera_graph.lab.bench.fidelity import check_fidelity, fidelity_table, plain_fidelity
         from deepera_graph.reranker import EvidenceReranker
 

@@ -150,8 +150,8 @@ def build(
         from deepera_graph.lab.build.plan import BuildPlan
         from deepera_graph.lab.data.documents import read_documents
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening.engines import check_engine
-    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.cli.opening.judges import search_here
+    from deepera_graph.cli.opening.sources import check_engine
 
     check_engine(engine)
     earlier = None
@@ -225,7 +225,7 @@ def _build(
     budget: Budget,
     show: Callable[[BuildProgress], None],
 ) -> BuildResult:
-    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judges import chat_backend
     from deepera_graph.cli.opening.stores import server_key
     from deepera_graph.lab.build.builder import CALLS_AT_ONCE, build
 
@@ -261,7 +261,7 @@ def _build(
 
 def _make_embeddings(name: str) -> Embeddings:
     """Make the embeddings that an option names, here or in a worker."""
-    from deepera_graph.cli.opening.embeddings import find_embeddings
+    from deepera_graph.cli.opening.stores import find_embeddings
 
     made = find_embeddings(name)
     assert made is not None  # they were named
@@ -269,7 +269,7 @@ def _make_embeddings(name: str) -> Embeddings:
 
 
 def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Workers]:
-    from deepera_graph.cli.opening.engines import count_workers
+    from deepera_graph.cli.opening.sources import count_workers
     from deepera_graph.lab.build.workers import Here, RayWorkers
 
     if engine.engine == "local":

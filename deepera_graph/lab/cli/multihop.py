@@ -68,9 +68,12 @@ def multihop(
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
+    from deepera_graph.lab.studies.multihop.data import read_hop_data
+
+    sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     with needing("bench multihop", "bench"):
-        from deepera_graph.cli.opening.embeddings import find_embeddings
-        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.cli.opening.judges import search_here
+        from deepera_graph.cli.opening.stores import find_embeddings
         from deepera_graph.lab.studies.multihop.data import read_hop_data
         from deepera_graph.lab.studies.multihop.methods import HopSearch
         from deepera_graph.lab.studies.multihop.study import HopBench
@@ -84,7 +87,6 @@ def multihop(
         n_resamples=chosen.resamples,
         seed=chosen.seed,
     )
-    sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     if chosen.answers is not None and not chat.model:
         raise SettingsError("--answers goes with --model")
     search_here()
@@ -130,8 +132,7 @@ def _answer_hops(
 ) -> list[AnswerRow]:
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.budget import Budget, Meter, with_meter
-    from deepera_graph.cli.opening.chat import chat_backend
-    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import chat_backend, judgements_of
     from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend

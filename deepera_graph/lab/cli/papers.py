@@ -235,8 +235,8 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     if chosen.base is None:
         yield None
         return
-    from deepera_graph.cli.opening.embeddings import find_embeddings
-    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.cli.opening.judges import search_here
+    from deepera_graph.cli.opening.stores import find_embeddings
     from deepera_graph.papers.base import PaperBase
 
     search_here()
@@ -304,7 +304,7 @@ def _search(
     found: dict[str, Run] = {}
     planner = None
     if chat.model:
-        from deepera_graph.cli.opening.chat import chat_backend
+        from deepera_graph.cli.opening.judges import chat_backend
 
         planner = chat_backend(chat)
     n_at_once = 1 if planner is None else chat.max_concurrency or MAX_CONCURRENCY

@@ -220,7 +220,7 @@ def _open_runners(
     output: options.OutputOptions,
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what studies run in, and the same without the cache of chat models."""
-    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.cli.opening.judges import search_here
     from deepera_graph.lab.studies.base import StudyConfig
     from deepera_graph.lab.studies.run import as_ranker_names, open_runner
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.build.corpus import Document
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.services.openalex import OpenAlex
 from deepera_graph.settings import check_at_least, suggest_value
 

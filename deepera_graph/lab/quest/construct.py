@@ -37,7 +37,7 @@ from deepera_graph.lab.quest.sources import (
 )
 from deepera_graph.papers.paper import Paper
 from deepera_graph.retrieval.fusion import fuse
-from deepera_graph.stores.vectors import unit_rows
+from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.text.words import stems
 
 # Chosen on planted worlds so that no answer is lost there; see docs/quest.md.

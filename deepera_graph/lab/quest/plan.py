@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
 from deepera_graph.settings import check_at_least, read_fields
 
 Intent = Literal["method", "setting", "comparison", "scope"]

@@ -9,9 +9,8 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Paper, month_of
-from deepera_graph.papers.same_paper import have_like_titles, may_be_same
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.paper import Paper, have_like_titles, may_be_same, month_of
+from deepera_graph.papers.results import Scope
 
 Tool = Literal["search", "references", "citations"]
 ALL = 10_000  # of the references of a paper

@@ -30,7 +30,7 @@ from deepera_graph.lab.rankers.base import (
 )
 from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
-from deepera_graph.stores.weights import package_versions, weights
+from deepera_graph.stores.embeddings import package_versions, weights
 from deepera_graph.usage import Usage
 
 SENTENCE_MODELS = "sentence_transformers"

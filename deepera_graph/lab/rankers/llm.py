@@ -11,8 +11,7 @@ from langchain_core.messages.utils import convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.agents.llm_role import LlmRole
-from deepera_graph.agents.role import wrap_role
+from deepera_graph.agents.role import LlmRole, wrap_role
 from deepera_graph.budget import Limiter, Meter, ado_many, with_meter
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel

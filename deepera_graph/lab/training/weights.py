@@ -14,7 +14,7 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.cross_encoder.onnx import INPUTS, quantize, silence, trace
 from deepera_graph.judges.trained.model import (
     DIRECTION,
     FILES,

@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.llm_role import LlmRole, fill_messages, how
+from deepera_graph.agents.role import LlmRole, fill_messages, how
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError

@@ -1,4 +1,4 @@
-"""What travels through the agent's graph, what the caller can turn, and what comes out."""
+"""What travels through the agent's graph, what a caller sets, and the answer it gives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.result import AgentResult
+from deepera_graph.agents.run import AgentResult
 from deepera_graph.budget import Budget
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.multihop.agent.uncertainty import BatchUncertainty, Uncertainty

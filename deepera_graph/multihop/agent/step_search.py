@@ -19,7 +19,7 @@ from deepera_graph.multihop.passages.retriever import AdaptiveRetriever, Adaptiv
 from deepera_graph.multihop.path import question_with_path, texts_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.retrieval.searchable import as_search, named_errors
+from deepera_graph.retrieval.fusion import as_search, named_errors
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage
 

@@ -27,7 +27,7 @@ from deepera_graph.multihop.reading import (
     read_vectors,
 )
 from deepera_graph.settings import check_at_least
-from deepera_graph.stores.embeddings import name_embeddings
+from deepera_graph.stores.embeddings import name_embeddings, unit_rows
 from deepera_graph.stores.nearest import (
     NOBODY,
     Array,
@@ -40,7 +40,6 @@ from deepera_graph.stores.nearest import (
     rank_ids,
     without,
 )
-from deepera_graph.stores.vectors import unit_rows
 from deepera_graph.stores.words import join_title, name_passage
 
 if TYPE_CHECKING:

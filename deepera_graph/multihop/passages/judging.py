@@ -1,4 +1,4 @@
-"""What adaptive retrieval begins with, and who scores its batches, all on one scale."""
+"""Batches of adaptive retrieval: the first stage they come from, and the judge of one scale."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deepera_graph.papers.agent.constraints import Limits as Limits
     from deepera_graph.papers.agent.found import Found as Found
     from deepera_graph.papers.agent.found import FoundPaper as FoundPaper
     from deepera_graph.papers.agent.graph import PaperSearch as PaperSearch
@@ -19,12 +18,13 @@ if TYPE_CHECKING:
     from deepera_graph.papers.agent.state import PaperVerdict as PaperVerdict
     from deepera_graph.papers.agent.state import SearchPlan as SearchPlan
     from deepera_graph.papers.agent.state import Selected as Selected
+    from deepera_graph.papers.agent.trace import Limits as Limits
 
 _HOME = {
     "Action": "state",
     "Found": "found",
     "FoundPaper": "found",
-    "Limits": "constraints",
+    "Limits": "trace",
     "PaperRoles": "roles",
     "PaperSearch": "graph",
     "PaperVerdict": "state",

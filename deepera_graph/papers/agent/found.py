@@ -5,19 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from deepera_graph.agents.result import AgentResult
+from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
-from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
-from deepera_graph.papers.agent.trace import draw_mermaid, draw_png, draw_svg
+from deepera_graph.papers.agent.trace import Limits, draw_mermaid, draw_png, draw_svg
 from deepera_graph.papers.library.listing import Listed, cite_paper, write_list
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.controls import escape_controls
+from deepera_graph.text.plain import escape_controls
 from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]

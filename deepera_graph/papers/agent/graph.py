@@ -25,13 +25,11 @@ from deepera_graph.agents.run import (
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
-from deepera_graph.papers.agent.calls import acarry_out, carry_out
+from deepera_graph.papers.agent.asking import acarry_out, carry_out
 from deepera_graph.papers.agent.found import Found
-from deepera_graph.papers.agent.planners import Style, make_planner
-from deepera_graph.papers.agent.planners.scout import LEAST, PARALLEL
+from deepera_graph.papers.agent.planners import LEAST, PARALLEL, Style, make_planner
 from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
-from deepera_graph.papers.agent.selectors import make_selector
-from deepera_graph.papers.agent.selectors.sentences import nearness_to_topic
+from deepera_graph.papers.agent.selectors import make_selector, nearness_to_topic
 from deepera_graph.papers.agent.state import (
     LimitsRead,
     PaperSearchInput,
@@ -46,8 +44,7 @@ from deepera_graph.papers.agent.state import (
 )
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import venue_key
-from deepera_graph.papers.results import SearchMode
-from deepera_graph.papers.scope import Scope, check_venues
+from deepera_graph.papers.results import Scope, SearchMode, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.schema import Backend, RoleAnswer
 from deepera_graph.stores.judgements import JudgementCache

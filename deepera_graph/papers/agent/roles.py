@@ -19,7 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.agents.llm_role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, SettingsError
@@ -36,7 +36,6 @@ from deepera_graph.papers.agent.asking import (
     read_broken,
     reorder_messages,
 )
-from deepera_graph.papers.agent.constraints import Limits, check_limits
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import find_seeds
 from deepera_graph.papers.agent.state import (
@@ -52,6 +51,7 @@ from deepera_graph.papers.agent.state import (
     Selected,
     SelectTask,
 )
+from deepera_graph.papers.agent.trace import Limits, check_limits
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleSet
 from deepera_graph.usage import Usage

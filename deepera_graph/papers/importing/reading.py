@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from deepera_graph.errors import InputError
 from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
-from deepera_graph.retrieval.documents.decoding import to_utf8
+from deepera_graph.retrieval.documents.article import to_utf8
 from deepera_graph.text.files.records import open_records, read_records, suffix_of
 from deepera_graph.text.files.references import NO_ABSTRACT
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import ListFormat
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 _COLUMNS = ("id", "title", "authors", "year", "venue", "doi", "url")
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from deepera_graph.errors import MissingStoreError, StoreError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, venue_key
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
 from deepera_graph.stores.sqlite import FileKind
 
 PAPERS = FileKind(

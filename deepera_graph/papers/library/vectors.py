@@ -19,7 +19,7 @@ from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.literature.paper_keys import clean_text
 from deepera_graph.papers.library.store import VECTORS
-from deepera_graph.stores import vectors as stored
+from deepera_graph.stores import embeddings as stored
 from deepera_graph.stores.embeddings import name_embeddings
 
 DECIMALS = 6  # of a cosine: about what single precision holds

@@ -26,8 +26,7 @@ from deepera_graph.papers.library.store import (
     write_about,
 )
 from deepera_graph.papers.library.vector_server import drop_vectors
-from deepera_graph.papers.paper import Paper, PaperRecord, venue_key
-from deepera_graph.papers.same_paper import have_like_titles, may_be_same
+from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same, venue_key
 from deepera_graph.stores.sqlite import side_files
 
 Merge = Literal["ids", "titles", "none"]

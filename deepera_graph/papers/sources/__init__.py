@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources.base import CitationSource as CitationSource
     from deepera_graph.papers.sources.base import PaperSource as PaperSource
     from deepera_graph.papers.sources.base import SourceAnswer as SourceAnswer
+    from deepera_graph.papers.sources.base import SourceQuery as SourceQuery
     from deepera_graph.papers.sources.fused import Literature as Literature
     from deepera_graph.papers.sources.fused import LiteratureAnswer as LiteratureAnswer
     from deepera_graph.papers.sources.live import live_base as live_base
-    from deepera_graph.papers.sources.query import SourceQuery as SourceQuery
     from deepera_graph.stores.judgements import JudgementCache
 
 _SERVICES = {  # names, in the order they are asked, and where they are
@@ -36,7 +36,7 @@ _HOME = {
     "LiteratureAnswer": "fused",
     "PaperSource": "base",
     "SourceAnswer": "base",
-    "SourceQuery": "query",
+    "SourceQuery": "base",
     "live_base": "live",
 }
 __all__ = [

@@ -13,15 +13,18 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.packages import describe_error
-from deepera_graph.papers.paper import Paper, PaperRecord
-from deepera_graph.papers.results import Hit, SequenceAnswer
-from deepera_graph.papers.same_paper import have_like_titles, may_be_same
-from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.sources.base import CitationSource, K, PaperSource, SourceAnswer
-from deepera_graph.papers.sources.query import SourceQuery
+from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same
+from deepera_graph.papers.results import Hit, Scope, SequenceAnswer
+from deepera_graph.papers.sources.base import (
+    CitationSource,
+    K,
+    PaperSource,
+    SourceAnswer,
+    SourceQuery,
+)
 from deepera_graph.papers.sources.service import SECONDS
 from deepera_graph.result import RerankResult
-from deepera_graph.retrieval.cutting import MAX_WORDS, cut_text
+from deepera_graph.retrieval.files import MAX_WORDS, cut_text
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings import check_at_least
 

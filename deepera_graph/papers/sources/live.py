@@ -12,8 +12,7 @@ from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, SearchMode, TitleMatch
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
 from deepera_graph.papers.sources import open_sources
 from deepera_graph.papers.sources.base import SourceAnswer
 from deepera_graph.papers.sources.fused import Literature, LiteratureAnswer, MergedRecords

@@ -17,14 +17,13 @@ from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord, days_of
-from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.sources.base import K, SourceAnswer, SourceStatus
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import K, SourceAnswer, SourceQuery, SourceStatus
 from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
 from deepera_graph.papers.sources.politeness import hide, read_contact
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.text.markup import clean_markup
+from deepera_graph.text.plain import clean_markup
 
 SECONDS = 20.0  # for a search, all its pages and waits together
 FIRST_DAY, LAST_DAY = "1500-01-01", "2999-12-31"

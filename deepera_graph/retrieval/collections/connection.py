@@ -22,7 +22,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.web.serving import hide_login
+from deepera_graph.web import hide_login
 
 Journal = Literal["WAL", "DELETE"]
 IN_MEMORY = ":memory:"

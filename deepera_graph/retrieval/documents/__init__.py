@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
-from deepera_graph.retrieval.documents.article import Article, Block, build_article, read_whole
-from deepera_graph.retrieval.documents.decoding import decode, peek
+from deepera_graph.retrieval.documents.article import (
+    Article,
+    Block,
+    build_article,
+    decode,
+    peek,
+    read_whole,
+)
 from deepera_graph.text.files.records import NBIB, RIS, suffix_of
 
 PDF, DOCX, HTML, MARKDOWN, JATS, TEXT = ".pdf", ".docx", ".html", ".md", ".xml", ".txt"

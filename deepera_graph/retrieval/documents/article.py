@@ -1,12 +1,154 @@
-"""What every document is read into: a text in sections, and what the file says of itself."""
+"""What every document is read into: a text in sections; bytes and XML are decoded safely."""
 
+import codecs
+import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from html import unescape
 from itertools import accumulate, pairwise
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from deepera_graph.errors import InputError
+
+_MARKS = (  # longer ones first, as UTF-32 begins as UTF-16 does
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+)
+# What browsers take these names for, see https://encoding.spec.whatwg.org/#names-and-labels
+_MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252"}
+_N_LOOKED_AT = 4096
+
+
+def peek(source: BinaryIO) -> bytes:
+    """Return the beginning of a file, up to 4096 bytes, without reading on."""
+    buffered = cast("io.BufferedReader", source)
+    return buffered.peek(_N_LOOKED_AT)[:_N_LOOKED_AT]
+
+
+def find_mark(raw: bytes) -> str:
+    """Return the encoding that a byte order mark names; nothing if there is none."""
+    return next((name for mark, name in _MARKS if raw.startswith(mark)), "")
+
+
+def decode(raw: bytes, name: object, *, declared: str = "", otherwise: str = "") -> str:
+    """Decode a text by its byte order mark, as UTF-8, or as it *declared* itself; in this order.
+
+    Args:
+        raw: The file.
+        name: Of it, for messages.
+        declared: The charset that the file names, if it does.
+        otherwise: What is taken if none of these fits; bytes that do not fit are marked.
+
+    Raises:
+        InputError: None of them fits, and there is no *otherwise*.
+    """
+    tried = find_mark(raw) or "utf-8"
+    try:
+        return raw.decode(tried)
+    except UnicodeDecodeError as error:
+        if tried == "utf-8" and (known := _look_up(declared) or otherwise):
+            return raw.decode(known, "replace")
+        number = raw.count(b"\n", 0, error.start) + 1
+        kind = "UTF-8" if tried == "utf-8" else tried.upper().removesuffix("-SIG")
+        hint = "; save it as UTF-8" if kind == "UTF-8" else ""
+        message = f"{name}: not {kind}: {error.reason} in line {number}{hint}"
+        raise InputError(message) from error
+
+
+def _look_up(charset: str) -> str:
+    try:
+        info = codecs.lookup(charset.strip())
+    except (LookupError, ValueError):
+        return ""
+    try:
+        b"\xff".decode(info.name, "replace")
+    except (LookupError, ValueError):  # "hex", "punycode" and the like are no charsets
+        return ""
+    # UTF-16 with a readable declaration is a contradiction
+    return "" if info.name.startswith("utf") else _MEANT.get(info.name, info.name)
+
+
+def to_utf8(source: BinaryIO, name: object) -> BinaryIO:
+    """Return a text in UTF-16 or UTF-32 that says so as UTF-8, and any other file as it is."""
+    if find_mark(peek(source)) in {"", "utf-8-sig"}:
+        return source
+    return io.BytesIO(decode(source.read(), name).encode("utf-8", "replace"))
+
+
+MOST_NESTED = 200
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", re.ASCII)
+
+
+def parse_xml(raw: bytes, name: object) -> Element:
+    """Return the root of a document; names of elements and attributes are without namespaces.
+
+    An entity that only a DTD would define is read as HTML has it (``&alpha;``). A file that defines
+    entities is refused: some are made to fill the memory, or to read other files.
+
+    Raises:
+        InputError: It is no XML, defines entities, or nests elements more than 200 deep.
+
+    Source:
+        https://docs.python.org/3/library/xml.html#xml-vulnerabilities
+    """
+    try:
+        return _read(_Reader(name), raw, name)
+    except InputError:
+        raise
+    except (LookupError, ValueError):  # expat knows no encoding such as GB18030 or Shift_JIS
+        found = _ENCODING.match(raw)
+        text = decode(raw, name, declared=found[1].decode() if found else "")
+        return _read(_Reader(name, "utf-8"), text.encode(), name)
+
+
+def _read(reader: "_Reader", raw: bytes, name: object) -> Element:
+    try:
+        reader.parser.Parse(raw, True)
+    except expat.ExpatError as error:
+        raise InputError(f"{name}: broken, or no XML: {error}") from error
+    return reader.builder.close()
+
+
+class _Reader:
+    """Builds the tree of what the parser tells."""
+
+    def __init__(self, name: object, encoding: str | None = None) -> None:
+        self._name, self._depth = name, 0
+        self.builder = TreeBuilder()
+        self.parser: Any = expat.ParserCreate(encoding)
+        self.parser.buffer_text = True
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self.builder.data
+        self.parser.EntityDeclHandler = self._refuse_entity
+        self.parser.SkippedEntityHandler = self._read_entity
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MOST_NESTED:
+            raise InputError(f"{self._name}: elements are nested more than {MOST_NESTED} deep")
+        local = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        self.builder.start(tag.rpartition(":")[2], local)
+
+    def _end(self, tag: str) -> None:
+        self._depth -= 1
+        self.builder.end(tag.rpartition(":")[2])
+
+    def _refuse_entity(self, entity: str, *about: Any) -> None:
+        notation = about[-1]
+        if notation is None:  # one with a notation is a picture, which is never read
+            raise InputError(f"{self._name}: defines the entity {entity!r:.40}, which is unsafe")
+
+    def _read_entity(self, entity: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            self.builder.data(unescape(f"&{entity};"))
+
 
 MOST_BYTES = 512 << 20  # of a document, decompressed
 CELLS = " | "  # between the cells of a row

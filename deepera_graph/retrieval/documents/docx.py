@@ -26,10 +26,10 @@ from deepera_graph.retrieval.documents.article import (
     find_usual,
     is_references,
     join_words,
+    parse_xml,
     read_whole,
     write_raised,
 )
-from deepera_graph.retrieval.documents.safe_xml import parse_xml
 
 Raiser = Callable[[str, str], str]
 OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx

@@ -13,12 +13,12 @@ from deepera_graph.retrieval.documents.article import (
     Article,
     Block,
     build_article,
+    decode,
     join_words,
     read_whole,
     take_title,
     write_raised,
 )
-from deepera_graph.retrieval.documents.decoding import decode
 from deepera_graph.text.files.references import find_year
 
 _LEFT_OUT_TEXT = """

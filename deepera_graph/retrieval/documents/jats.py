@@ -14,10 +14,10 @@ from deepera_graph.retrieval.documents.article import (
     Block,
     build_article,
     join_words,
+    parse_xml,
     read_whole,
     write_raised,
 )
-from deepera_graph.retrieval.documents.safe_xml import parse_xml
 
 ROOTS = ("article", "pmc-articleset", "OAI-PMH", "articles", "records")
 _NAMED = {"ack": "Acknowledgements", "app": "Appendix"}  # where they have no title

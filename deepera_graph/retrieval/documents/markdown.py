@@ -13,11 +13,11 @@ from deepera_graph.retrieval.documents.article import (
     Article,
     Block,
     build_article,
+    decode,
     join_words,
     read_whole,
     take_title,
 )
-from deepera_graph.retrieval.documents.decoding import decode
 from deepera_graph.text.files.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)

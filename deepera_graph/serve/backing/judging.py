@@ -17,10 +17,9 @@ from deepera_graph.result import RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.serve.backing.library import check_backend
 from deepera_graph.serve.config import ServeConfig
+from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RequestRefusedError
-from deepera_graph.serve.traffic.boundary import RequestNote, in_time
-from deepera_graph.serve.traffic.gate import Gate
-from deepera_graph.serve.traffic.metrics import Metrics
+from deepera_graph.serve.traffic import Gate, RequestNote, in_time
 from deepera_graph.settings import suggest_value
 from deepera_graph.stores.judgements import JudgementCache
 

@@ -148,7 +148,7 @@ class _Given:
 
     def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
         """Search one of them."""
-        from deepera_graph.retrieval.searchable import as_search, named_errors  # noqa: PLC0415
+        from deepera_graph.retrieval.fusion import as_search, named_errors  # noqa: PLC0415
 
         source = self._sources[name]
         if where is not None and not callable(getattr(source, "search", None)):

@@ -23,11 +23,10 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.documents import DOCX, PDF
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
-from deepera_graph.serve.asking import read_form, read_plain
 from deepera_graph.serve.config import RequestLimits
+from deepera_graph.serve.evidence import read_form, read_plain
 from deepera_graph.serve.replies import RequestRefusedError, reply
-from deepera_graph.serve.traffic.boundary import in_time, note_of
-from deepera_graph.serve.traffic.gate import Gate
+from deepera_graph.serve.traffic import Gate, in_time, note_of
 from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md", PDF, DOCX)

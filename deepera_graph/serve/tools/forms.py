@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.papers.paper import Paper
-from deepera_graph.serve.problems import name_problems
+from deepera_graph.serve.replies import name_problems
 
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
 MOST_CANDIDATES, MOST_KEPT, MOST_TEXT, MOST_MANUSCRIPT = 200, 50, 4_000, 200_000

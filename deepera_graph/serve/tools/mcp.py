@@ -40,8 +40,8 @@ from deepera_graph.serve.tools.forms import (
     describe_type,
     read_arguments,
 )
-from deepera_graph.serve.traffic.ending import end_task
-from deepera_graph.web.serving import describe_address, listen
+from deepera_graph.serve.traffic import end_task
+from deepera_graph.web import describe_address, listen
 
 T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"

@@ -183,8 +183,8 @@ def _orientation(one: _Relation, other: _Relation) -> int:
     """Return 1 if the sides are the same, -1 if they are exchanged, 0 if that is not clear."""
     both = other.left & other.right
     left, right = other.left - both, other.right - both
-    if not right:
-        return 0
+    if not right:  # neither says with what it compares: the words must be the same
+        return int(not one.right and one.left == other.left)
     if one.right:
         swapped = one.left & right and one.right & left and not one.right & right
         same = one.right & right and not one.left & right and not one.right & left

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.lines import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.files.jsonl import RawRecord, decode_lines, find_bad_byte
 from deepera_graph.text.files.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")

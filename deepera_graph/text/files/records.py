@@ -13,8 +13,15 @@ from typing import Any, BinaryIO, cast
 from deepera_graph.errors import InputError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
 from deepera_graph.text.files.bibtex import read_bibtex
-from deepera_graph.text.files.jsonl import BOM, parse_object, parse_value, read_raw_lines
-from deepera_graph.text.files.lines import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.files.jsonl import (
+    BOM,
+    RawRecord,
+    decode_lines,
+    find_bad_byte,
+    parse_object,
+    parse_value,
+    read_raw_lines,
+)
 from deepera_graph.text.files.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 GZIP = ".gz"

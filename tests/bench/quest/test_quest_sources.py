@@ -18,7 +18,7 @@ from deepera_graph.lab.quest.sources import (
     call_source,
 )
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources import open_source
 from support.literature import QUESTION, Literature
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import SettingsError
-from deepera_graph.judges.cross_encoder.onnx_model import OnnxModel
+from deepera_graph.judges.cross_encoder.onnx import OnnxModel
 from support.tiny_encoder import TEXTS, make_tokenizer, write_model
 
 PAIRS = [(TEXTS[2], text) for text in TEXTS]

@@ -8,7 +8,7 @@ import pytest
 
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.trained.backend import local_backend
-from deepera_graph.text.rarity import TABLE
+from deepera_graph.text.terms import TABLE
 from deepera_graph.usage import Usage
 from support.judging import Alone
 

@@ -9,7 +9,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers import Scope
 from deepera_graph.papers.sources import NAMES, PaperSource, open_source, open_sources, read_names
 from deepera_graph.papers.sources.base import CitationSource
-from deepera_graph.text.markup import clean_markup
+from deepera_graph.text.plain import clean_markup
 from support import literature
 from support.literature import ABSTRACTS, MODEL, QUESTION, TRIAL
 

@@ -156,7 +156,7 @@ def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
         raise SettingsError("--shots needs --examples, the file that they are taken from")
     check_input(how.examples)
     if chat.model is not None:
-        from deepera_graph.cli.opening.chat import check_server
+        from deepera_graph.cli.opening.judges import check_server
 
         check_server(chat)
 
@@ -185,8 +185,7 @@ def _open_answerer(
     from deepera_graph.bioasq.phase_b.roles import typed_backend
     from deepera_graph.bioasq.phase_b.shots import choose_examples
     from deepera_graph.bioasq.questions import read_questions
-    from deepera_graph.cli.opening.chat import chat_backend
-    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
     shots = 1 if how.shots is None else how.shots
     examples = {}

@@ -168,7 +168,7 @@ def index(
     output: options.OutputOptions,
 ) -> None:
     """Put a corpus into a collection, one passage a record."""
-    from deepera_graph.cli.opening.engines import check_engine
+    from deepera_graph.cli.opening.sources import check_engine
 
     _check_corpus(corpus)
     if store.int8 and store.qdrant_url is None:
@@ -276,7 +276,7 @@ def _embedding(engine: options.EngineOptions, opened: PassageStore) -> Iterator[
         yield {}
         return
     from deepera_graph.bioasq.pubmed.index import EmbeddingWork
-    from deepera_graph.cli.opening.engines import count_workers
+    from deepera_graph.cli.opening.sources import count_workers
     from deepera_graph.jobs.ray import RayEngine
 
     n_workers = count_workers(engine)

@@ -172,7 +172,7 @@ def search(
         settings = {**preset, **settings}
         judge = replace(judge, preset=None)
     checked = read_fields("settings", SearchSettings, settings)
-    from deepera_graph.cli.opening.judgements import judgements_of
+    from deepera_graph.cli.opening.judges import judgements_of
     from deepera_graph.cli.opening.stores import open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
@@ -243,8 +243,7 @@ def _open_models(
     judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
 ) -> tuple[Any, Any]:
     """Return who scores, and the chat model that sorts; None for nobody."""
-    from deepera_graph.cli.opening.chat import chat_backend
-    from deepera_graph.cli.opening.judges import open_judge
+    from deepera_graph.cli.opening.judges import chat_backend, open_judge
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     kept = keep_with(find_collection_folder(store), keep)

@@ -116,7 +116,7 @@ def bioasq(
 
     asked = read_questions(golden)
     with needing("bench bioasq", "bench"):
-        from deepera_graph.cli.opening.foreign import search_here
+        from deepera_graph.cli.opening.judges import search_here
         from deepera_graph.lab.studies.bioasq.study import STUDIES, BioasqBench, describe_setup
 
     search_here()
@@ -200,8 +200,7 @@ class _Asking:
     @contextmanager
     def open(self) -> Iterator[dict[str, Any]]:
         """Give the backend and the cache, as `model` and `cache`; nothing without --model."""
-        from deepera_graph.cli.opening.chat import chat_backend
-        from deepera_graph.cli.opening.judgements import judgements_of
+        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
         spending: dict[str, Any] = {"budget": given(self.budget) or None}
         if self.chat.max_concurrency is not None:

@@ -286,7 +286,7 @@ def _open_source(data: TuneDataOptions, store: options.StoreOptions) -> Iterator
         with open_collection(store, must_exist=True) as opened:
             yield opened
         return
-    from deepera_graph.retrieval.skipped import Skipped
+    from deepera_graph.retrieval.files import Skipped
     from deepera_graph.retrieval.sources import read_passages
     from deepera_graph.stores.words import WordIndex
 

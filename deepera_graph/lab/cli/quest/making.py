@@ -196,7 +196,7 @@ class QuestModels:
 
 def open_models(chat: options.ChatOptions, panel: PanelOptions) -> QuestModels:
     """Open the writer, the judges and the adjudicator."""
-    from deepera_graph.cli.opening.chat import chat_backend
+    from deepera_graph.cli.opening.judges import chat_backend
 
     def opened(name: str) -> Backend:
         model, _, url = name.partition("@")
@@ -231,7 +231,7 @@ def make(
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening.foreign import search_here
+    from deepera_graph.cli.opening.judges import search_here
     from deepera_graph.lab.build.outputs import check_folder
     from deepera_graph.lab.quest.builder import CALLS_AT_ONCE
 

@@ -21,7 +21,7 @@ from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.importing.shared import to_record
 from deepera_graph.papers.paper import Paper
 from deepera_graph.text.files.jsonl import parse_object, read_places
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 FORMAT = 1
 GRADES = (0, 1, 2)  # no match, partial, strict

@@ -27,7 +27,7 @@ from deepera_graph.lab.quest.audit.labels import (
     read_rater,
 )
 from deepera_graph.packages import import_extra
-from deepera_graph.web.serving import (
+from deepera_graph.web import (
     JSON,
     add_errors,
     describe_address,

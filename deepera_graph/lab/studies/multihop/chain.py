@@ -15,7 +15,7 @@ from dataclasses import replace
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import Field
 
-from deepera_graph.agents.llm_role import LlmRole, fill_messages, how
+from deepera_graph.agents.role import LlmRole, fill_messages, how
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError

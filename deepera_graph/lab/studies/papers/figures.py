@@ -18,7 +18,7 @@ from deepera_graph.lab.studies.papers.scores import (
     recalls_by_intent,
 )
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
-from deepera_graph.text.files.sheets import write_sheet
+from deepera_graph.text.plain import write_sheet
 
 _MOST_POINTS = 20  # of a budget curve
 _N_BINS = 10

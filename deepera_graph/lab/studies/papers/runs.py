@@ -22,8 +22,7 @@ from deepera_graph.budget import stream_many
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.results import SearchMode
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope, SearchMode
 from deepera_graph.settings import check_at_least, suggest_value
 from deepera_graph.text.files.jsonl import read_places
 

@@ -23,8 +23,8 @@ from deepera_graph.lab.studies.base import (
 )
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
+from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.stores.vectors import unit_rows
 
 CUTS = (1, 3, 5, 10, 30)
 Scores = NDArray[np.float64]

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.judges.cross_encoder.onnx_export import INPUTS, quantize, silence, trace
+from deepera_graph.judges.cross_encoder.onnx import INPUTS, quantize, silence, trace
 from deepera_graph.judges.trained.reading.reader import MAX_QUESTION, MAX_TOKENS, N_DIRECTIONS
 from deepera_graph.lab.training.lessons.groups import Group, Lesson
 from deepera_graph.lab.training.weights import BASE_MODULE, Log, import_package, log_nothing

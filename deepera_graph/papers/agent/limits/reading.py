@@ -12,7 +12,6 @@ Source:
 import re
 from collections.abc import Iterator, Sequence
 
-from deepera_graph.papers.agent.constraints import Limits
 from deepera_graph.papers.agent.limits.patterns import (
     AFTER,
     AGES,
@@ -43,6 +42,7 @@ from deepera_graph.papers.agent.limits.patterns import (
     Span,
     venue_patterns,
 )
+from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.text.words import stems
 
 

@@ -14,9 +14,9 @@ from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.arxiv import to_record
 from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import ServiceError, Web, read_xml
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import Pages, Service, span_of
 
 _ATOM, _ARXIV = "{http://www.w3.org/2005/Atom}", "{http://arxiv.org/schemas/atom}"

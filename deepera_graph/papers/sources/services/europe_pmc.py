@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import Web, read_json
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import Pages, Service, read_each, span_of, with_ids
 
 _FIRST = "*"  # the mark of the first page

@@ -19,10 +19,9 @@ from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.openalex import to_record
 from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
-from deepera_graph.papers.sources.base import SourceAnswer
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import SourceAnswer, SourceQuery
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import (
     CitationService,
     CitationWay,

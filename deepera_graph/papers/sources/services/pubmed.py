@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 
 from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json, read_xml
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import Pages, Service, span_of, with_ids
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.importing.semantic_scholar import to_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.scope import Scope
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import ServiceError, Web, read_json
-from deepera_graph.papers.sources.query import SourceQuery
 from deepera_graph.papers.sources.service import (
     FIRST_DAY,
     LAST_DAY,

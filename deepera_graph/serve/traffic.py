@@ -1,25 +1,28 @@
-"""What every request passes: its id, its key, its size, its time, its line in the log."""
+"""What every request passes: its limits, its turn, its end, its count."""
 
 import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from time import perf_counter
 from traceback import extract_tb
-from typing import Any
+from types import TracebackType
+from typing import Any, ParamSpec, Self, TypeVar
 from uuid import uuid4
 
+import anyio
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.config import ServeConfig, is_key
+from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply_error
-from deepera_graph.serve.traffic.ending import begin_request
-from deepera_graph.serve.traffic.metrics import Metrics
-from deepera_graph.web.guard import find_stranger, gather_body, replay_body
+from deepera_graph.web import find_stranger, gather_body, replay_body
 
 REQUEST_ID = "x-request-id"
 GONE = 499  # the client went away; nginx's number for it
@@ -210,3 +213,111 @@ def note_of(scope: Any) -> RequestNote:
     """Return what is noted of a request."""
     found: RequestNote = scope["state"]["note"]
     return found
+
+
+_RETRY_AFTER = 1  # seconds
+
+
+class Gate:
+    """At most *at_once* holders in one event loop, first come first served, and a bounded queue.
+
+    A judge that runs in this process reads passages one by one in threads that all requests share;
+    more requests at once than that only take turns, and all of them end later. So a holder whose
+    time is over, or whose client is gone, keeps its place until its threads have ended, too.
+    """
+
+    def __init__(
+        self, at_once: int, queue: int, on_change: Callable[[int, int], None] | None = None
+    ) -> None:
+        self._turns, self._most_waiting = asyncio.Semaphore(at_once), queue
+        self._on_change, self._leaving = on_change, set[asyncio.Task[None]]()
+        self.waiting = self.working = 0
+
+    async def __aenter__(self) -> Self:
+        """Wait for a turn; HTTP 503 if too many wait already."""
+        if self._turns.locked() and self.waiting >= self._most_waiting:
+            message = f"{self.waiting} requests wait already; try again later"
+            raise RequestRefusedError(503, "busy", message, retry_after=_RETRY_AFTER)
+        self._count(waiting=1)
+        try:
+            await self._turns.acquire()
+        finally:
+            self._count(waiting=-1)
+        self._count(working=1)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not has_working_threads():
+            self._leave()
+            return
+        leaving = asyncio.create_task(self._leave_later())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    async def _leave_later(self) -> None:
+        try:
+            await wait_for_threads()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._count(working=-1)
+        self._turns.release()
+
+    def _count(self, *, waiting: int = 0, working: int = 0) -> None:
+        self.waiting, self.working = self.waiting + waiting, self.working + working
+        if self._on_change is not None:
+            self._on_change(self.waiting, self.working)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_of_request: ContextVar[set[Future[Any]] | None] = ContextVar("_of_request", default=None)
+
+
+async def end_task(task: "asyncio.Future[Any]") -> None:
+    """Cancel a task once, and wait until it has ended, whatever cancels who waits here.
+
+    A scope of anyio, as Starlette and the SDK of MCP open one for each request, cancels at every
+    await. A task that is cancelled again while LangGraph stops its own tasks leaves them behind:
+    they would go on asking a model for a client that is gone.
+    """
+    task.cancel()
+    with anyio.CancelScope(shield=True):
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class RequestThreads(ThreadPoolExecutor):
+    """Threads of an event loop that know for which request they work.
+
+    A thread cannot be cancelled: it works on when the task that waits for it has ended.
+    """
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Have a thread do something for the request that runs."""
+        working, doing = _of_request.get(), super().submit(fn, *args, **kwargs)
+        if working is not None:
+            working.add(doing)
+            doing.add_done_callback(working.discard)
+        return doing
+
+
+def begin_request() -> None:
+    """Note from here on what threads do for the request that runs."""
+    _of_request.set(set())
+
+
+def has_working_threads() -> bool:
+    """Tell whether threads work for the request that runs."""
+    return bool(_of_request.get())
+
+
+async def wait_for_threads() -> None:
+    """Wait until no thread works for the request that runs."""
+    while left := list(_of_request.get() or ()):
+        await asyncio.wait([asyncio.wrap_future(one) for one in left])

@@ -1,0 +1,377 @@
+"""Who plans a search: one search, rules, or the styles of PaSa, SPAR and PaperScout."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.agent.planning import find_seeds, is_kept
+from deepera_graph.papers.agent.roles import PaperRoles
+from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
+from deepera_graph.papers.results import SearchMode
+from deepera_graph.settings import suggest_value
+from deepera_graph.usage import Usage
+
+_ASKED = """
+could can would are is do does what which where how please give show provide find suggest
+recommend tell any me some i am looking for there you point direct towards toward share
+know of list help with research researches paper papers study studies work works article
+articles publication publications literature that explore explores explored investigate
+investigates investigated discuss discusses discussed examine examines examined focus
+focuses focused focusing propose proposes proposed present presents introduce introduces
+introduced address addresses analyse analyses analyze analyzes describe describes top-tier
+journal recent latest cutting-edge advancements technological expand my ideas the an a on
+about to in into have has been done search searching need want get it idea ideas related
+i'd i'm like read possible after anything everything please has written known published
+"""
+_ASKING = frozenset(_ASKED.split())
+_FEWEST_LEFT = 3  # words that a subject keeps at least
+_LABEL = re.compile(
+    r"\b(?P<name>[A-Z][\w-]*(?:[\s-]+(?:19|20)\d\d)(?:\s+Shared)?\s+Task)[\s-]*(?P<number>\d{1,2})\b",
+    re.I,
+)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+
+
+def subject_of(question: str) -> str:
+    """Return a question from its first word that does not only ask.
+
+    ``Are there papers that explore word order in parsing?`` is about ``word order in parsing?``.
+    """
+    words = question.split()
+    first = 0
+    while first < len(words) - _FEWEST_LEFT and words[first].strip(",.?!").lower() in _ASKING:
+        first += 1
+    return " ".join(words[first:])
+
+
+def find_labels(titles: Iterable[str]) -> list[str]:
+    """Return the labels of shared tasks that titles have, the commonest first.
+
+    ``SemEval-2018 Task 3`` is one. Labels that differ in case, spaces or hyphens are the same;
+    equally common ones are in the order of their first title.
+    """
+    counts: Counter[str] = Counter()
+    written: dict[str, str] = {}
+    for title in titles:
+        for found in {_plain(one[0]): one[0] for one in _LABEL.finditer(title)}.items():
+            counts[found[0]] += 1
+            written.setdefault(found[0], " ".join(found[1].split()))
+    return [written[name] for name, _ in counts.most_common()]
+
+
+def count_label(label: str, titles: Sequence[str]) -> int:
+    """Return how many titles have a label."""
+    wanted = _plain(label)
+    return sum(wanted in {_plain(one[0]) for one in _LABEL.finditer(title)} for title in titles)
+
+
+def _plain(label: str) -> str:
+    return " ".join(re.sub(r"[\s-]+", " ", label).lower().split())
+
+
+_RULES_DEPTH = 100
+N_TITLES, N_LABELS, N_LIKE, N_EXPANDED, N_CITED = 10, 2, 3, 5, 30
+LABEL_WEIGHT, LIKE_WEIGHT, LIKE_WORDS_WEIGHT, CITED_WEIGHT = 2.0, 1.0, 0.3, 3.0
+LIKE_CHARS = 1500
+_TOPIC, _GROW, _CITED = 1, 2, 3
+
+
+def plan_by_rules(task: PlanTask) -> SearchPlan:
+    """Plan the next round."""
+    if task["step"] == _TOPIC or not task["history"]:
+        query = subject_of(task["limits"]["topic"])
+        k = 2 * _RULES_DEPTH if "hybrid" in task["modes"] else _RULES_DEPTH
+        return SearchPlan(usage=Usage(), actions=[Action(tool="search", text=query, k=k)])
+    best = [one for one in task["pool"] if is_kept(one, task)]
+    if task["step"] == _GROW:
+        grown = [*_labels(best), *(_like(best) if "dense" in task["modes"] else ())]
+        if grown:
+            return SearchPlan(usage=Usage(), actions=grown)
+    expanded = [] if any(one["tool"] != "search" for one in task["history"]) else _cited(best)
+    return SearchPlan(usage=Usage(), actions=expanded, is_complete=not expanded)
+
+
+def _labels(best: list[PaperSeen]) -> list[Action]:
+    titles = [one["title"] for one in best[:N_TITLES]]
+    labels = [one for one in find_labels(titles) if count_label(one, titles) > 1][:N_LABELS]
+    most = count_label(labels[0], titles) if labels else 1
+    return [
+        Action(
+            tool="search",
+            text=one,
+            k=_RULES_DEPTH,
+            mode="sparse",
+            weight=LABEL_WEIGHT * count_label(one, titles) / most,
+        )
+        for one in labels
+    ]
+
+
+def _like(best: list[PaperSeen]) -> list[Action]:
+    """Search for papers like the best: by meaning for their texts, by words for their titles."""
+    actions = []
+    for one in best[:N_LIKE]:
+        text = (
+            f"{one['title']}. {one['abstract']}"[:LIKE_CHARS] if one["abstract"] else one["title"]
+        )
+        for mode, query, weight in (
+            ("dense", text, LIKE_WEIGHT),
+            ("sparse", one["title"], LIKE_WORDS_WEIGHT),
+        ):
+            actions.append(
+                Action(tool="search", text=query, k=_RULES_DEPTH, mode=mode, weight=weight / N_LIKE)  # type: ignore[arg-type]
+            )
+    return actions
+
+
+def _cited(best: list[PaperSeen]) -> list[Action]:
+    weight = CITED_WEIGHT / N_EXPANDED
+    tools = ("references", "citations")
+    return [
+        Action(tool=tool, text=one["id"], k=N_CITED, weight=weight)  # type: ignore[arg-type]
+        for one in best[:N_EXPANDED]
+        for tool in tools
+    ]
+
+
+N_QUERIES, _PASA_PER_QUERY = 5, 10
+LAYERS, PER_LAYER = 2, 20
+
+
+class PasaPlanner(Runnable[PlanTask, SearchPlan]):
+    """Queries first; then layer by layer the references of all papers that fit: above .5."""
+
+    def __init__(self, writer: Runnable[PlanTask, SearchPlan]) -> None:
+        self._writer = writer
+
+    def invoke(
+        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
+    ) -> SearchPlan:
+        """Plan the next round."""
+        return expand(input) if input["history"] else trim(self._writer.invoke(input, config))
+
+    async def ainvoke(
+        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
+    ) -> SearchPlan:
+        """Plan the next round in the running loop."""
+        if input["history"]:
+            return expand(input)
+        return trim(await self._writer.ainvoke(input, config))
+
+
+def trim(plan: SearchPlan, k: int = _PASA_PER_QUERY) -> SearchPlan:
+    """Return a plan with the searches of the first round alone."""
+    kept = [one for one in plan.actions if one.tool == "search"][:N_QUERIES]
+    actions = [one.model_copy(update={"k": k}) for one in kept]
+    return plan.model_copy(update={"actions": actions, "is_complete": not actions})
+
+
+def expand(task: PlanTask) -> SearchPlan:
+    """Expand the papers of the last layer that are kept, best first."""
+    if task["step"] > 1 + LAYERS:
+        return SearchPlan(
+            usage=Usage(), actions=[], is_complete=True, thought="all layers are done"
+        )
+    done = {one["text"] for one in task["history"] if one["tool"] == "references"}
+    actions = [
+        Action(tool="references", text=one["id"], k=PER_LAYER)
+        for one in task["pool"]
+        if is_kept(one, task) and one["id"] not in done
+    ][:PER_LAYER]
+    return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
+
+
+PARALLEL, PER_CALL = 5, 20
+LEAST = 0.01  # a paper that scores below it is dropped
+
+
+class ScriptedScout(Runnable[PlanTask, SearchPlan]):
+    """Searches in odd rounds, expands the best that were not expanded in even ones."""
+
+    def __init__(self, queries: Sequence[str]) -> None:
+        self._queries = list(queries)
+
+    def invoke(
+        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> SearchPlan:
+        """Plan the next round."""
+        done = {(one["tool"], one["text"]) for one in input["history"]}
+        rest = [one for one in self._queries if ("search", one) not in done][:PARALLEL]
+        actions = [Action(tool="search", text=one, k=PER_CALL) for one in rest]
+        if input["step"] % 2 == 0 or not rest:
+            best = [one["id"] for one in input["pool"] if is_kept(one, input)]
+            actions = [
+                Action(tool="citations", text=one, k=PER_CALL)
+                for one in best
+                if ("citations", one) not in done
+            ][:PARALLEL] or actions
+        return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
+
+
+DEPTH = 100
+
+
+def plan_once(task: PlanTask, mode: SearchMode) -> SearchPlan:
+    """Search once, for the topic of the question: what it excludes is not searched for."""
+    if task["history"]:
+        return SearchPlan(usage=Usage(), actions=[], is_complete=True)
+    query = task["limits"]["topic"]
+    return SearchPlan(
+        usage=Usage(), actions=[Action(tool="search", text=query, k=DEPTH, mode=mode)]
+    )
+
+
+_SPAR_DEPTH, _SPAR_PER_QUERY, N_SEEDS, PER_SEED = 2, 10, 5, 20
+Writer = Runnable[PlanTask, SearchPlan]
+
+
+class SparPlanner(Runnable[PlanTask, SearchPlan]):
+    """Rounds of queries, the question itself among the first; after each the RefChain.
+
+    Args:
+        fuse: Writes the queries of the first round: the question in fewer words, and its parts.
+        evolve: Writes those of later rounds, out of single papers that fit.
+    """
+
+    def __init__(self, fuse: Writer, evolve: Writer) -> None:
+        self._fuse, self._evolve = fuse, evolve
+
+    def invoke(
+        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
+    ) -> SearchPlan:
+        """Plan the next round."""
+        chained = chain(input)
+        return chained or with_question(self._writer(input).invoke(input, config), input)
+
+    async def ainvoke(
+        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
+    ) -> SearchPlan:
+        """Plan the next round in the running loop."""
+        chained = chain(input)
+        if chained:
+            return chained
+        return with_question(await self._writer(input).ainvoke(input, config), input)
+
+    def _writer(self, task: PlanTask) -> Writer:
+        return self._evolve if task["history"] else self._fuse
+
+
+def chain(task: PlanTask) -> SearchPlan | None:
+    """Return the RefChain in even rounds, and the end when all depths are done."""
+    if task["step"] > 2 * _SPAR_DEPTH:
+        return SearchPlan(
+            usage=Usage(), actions=[], is_complete=True, thought="all depths are done"
+        )
+    if task["step"] % 2:
+        return None
+    done = {one["text"] for one in task["history"] if one["tool"] == "references"}
+    actions = [
+        Action(tool="references", text=one["id"], k=PER_SEED)
+        for one in find_seeds(task)
+        if one["id"] not in done
+    ][:N_SEEDS]
+    return SearchPlan(usage=Usage(), actions=actions) if actions else None
+
+
+def with_question(plan: SearchPlan, task: PlanTask) -> SearchPlan:
+    """Return the queries of a plan, in the first round with the topic before them."""
+    trimmed = trim(plan, _SPAR_PER_QUERY)
+    if task["history"]:
+        return trimmed
+    own = Action(tool="search", text=task["limits"]["topic"], k=_SPAR_PER_QUERY)
+    rest = [one for one in trimmed.actions if one.text != own.text][: N_QUERIES - 1]
+    return trimmed.model_copy(update={"actions": [own, *rest], "is_complete": False})
+
+
+Style = Literal["rules", "sparse", "dense", "hybrid", "pasa", "spar", "scout"]
+_WITHOUT_MODEL: tuple[Style, ...] = ("rules", "sparse", "dense", "hybrid")
+
+
+def make_planner(
+    style: Style,
+    planner: Runnable[PlanTask, SearchPlan] | Sequence[str] | None,
+    roles: PaperRoles | None,
+) -> Runnable[PlanTask, SearchPlan]:
+    """Return the planner of a style.
+
+    Args:
+        style: Which.
+        planner: Queries that are searched for in order, five a round, or a runnable that writes
+            them; None if the roles do, or for a style that needs no model.
+        roles: Those of a chat model, or None.
+
+    Raises:
+        SettingsError: There is no such style, or nobody writes its queries.
+    """
+    if style not in get_args(Style):
+        known = get_args(Style)
+        raise SettingsError(
+            f"style must be one of {', '.join(known)}, got {style!r}{suggest_value(style, known)}"
+        )
+    if style in _WITHOUT_MODEL:
+        if planner is not None:
+            raise SettingsError(f"style {style!r} plans by itself, and takes no planner")
+        return RunnableLambda(plan_by_rules if style == "rules" else _once(style))
+    if planner is not None:
+        return _of_planner(style, planner)
+    if roles is None:
+        raise SettingsError(
+            f"style {style!r} needs a chat model or a planner; 'rules' needs neither"
+        )
+    return _of_roles(style, roles)
+
+
+def _of_roles(style: Style, roles: PaperRoles) -> Runnable[PlanTask, SearchPlan]:
+    if style == "scout":
+        return roles.scout
+    if style == "pasa":
+        return PasaPlanner(roles.queries)
+    return SparPlanner(roles.fuse or roles.queries, roles.evolve or roles.queries)
+
+
+def _of_planner(style: Style, planner: Any) -> Runnable[PlanTask, SearchPlan]:
+    queries = _queries_in(planner)
+    if style == "scout":
+        return _runnable(planner) if queries is None else ScriptedScout(queries)
+    writer = _runnable(planner) if queries is None else script(queries)
+    return PasaPlanner(writer) if style == "pasa" else SparPlanner(writer, writer)
+
+
+def script(queries: Sequence[str]) -> Runnable[PlanTask, SearchPlan]:
+    """Return a writer that gives the next five of some queries, each once."""
+    kept = list(queries)
+
+    def write(task: PlanTask) -> SearchPlan:
+        done = {one["text"] for one in task["history"]}
+        rest = [one for one in kept if one not in done][:5]
+        return SearchPlan(
+            usage=Usage(),
+            actions=[Action(tool="search", text=one) for one in rest],
+            is_complete=not rest,
+        )
+
+    return RunnableLambda(write)
+
+
+def _once(style: Any) -> Any:
+    return lambda task: plan_once(task, style)
+
+
+def _queries_in(planner: Any) -> Sequence[str] | None:
+    """Return the queries that a planner is made of; None if it is something else."""
+    listed = isinstance(planner, Sequence) and not isinstance(planner, str)
+    return planner if listed else None
+
+
+def _runnable(planner: Any) -> Runnable[PlanTask, SearchPlan]:
+    if isinstance(planner, Runnable):
+        return planner
+    if callable(planner):
+        return RunnableLambda(planner)
+    raise SettingsError(
+        f"planner must be queries, a function or a runnable, got {type(planner).__name__}"
+    )

@@ -1,0 +1,379 @@
+"""Who judges the papers that were found: marks, scores, and the sentence that says why.
+
+A selector orders and marks. It takes out only what breaks a limit; a paper that it cannot judge
+stays, marked as unjudged, at the place its searches gave it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from numpy.typing import NDArray
+
+from deepera_graph.errors import SettingsError
+from deepera_graph.judges.adapters import IntentOnce
+from deepera_graph.judges.base import as_judge
+from deepera_graph.judges.trained.backend import local_model
+from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
+from deepera_graph.papers.agent.roles import PaperRoles
+from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
+from deepera_graph.papers.agent.trace import Limits
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import Backend
+from deepera_graph.settings import suggest_value
+from deepera_graph.text.words import split_sentences, stems
+from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.usage import Usage
+
+_ALL = 10**6
+_ORDERS_ONLY = 0.0  # threshold of a judge whose scores are no shares of relevance: nothing falls
+_Jobs = list[tuple[str, list[dict[str, Any]]]]
+
+
+class EvidenceSelector(Runnable[SelectTask, Selected]):
+    """Scores papers by a reranker, and leaves out what its judge finds to break an exclusion.
+
+    Papers fit from the reranker's threshold on, if one was set; else from .5 on with a judge of the
+    scale of chat models, and with others (``local``) all do, and are only ordered. An exclusion is
+    held against a paper from the judge's own threshold on, or where `select_by_vectors` does.
+
+    Args:
+        judge: Whose settings, cache and limits hold; a backend is taken with those by default.
+    """
+
+    def __init__(self, judge: EvidenceReranker | Backend) -> None:
+        given = judge if isinstance(judge, EvidenceReranker) else EvidenceReranker(judge)
+        backend = given.backend
+        once = replace(backend, intent=IntentOnce(backend.intent))
+        plain = given.with_backend(once).with_settings(
+            content="passage",
+            top_n=_ALL,
+            on_empty="empty",
+            on_error="keep_last",
+            answer=False,
+            stop_after=None,
+        )
+        least = _ORDERS_ONLY
+        if as_judge(backend.judge).operating_point == OPERATING_POINT:
+            least = 0.5
+        set_here = given.settings.threshold
+        self._fitting = plain.with_settings(threshold=least if set_here is None else set_here)
+        self._breaking = plain.with_settings(threshold=None)
+        self.about = f"{backend.name}, threshold {least if set_here is None else set_here}"
+        self.is_costly = as_judge(backend.judge).asks_model
+
+    def invoke(
+        self, input: SelectTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Selected:
+        """Judge papers."""
+        out, fitting, breaking = _ask(input, config)
+        results = self._fitting.batch(fitting, config=config)
+        return _read(input, out, results, self._breaking.batch(breaking, config=config))
+
+    async def ainvoke(
+        self, input: SelectTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Selected:
+        """Do what `invoke` does, in the running loop."""
+        out, fitting, breaking = _ask(input, config)
+        results = await self._fitting.abatch(fitting, config=config)
+        return _read(input, out, results, await self._breaking.abatch(breaking, config=config))
+
+
+def _ask(
+    task: SelectTask, config: RunnableConfig | None
+) -> tuple[dict[str, PaperVerdict], _Jobs, _Jobs]:
+    """Return what is out without a question, and the two kinds of questions about the rest."""
+    limits = Limits.from_dict(task["limits"])
+    marked = select_by_vectors(task, config).papers if limits.exclude else []
+    out = {one.id: one for one in marked if one.verdict == "out"}
+    rest = [one for one in task["papers"] if one["id"] not in out]
+    if not rest:
+        return out, [], []
+    fitting = [(limits.topic, [_passage(one) for one in rest])]
+    said = [{"id": one["id"], "text": words} for one in rest if (words := own_words(one))]
+    return out, fitting, [(phrase, said) for phrase in limits.exclude] if said else []
+
+
+def _passage(paper: PaperSeen) -> dict[str, Any]:
+    """Return a paper as a passage; one without an abstract is read by its title."""
+    title = {"title": paper["title"]} if paper["abstract"] else {}
+    return {"id": paper["id"], "text": paper["abstract"] or paper["title"], "metadata": title}
+
+
+def _read(
+    task: SelectTask,
+    out: Mapping[str, PaperVerdict],
+    fitting: Sequence[RerankResult],
+    breaking: Sequence[RerankResult],
+) -> Selected:
+    exclude = Limits.from_dict(task["limits"]).exclude
+    scored = _by_id(fitting[0]) if fitting else {}
+    against = [(phrase, _by_id(one)) for phrase, one in zip(exclude, breaking, strict=False)]
+    verdicts, failures = [*out.values()], {}
+    for id, one in scored.items():
+        said = [(phrase, found[id]) for phrase, found in against if id in found]
+        failed = next((each for each in (one, *(two for _, two in said)) if _failed(each)), None)
+        broken = next(((phrase, two) for phrase, two in said if two.kept), None)
+        if broken is not None:
+            verdicts.append(_against_limits(id, *broken))
+        elif failed is not None:
+            failures[id] = failed.reason
+        else:
+            verdicts.append(
+                PaperVerdict(
+                    id=id, score=one.score, fits=one.kept, reason=one.reason, quote=one.quote
+                )
+            )
+    usage = sum((one.total_usage for one in (*fitting, *breaking)), Usage())
+    return Selected(papers=verdicts, failures=failures, usage=usage)
+
+
+def _by_id(result: RerankResult) -> dict[str, RankedPassage]:
+    return {one.id: one for one in result.all_passages}
+
+
+def _failed(one: RankedPassage) -> bool:
+    return one.score is None
+
+
+def _against_limits(id: str, phrase: str, one: RankedPassage) -> PaperVerdict:
+    return PaperVerdict(
+        id=id,
+        verdict="out",
+        reason=f"excluded: {phrase}; {one.reason}".rstrip("; "),
+        quote=one.quote,
+        against=phrase,
+    )
+
+
+AGAINST = 0.40  # cosine of a sentence and an excluded phrase from which on the paper breaks it
+DOUBTFUL, MOST_DOUBT = 0.25, 0.4  # below that cosine there is no doubt; what it takes at most
+_DENIES = re.compile(
+    r"\b(?:no|not|never|without|unlike|nor|neither|instead|rather than|free of|beyond|except"
+    r"|avoid(?:s|ed|ing)?|cannot|lacks?)\b|n't\b",
+    re.IGNORECASE,
+)
+_COMPARES = re.compile(
+    r"\b(?:than|ahead of|above|below|versus|vs|compar\w*|outperform\w*|baselines?|stronger"
+    r"|superior|inferior|difference)\b",
+    re.IGNORECASE,
+)
+_READ_CHARS = 1200  # of title and abstract, where a whole paper is compared
+Floats = NDArray[np.float32]
+
+
+def select_by_vectors(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
+    """Mark by vectors of sentences: what is like an excluded phrase, and what answers best.
+
+    A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
+    excluded phrase as `AGAINST`, or names it. Scores are left to the searches.
+    """
+    limits = Limits.from_dict(task["limits"])
+    split = [_sentences(one) for one in task["papers"]]
+    vectors = _embed([limits.topic, *limits.exclude, *(text for each in split for text in each)])
+    asked, excluded = vectors[0], vectors[1 : 1 + len(limits.exclude)]
+    verdicts, place = [], 1 + len(limits.exclude)
+    for one, sentences in zip(task["papers"], split, strict=True):
+        own = vectors[place : place + len(sentences)]
+        place += len(sentences)
+        verdicts.append(
+            _against(one, sentences, own @ excluded.T, limits)
+            or _why(one, sentences, [float(each) for each in own @ asked], own @ excluded.T)
+        )
+    return Selected(papers=verdicts, usage=Usage())
+
+
+def select_by_words(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
+    """Mark by words alone: what names an excluded thing in a sentence that does not deny it."""
+    limits = Limits.from_dict(task["limits"])
+    asked = set(stems(limits.topic))
+    verdicts = []
+    for one in task["papers"]:
+        sentences = _sentences(one)
+        none = np.zeros((len(sentences), len(limits.exclude)), dtype=np.float32)
+        nearness = [len(asked & set(stems(text))) / (len(asked) or 1) for text in sentences]
+        verdicts.append(_against(one, sentences, none, limits) or _why(one, sentences, nearness))
+    return Selected(papers=verdicts, usage=Usage())
+
+
+def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    """Return the limit that year, venue or kind of a paper breaks, and its words that say so.
+
+    Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
+    it breaks `types` if it has an abstract.
+    """
+    year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
+    if year in limits.not_years:
+        return f"not from {year}", ""
+    if year and limits.year_from and year < limits.year_from:
+        return f"from {limits.year_from} on", ""
+    if year and limits.year_to and year > limits.year_to:
+        return f"up to {limits.year_to}", ""
+    if venue and venue in {one.casefold() for one in limits.not_venues}:
+        return f"not at {paper['venue']}", ""
+    return _breaks_by_kind(paper, limits)
+
+
+def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    if not limits.types and not limits.not_types:
+        return "", ""
+    kinds = find_kinds(paper["title"], paper["abstract"], str(paper.get("venue") or ""))
+    for kind in limits.not_types:
+        if kind in kinds:
+            return f"no {kind}", kinds[kind]
+    if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
+        return f"only {' or '.join(limits.types)}", ""
+    return "", ""
+
+
+def nearness_to_topic(papers: Sequence[PaperSeen], asked: Sequence[str]) -> list[float]:
+    """Return of each paper the cosine with the nearest of some texts, in [-1, 1]."""
+    texts = [f"{one['title']}. {one['abstract']}"[:_READ_CHARS] for one in papers]
+    vectors = _embed([*asked, *texts])
+    return [float(one) for one in (vectors[len(asked) :] @ vectors[: len(asked)].T).max(axis=1)]
+
+
+def own_words(paper: PaperSeen) -> str:
+    """Return the sentences in which a paper says what it does itself; empty if there are none."""
+    return " ".join(one for one in _sentences(paper) if _counts(one))
+
+
+def _against(
+    paper: PaperSeen, sentences: Sequence[str], nearness: Floats, limits: Limits
+) -> PaperVerdict | None:
+    """Return the verdict on a paper that breaks an exclusion, the nearest sentence as its quote."""
+    worst: tuple[float, str, str] | None = None
+    for number, text in enumerate(sentences):
+        for column, phrase in enumerate(limits.exclude):
+            named = says(text, phrase)
+            found = float(named or 0.0)
+            by_words = named is not None or goes_by_words(text, phrase, limits.topic)
+            if not by_words and _counts(text):
+                found = float(nearness[number, column])
+            if found >= AGAINST and (worst is None or found > worst[0]):
+                worst = (found, phrase, text)
+    if worst is None:
+        return None
+    _, phrase, text = worst
+    return PaperVerdict(
+        id=paper["id"],
+        verdict="out",
+        reason=f"excluded: {phrase}",
+        quote=text,
+        against=phrase,
+    )
+
+
+def _why(
+    paper: PaperSeen,
+    sentences: Sequence[str],
+    nearness: Sequence[float],
+    to_excluded: Floats | None = None,
+) -> PaperVerdict:
+    best = max(range(len(sentences)), key=lambda place: (nearness[place], -place))
+    said = "of the abstract" if best else "of the title"
+    return PaperVerdict(
+        id=paper["id"],
+        reason=f"nearest to the question are these words {said}",
+        quote=sentences[best],
+        doubt=0.0 if to_excluded is None else _doubt(sentences, to_excluded),
+    )
+
+
+def _doubt(sentences: Sequence[str], nearness: Floats) -> float:
+    """Return how much a paper below `AGAINST` may break an exclusion all the same."""
+    counted = [row for text, row in zip(sentences, nearness, strict=True) if _counts(text)]
+    worst = max((float(row.max()) for row in counted if row.size), default=0.0)
+    share = (worst - DOUBTFUL) / (AGAINST - DOUBTFUL)
+    return MOST_DOUBT * min(1.0, max(0.0, share))
+
+
+def _counts(sentence: str) -> bool:
+    """Whether a sentence says what a paper itself does: it neither denies nor compares."""
+    return not _DENIES.search(sentence) and not _COMPARES.search(sentence)
+
+
+def _sentences(paper: PaperSeen) -> list[str]:
+    abstract = paper["abstract"]
+    return [paper["title"], *(abstract[one.start : one.end] for one in split_sentences(abstract))]
+
+
+def _embed(texts: Sequence[str]) -> Floats:
+    """Return vectors of length 1, a row a text, of the local judge's encoder."""
+    return np.asarray(local_model().embed(list(texts)), dtype=np.float32)
+
+
+NAMES = ("deepera", "vectors", "rules", "llm")
+_WITHOUT_SCORES = {"vectors": select_by_vectors, "rules": select_by_words}
+
+
+class Selector(NamedTuple):
+    """Who judges, and how.
+
+    Attributes:
+        name: ``deepera``, ``vectors``, ``rules``, ``llm``, or ``own``.
+        role: Judges a list of papers.
+        scores: Whether it says how well papers fit, so that all of them are worth its while; the
+            others only look for what breaks a limit, and for a reason.
+        is_costly: Whether judging a paper is a call of a model that somebody pays for.
+        about: What the manifest says of it.
+    """
+
+    name: str
+    role: Runnable[SelectTask, Selected]
+    scores: bool = True
+    is_costly: bool = False
+    about: str = ""
+
+
+def make_selector(selector: Any, roles: PaperRoles | None) -> Selector:
+    """Return a selector.
+
+    Args:
+        selector: ``deepera``: this package's own graph with the local judge; an `EvidenceReranker`
+            or a `Backend`: the same with another judge. ``vectors``: by vectors of sentences;
+            ``rules``: by words, nothing to load; ``llm``: the chat model; or a runnable or function
+            of `SelectTask`. None: the chat model if there is one, else ``vectors``.
+        roles: Those of a chat model, or None.
+
+    Raises:
+        SettingsError: There is no such selector, or no chat model for it.
+    """
+    if selector is None:
+        selector = "vectors" if roles is None else "llm"
+    if selector == "deepera":
+        selector = EvidenceReranker("local")
+    if isinstance(selector, EvidenceReranker | Backend):
+        made = EvidenceSelector(selector)
+        return Selector("deepera", made, is_costly=made.is_costly, about=made.about)
+    if isinstance(selector, str):
+        return _find(selector, roles)
+    if isinstance(selector, Runnable):
+        return Selector("own", selector)
+    if callable(selector):
+        return Selector("own", RunnableLambda(selector))
+    raise SettingsError(
+        f"selector must be {', '.join(NAMES)}, an EvidenceReranker, a Backend, a function or a "
+        f"runnable, got {selector!r:.80}"
+    )
+
+
+def _find(name: str, roles: PaperRoles | None) -> Selector:
+    if name in _WITHOUT_SCORES:
+        return Selector(name, RunnableLambda(_WITHOUT_SCORES[name]), scores=False)
+    if name == "llm":
+        if roles is None:
+            raise SettingsError("selector 'llm' needs a chat model")
+        return Selector(name, roles.judge, is_costly=True)
+    if name == "local":
+        raise SettingsError(
+            "selector 'local' is called 'vectors' now, as it compares vectors of sentences; the "
+            "local judge selects as 'deepera'"
+        )
+    raise SettingsError(
+        f"selector must be one of {', '.join(NAMES)}, got {name!r}{suggest_value(name, NAMES)}"
+    )

@@ -1,1 +1,0 @@
-"""What every request passes: its limits, its turn, its end, its count."""

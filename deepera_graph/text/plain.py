@@ -1,0 +1,102 @@
+"""Text without what a page, a terminal or a spreadsheet would obey: markup, escapes, formulas."""
+
+import csv
+import html
+import re
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import Any
+
+_ATTRIBUTES = r"(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
+_HEADING = re.compile(
+    rf"<((?:jats:)?(?:h[1-6]|title)){_ATTRIBUTES}>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL
+)
+_BLOCK = re.compile(
+    rf"</?(?:jats:)?(?:p|br|div|sec|list|list-item|ul|ol|li|abstract){_ATTRIBUTES}/?>",
+    re.IGNORECASE,
+)
+_TAG = re.compile(rf"</?[a-zA-Z][\w:.-]*{_ATTRIBUTES}/?>")
+# What databases and publishers leave in titles and abstracts; "vector<int>" is none of it.
+_KNOWN = re.compile(
+    r"</(?:jats:)?(?:abstract|b|bold|br|div|em|h[1-6]|i|italic|li|list|list-item|ol|p|sc|sec|span|"
+    r"strong|sub|sup|title|u|ul)>|<br ?/?>",
+    re.IGNORECASE,
+)
+_EMPTY_HEADINGS = ("abstract", "summary", "")
+
+
+def clean_markup(text: str) -> str:
+    """Return a text in one line without tags and entities; "p < 0.05" stays.
+
+    A heading of a part becomes its label, as in PubMed: ``Background: ...``.
+    """
+    if "<" not in text and "&" not in text:
+        return " ".join(text.split())
+    if "<" not in text:
+        text = html.unescape(text)
+    text = _HEADING.sub(lambda found: _to_label(found[2]), text)
+    bare = _TAG.sub("", _BLOCK.sub(" ", text))
+    return " ".join(html.unescape(bare).split())
+
+
+def drop_markup(text: str) -> str:
+    """Return a text that has tags of HTML or JATS as `clean_markup` does, any other as it is."""
+    return clean_markup(text) if _KNOWN.search(text) else text
+
+
+def _to_label(heading: str) -> str:
+    name = " ".join(_TAG.sub("", heading).split()).rstrip(".:")
+    return " " if name.lower() in _EMPTY_HEADINGS else f" {name}: "
+
+
+_INSTEAD = "\ufffd"
+# C0 but for tabs and the ends of lines, DEL and C1; embeddings, overrides and isolates.
+_OBEYED = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+
+
+def replace_controls(text: str) -> str:
+    """Return a text that shows a mark in place of each of these characters."""
+    return _OBEYED.sub(_INSTEAD, text)
+
+
+def in_one_line(text: str) -> str:
+    """Return a text as `replace_controls` does, in one line."""
+    return replace_controls(" ".join(text.split()))
+
+
+def escape_controls(text: str) -> str:
+    """Return JSON that means the same, with an escape in place of each of these characters."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def write_sheet(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
+    """Return rows as CSV in which no text is a formula: such a one has an apostrophe in front.
+
+    Numbers are written as they are, also those that are text already; None is an empty cell.
+
+    Source: https://owasp.org/www-community/attacks/CSV_Injection
+    """
+    text = StringIO()
+    csv.writer(text, lineterminator=end).writerows(map(defuse, row) for row in rows)
+    return text.getvalue()
+
+
+def defuse(cell: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula."""
+    if not isinstance(cell, str):
+        return cell
+    text = replace_controls(
+        cell.replace("\r\n", "\n").replace("\r", "\n")
+    )  # which `csv` would leave unquoted
+    return f"'{text}" if text.startswith(_FORMULAS) and not _is_number(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
