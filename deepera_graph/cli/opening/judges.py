@@ -125,7 +125,10 @@ def check_call_timeout(seconds: float) -> None:
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
     """Return the limits that were given: of calls at once, and a minute."""
     rates: dict[str, float | None] = {"calls_at_once": chat.max_concurrency}
-    rates |= {name: getattr(chat, name) for name in ("requests_per_minute", "tokens_per_minute")}
+    rates |= {
+        "requests_per_minute": chat.requests_per_minute,
+        "tokens_per_minute": chat.tokens_per_minute,
+    }
     return {name: value for name, value in rates.items() if value is not None}
 
 
