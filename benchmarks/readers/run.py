@@ -43,8 +43,7 @@ from deepera_graph.judges.trained import features
 from deepera_graph.judges.trained.direction.model import read_direction
 from deepera_graph.lab.bench.realism import shape
 from deepera_graph.lab.build import corpus
-from deepera_graph.lab.build.gating import fluency, gates, overlap, quantities
-from deepera_graph.lab.build.writing import questions
+from deepera_graph.lab.build.writing import answers, faults, gates, questions
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.distractors import QAPair
 from deepera_graph.lab.metrics.answers import token_overlap
@@ -143,8 +142,8 @@ def _citation(one: Text) -> object:
 
 
 @cache
-def _prose() -> fluency.ProseModel:
-    return fluency.ProseModel.fit(["The moths were counted in every trap, and weighed."] * 9)
+def _prose() -> faults.ProseModel:
+    return faults.ProseModel.fit(["The moths were counted in every trap, and weighed."] * 9)
 
 
 def _gates(one: Text) -> object:
@@ -176,13 +175,13 @@ READERS: Mapping[str, Reader] = {
     "text: BibTeX": lambda one: [*bibtex.read_entries(one.text)],
     "text: authors of BibTeX": lambda one: bibtex.split_authors(one.text),
     **{f"text: records {one}": _records(one) for one in (".ris", ".nbib", ".bib", ".csv", ".json")},
-    "build: quantities": lambda one: quantities.read_quantities(one.text),
-    "build: without quantities": lambda one: quantities.without_quantities(one.text),
+    "build: quantities": lambda one: faults.read_quantities(one.text),
+    "build: without quantities": lambda one: faults.without_quantities(one.text),
     "build: answer": lambda one: contains_answer(one.text, one.sentence, one.title),
     "build: verdict": lambda one: contains_answer(one.text, "yes", f"Does {one.title}?"),
     "build: gates": _gates,
     "build: word order": lambda one: _prose().measure_order(one.text),
-    "build: overlap": lambda one: overlap.resemblance(one.text, one.sentence),
+    "build: overlap": lambda one: answers.resemblance(one.text, one.sentence),
     "build: chunks": lambda one: corpus.cut_chunks(one.text),
     "build: tokens": lambda one: corpus.count_tokens(one.text),
     "build: problem": lambda one: questions.find_problem(

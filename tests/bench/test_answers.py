@@ -15,14 +15,9 @@ from deepera_graph.lab.metrics.answers import (
     answer_overlaps,
     lfs,
 )
-from deepera_graph.lab.rankers.base import candidates_of
-from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.rankers.llm import Chat
-from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.schema import Summary
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
-from support.roles import judged, scripted_backend
 
 GOLD = "its water was 2 degrees warm"
 PASSAGE = "Carp grew in Lake 3, by 2.5 cm. The ice was thin."
@@ -220,15 +215,3 @@ def test_an_unreachable_judge_is_an_error():
     chat = Chat.of("openai:judge", base_url="http://127.0.0.1:9/v1", retry={"first_wait": 0.01})
     with pytest.raises(BackendError, match="cannot be reached"):
         LfsJudge(chat).judge_many(to_judge(1))
-
-
-def test_deepera_hands_over_its_summaries_as_evidence():
-    backend = scripted_backend(
-        lambda task: judged(0.9 if "Passage 2" in task["text"] else 0.1),
-        summary=lambda task: Summary(text="2 degrees warm"),
-    )
-    ranker = DeepEra(EvidenceReranker(backend), kept_only=True)
-    instance = make_instance(1)
-    jobs = [(instance.question, candidates_of(instance))]
-    assert ranker.evidence_many(jobs, 10) == [["2 degrees warm"]]
-    assert [id for id, _ in ranker.rank(*jobs[0])] == ["2"]

@@ -5,14 +5,14 @@ from random import Random
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.gating.fluency import ProseModel
-from deepera_graph.lab.build.gating.gates import (
+from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.faults import ProseModel
+from deepera_graph.lab.build.writing.gates import (
     GATES,
     CandidateDistractor,
     Gates,
     failed_gates,
 )
-from deepera_graph.lab.build.writing.answers import contains_answer
 
 QUESTION = "Does liming raise the pH of acid ponds?"
 GOLDEN = (

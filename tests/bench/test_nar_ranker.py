@@ -7,7 +7,7 @@ from deepera_graph import EvidenceReranker, SettingsError
 from deepera_graph.calibration.instance import Context, Dataset, Instance
 from deepera_graph.lab.rankers.base import FirstStage, candidates_of
 from deepera_graph.lab.rankers.named import asks_a_model, make_ranker
-from deepera_graph.lab.rankers.nar import Nar
+from deepera_graph.lab.rankers.retrieval import Nar
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from support.openai_server import ChatServer
 from support.scripted import Script, answer_in_json

@@ -7,7 +7,12 @@ import pytest
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.bench.report import render_page
-from deepera_graph.lab.studies.papers.figures import budget_curves
+from deepera_graph.lab.studies.papers.figures import (
+    budget_curves,
+    trace_answers,
+    trace_calls,
+    write_provenance,
+)
 from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun
 from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, find_zero_recall
 from deepera_graph.lab.studies.papers.study import (
@@ -16,7 +21,6 @@ from deepera_graph.lab.studies.papers.study import (
     study_all,
     study_systems,
 )
-from deepera_graph.lab.studies.papers.trace import trace_answers, trace_calls, write_provenance
 from deepera_graph.lab.studies.run import write_study
 from deepera_graph.lab.tables import format_csv
 

@@ -5,7 +5,7 @@ from math import log2
 import pytest
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.lab.studies.papers.measures import (
+from deepera_graph.lab.studies.papers.scores import (
     bucket_of,
     by_intents,
     ndcg,

@@ -16,7 +16,7 @@ from deepera_graph.lab.data.pools import (
     with_look_alikes,
 )
 from deepera_graph.lab.rankers.base import FirstStage
-from deepera_graph.lab.studies.pools import study_counts
+from deepera_graph.lab.studies.rerank.look_alikes import study_counts
 
 TOPICS = ("liming", "boats", "perch", "reeds", "ice", "snails", "pollen", "herons")
 

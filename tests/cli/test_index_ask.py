@@ -432,9 +432,9 @@ def test_a_blank_question_is_an_error(deepera, source):
 def test_a_missing_collection_is_a_usage_error(ask, indexed):
     result = ask("--library", "other", "--path", indexed)
     assert result.exit_code == 2
-    assert "there is no collection 'other'; there are 'papers'\n" in result.stderr
+    assert "there is no library 'other'; there are 'papers'; deepera index" in result.stderr
     near = ask("--library", "papres", "--path", indexed)
-    assert "there are 'papers'; did you mean 'papers'?" in near.stderr
+    assert "makes it; did you mean 'papers'?" in near.stderr
 
 
 def test_a_missing_store_is_a_usage_error(ask, tmp_path):
@@ -603,7 +603,7 @@ def test_a_failed_run_leaves_no_empty_collection(deepera, source, store, tmp_pat
     result = deepera(*args, "new", "--embeddings", "failing_embeddings:build")
     assert result.exit_code == 130
     missing = deepera("ask", QUESTION, "-l", "new", "--path", store)
-    assert "there is no collection 'new'; there are 'old'" in missing.stderr
+    assert "there is no library 'new'; there are 'old'" in missing.stderr
 
 
 def test_max_words_cuts_longer_texts(deepera, questions, store):

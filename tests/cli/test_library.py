@@ -158,13 +158,21 @@ def test_what_was_indexed_apart_is_moved_into_one_library(deepera, library, kelp
     assert cited["citations"]["total"] == 1
 
 
-def test_papers_go_where_their_library_goes(deepera, library, kelp):
+def test_papers_go_where_their_library_goes(deepera, library, kelp, tmp_path):
     assert library("rename", "kelp", "weed").exit_code == 0
     assert deepera("papers", "show", "k1", "-l", "weed").exit_code == 0
     assert deepera("papers", "show", "k1", "-l", "kelp").exit_code == 2
     assert library("delete", "weed", "--yes").exit_code == 0
+    assert deepera("index", tmp_path / "kelp.jsonl", "-l", "kelp").exit_code == 0
+    for asked in (("ask", "Did kelp grow?"), ("papers", "search", "kelp")):
+        said = deepera(*asked, "-l", "kelpp").stderr
+        assert "there is no library 'kelpp'; there are 'kelp'; deepera index" in said
+        assert said.endswith("did you mean 'kelp'?\n")
     gone = deepera("papers", "show", "k1", "-l", "weed")
-    assert "there is no library 'weed'; deepera index FILES -l weed makes it" in gone.stderr
+    assert (
+        "there is no library 'weed'; there are 'kelp'; deepera index FILES -l weed makes it"
+        in gone.stderr
+    )
 
 
 def test_old_names_work_and_say_the_new_one(deepera, kelp, tmp_path, monkeypatch):

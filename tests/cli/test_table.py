@@ -48,6 +48,19 @@ def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
     assert (again.exit_code, "--overwrite" in again.stderr) == (2, True)
 
 
+def test_a_dry_run_says_what_a_table_costs_at_most_and_asks_nobody(deepera, tmp_path):
+    out = tmp_path / "t.csv"
+    args = ("table", QUESTION, LIBRARY, "--quiet", "--dry-run", "-o", out)
+    free = json.loads(deepera(*args, "--json", "--format", "json").stdout)
+    assert (free["calls"], free["fill_calls"], out.exists()) == (0, 0, False)
+    asked = deepera(*args, "--model", "openai:gpt-5-mini", "--json", "--format", "json")
+    plain = json.loads(asked.stdout)
+    assert plain["fill_calls"] == plain["passages"] == free["passages"]
+    assert plain["calls"] >= plain["passages"]
+    told = deepera("table", QUESTION, LIBRARY, "--dry-run", "--model", "openai:gpt-5-mini").stdout
+    assert f"and {plain['passages']} more calls to fill cells, one a study" in told
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import load_backend
-from deepera_graph.lab.build.gating.gates import Gates
+from deepera_graph.lab.build.writing.gates import Gates
 from deepera_graph.lab.quest.plan import QuestPlan
 from deepera_graph.thresholds import OPERATING_POINT
 

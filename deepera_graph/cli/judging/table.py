@@ -11,17 +11,30 @@ import typer
 
 from deepera_graph.cli.judging.candidates import SearchOptions, read_conditions, search_passages
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import OK, check_file, count, progress_bar, say, write_text
+from deepera_graph.cli.shared.console import (
+    OK,
+    check_file,
+    count,
+    describe_estimate,
+    progress_bar,
+    say,
+    tell,
+    write_text,
+)
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.evidence.table.table import EvidenceTable
+    from collections.abc import Sequence
+
+    from langchain_core.documents import Document
+
+    from deepera_graph.evidence.table.table import EvidenceTable, EvidenceTabulator
 
 DAILY = {
     "table": (
-        "columns", "out", "overwrite", "format", "sources", "library", "retrieve", "where",
-        "backend", "model", "base_url", "threshold", "as_json", "quiet",
+        "columns", "out", "overwrite", "format", "dry_run", "sources", "library", "retrieve",
+        "where", "backend", "model", "base_url", "threshold", "as_json", "quiet",
     ),
 }  # fmt: skip
 _OF_SUFFIX = {
@@ -65,6 +78,12 @@ class FillOptions:
         metavar="FORM",
         shown="by the suffix of --out, else markdown",
     )
+    dry_run: bool = opt(
+        "Say what judging and filling would cost at most; nothing is judged. Candidates are looked "
+        "for, of a service, too.",
+        brief="Only say what it would cost.",
+        default=False,
+    )
 
 
 def table(
@@ -92,7 +111,7 @@ def table(
         find_scope,
         search_literature,
     )
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge
+    from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.sources import PassageSource, read_max_words
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
@@ -105,7 +124,8 @@ def table(
     settings = {"content": "passage", "top_n": chosen.retrieve, **settings_of(judge, kept, budget)}
     columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
     read = PassageSource(*source, reading=reading, verbose=False) if source else None
-    backend = open_judge(judge, keep_with(find_collection_folder(store), keep))
+    keeping = keep_with(find_collection_folder(store), keep)
+    backend = open_unasked(judge) if chosen.dry_run else open_judge(judge, keeping)
     from deepera_graph.evidence.table.extract import chat_of
     from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
     from deepera_graph.reranker import EvidenceReranker
@@ -131,10 +151,36 @@ def table(
                 quiet=output.quiet,
             )
             found = answer.to_documents(max_words=read_max_words(reading.max_words))
+        if chosen.dry_run:
+            _tell_estimate(tabulator, question, found, output)
+            raise typer.Exit(OK)
         with progress_bar("reading studies", hidden=output.quiet):
             made = tabulator.tabulate(question, found)
     _write(made, form, chosen, output)
     raise typer.Exit(OK if read is None else read.exit_code)
+
+
+def _tell_estimate(
+    tabulator: EvidenceTabulator,
+    question: str,
+    found: Sequence[Document],
+    output: options.OutputOptions,
+) -> None:
+    """Say what judging would cost at most, and how many calls may fill cells."""
+    from deepera_graph.budget import Budget
+
+    estimate = tabulator.reranker.estimate([(question, found)])
+    plain, _, price = describe_estimate(
+        estimate.usage, estimate.total_usage, tabulator.reranker.settings.budget or Budget()
+    )
+    n = len(found) if tabulator.fills_by_model else 0
+    plain |= {"passages": len(found), "fill_calls": n}
+    more = f", and {count(n, 'more call')} to fill cells, one a study" if n else ""
+    words = (
+        f"At most {count(len(found), 'passage')} judged in {count(plain['calls'], 'call')}{price}"
+        f"{more}"
+    )
+    tell(output, plain, lambda: words)
 
 
 def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:

@@ -124,8 +124,8 @@ def check_call_timeout(seconds: float) -> None:
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
     """Return the limits that were given: of calls at once, and a minute."""
-    rates: dict[str, float | None] = {
-        "calls_at_once": chat.max_concurrency,
+    rates: dict[str, float | None] = {"calls_at_once": chat.max_concurrency}
+    rates |= {
         "requests_per_minute": chat.requests_per_minute,
         "tokens_per_minute": chat.tokens_per_minute,
     }

@@ -58,6 +58,7 @@ def check_name(embeddings: str) -> None:
 
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"
 _NEIGHBOURS, _PAPERS = "neighbours", "papers"  # folders beside that of collections
+_MOST_NAMED = 12  # libraries, in a message
 _WAIT = 2.0  # seconds that a server may need for a search, before it lets go of a folder
 
 
@@ -69,6 +70,8 @@ def open_collection(
         given = "" if store.library is None else ", got ''"
         raise SettingsError(f"--library must name a library{given}")
     place = place_of(store)
+    if must_exist:
+        check_library(store)
     from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in options.taken
@@ -116,6 +119,15 @@ def find_collection_folder(store: options.StoreOptions) -> Path | None:
     return find_folder(path, store.library)
 
 
+def check_library(store: options.StoreOptions) -> None:
+    """Raise `MissingStoreError` for a library that a local folder does not have."""
+    path = place_of(store)["path"]
+    if not store.library or path is None or not (Path(path) / "meta.json").is_file():
+        return  # it is said when the store is opened
+    if find_collection_folder(store) is None and not has_papers_alone(store):
+        raise _missing(store, store.library)
+
+
 def is_address(library: str) -> bool:
     """Whether papers are behind an address, and no file."""
     return library.startswith(("http://", "https://"))
@@ -159,9 +171,7 @@ def check_papers(place: options.PlaceOptions, library: str) -> str:
             f"library {library!r} was made before libraries had papers; give it some: "
             f"deepera library move {library}"
         )
-    raise MissingStoreError(
-        f"there is no library {library!r}; deepera index FILES -l {library} makes it"
-    )
+    raise _missing(place, library)
 
 
 def has_papers_alone(store: options.StoreOptions) -> bool:
@@ -192,6 +202,20 @@ def open_papers(
         base = PaperBase.open(found, embeddings=find_embeddings(embeddings))
     with base:
         yield base
+
+
+def _missing(place: options.PlaceOptions, library: str) -> MissingStoreError:
+    """Return that there is no library of this name, and which there are."""
+    from deepera_graph.retrieval import list_collections
+    from deepera_graph.settings import suggest_value
+
+    here = [] if place.qdrant_url else list_collections(place_of(place)["path"])
+    known = sorted({*here, *list_papers(place)})
+    listed = f"; there are {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else ""
+    return MissingStoreError(
+        f"there is no library {library!r}{listed}; deepera index FILES -l {library} makes it"
+        f"{suggest_value(library, known)}"
+    )
 
 
 def _store_of(place: options.PlaceOptions, library: str) -> options.StoreOptions:

@@ -52,7 +52,7 @@ def describe_base(about: dict[str, Any]) -> str:
     ]
     if about["embeddings"]:
         url = about["vectors_url"]
-        where = f"on {url}" if url else "in a file beside the base"
+        where = f"on {url}" if url else "in a file beside the papers"
         lines.append(f"vectors of {about['embeddings']} {where}")
     lines += [f"from {name}" for name in about["sources"]]
     lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]

@@ -166,6 +166,11 @@ class EvidenceTabulator:
         self._role = None if role is None else CheckedRole(role, Extracted, limiter)
         self.graph = self._build()
 
+    @property
+    def fills_by_model(self) -> bool:
+        """Whether an extractor is asked, once a study."""
+        return self._role is not None
+
     def tabulate(self, question: str, passages: Iterable[PassageLike]) -> EvidenceTable:
         """Judge passages, and fill a row for each study that is kept.
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Floats
 from deepera_graph.lab.metrics.ranking import JudgedRanking
-from deepera_graph.lab.tables import MetricEstimate
+from deepera_graph.lab.tables import Cell, MetricEstimate
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
 # violet and the brown are ours.
@@ -324,3 +325,20 @@ class HeatMap:
         axis.set_title(short_label(self.title, longest=60), fontsize="medium")
         figure.colorbar(image, ax=axis, shrink=0.8)
         return figure
+
+
+Bars = dict[str, dict[str, dict[str, MetricEstimate]]]
+
+
+def add_bar(panels: Bars, panel: str, group: str, bar: str, cell: Cell) -> None:
+    """Add a bar in percent, if its cell was measured."""
+    if isinstance(cell, MetricEstimate) and not isnan(cell.mean):
+        in_percent = MetricEstimate(*(100 * part for part in cell))
+        panels.setdefault(panel, {}).setdefault(group, {})[bar] = in_percent
+
+
+def draw_bars(name: str, title: str, panels: Bars) -> tuple[BarFigure, ...]:
+    """Return the figure; none without bars."""
+    if not panels:
+        return ()
+    return (BarFigure(name=name, title=title, x_label="percent", panels=panels),)

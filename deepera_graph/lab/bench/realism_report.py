@@ -26,7 +26,7 @@ from deepera_graph.lab.bench.realism import (
     sample_passages,
     strongest_features,
 )
-from deepera_graph.lab.build.gating.gates import ARTEFACT_PATTERNS
+from deepera_graph.lab.build.writing.gates import ARTEFACT_PATTERNS
 from deepera_graph.lab.tables import format_rows
 
 LIMIT = 0.65

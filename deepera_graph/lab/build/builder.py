@@ -25,7 +25,6 @@ from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.build import outputs
 from deepera_graph.lab.build.corpus import Corpus, Document, read_corpus
 from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
-from deepera_graph.lab.build.gating.entailment import VERIFY_STEP
 from deepera_graph.lab.build.plan import (
     PACKAGE,
     BuilderModel,
@@ -46,6 +45,7 @@ from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.build.writing.distractors import (
     GUIDANCE_STEP,
     N_SHOWN,
+    VERIFY_STEP,
     WRITE_STEP,
     DistractorWriter,
 )

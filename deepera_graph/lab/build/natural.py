@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import Context, DatasetError, Instance
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.corpus import Document
-from deepera_graph.lab.build.gating.overlap import containment
+from deepera_graph.lab.build.writing.answers import containment
 from deepera_graph.lab.rankers.retrieval import BM25Index
 from deepera_graph.stores.embeddings import cosines, unit_rows
 

@@ -12,7 +12,7 @@ from deepera_graph.agents.cached import cache_key
 from deepera_graph.budget import Limiter, Meter
 from deepera_graph.chat.parsing import ReplyModel, json_schema
 from deepera_graph.errors import AnswerError, CallError, SettingsError
-from deepera_graph.lab.build.gating.gates import Gates
+from deepera_graph.lab.build.writing.gates import Gates
 from deepera_graph.lab.rankers.llm import Chat
 from deepera_graph.schema import Backend
 from deepera_graph.stores.judgements import JudgementCache

@@ -333,8 +333,8 @@ def _search(
 def _find_system(
     base: PaperBase | None, name: str, services: Mapping[str, str], planner: Any, how: Any
 ) -> System:
+    from deepera_graph.lab.studies.papers.judges import search_by_service
     from deepera_graph.lab.studies.papers.runs import find_system
-    from deepera_graph.lab.studies.papers.services import search_by_service
 
     if name in services:
         return search_by_service(services[name], base=base, limits=how["limits"])
@@ -357,8 +357,8 @@ def _write_beside(
 ) -> None:
     """Write the page, and which call brought which answer."""
     from deepera_graph.lab.bench.report import render_page
+    from deepera_graph.lab.studies.papers.figures import write_provenance
     from deepera_graph.lab.studies.papers.study import PAPERS
-    from deepera_graph.lab.studies.papers.trace import write_provenance
 
     write_provenance(folder / _PROVENANCE, bench, runs)
     about = f"{len(bench.queries):,} queries, {len(runs)} systems. Brackets hold 95 % intervals."

@@ -17,7 +17,7 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.lab.rankers.named import Models
-    from deepera_graph.lab.studies.results import StudyResult
+    from deepera_graph.lab.studies.experiment import StudyResult
     from deepera_graph.lab.studies.run import Described
 
 _data = partial(opt, panel="Data")

@@ -22,10 +22,9 @@ from deepera_graph.lab.build.plan import BuilderModel, describe_model, without_s
 from deepera_graph.lab.quest import outputs
 from deepera_graph.lab.quest.asking import PACKAGE
 from deepera_graph.lab.quest.construct import Outcome, construct, judge_given
-from deepera_graph.lab.quest.judges.judging import Tools, name_judges
-from deepera_graph.lab.quest.judges.reading import hash_candidates
+from deepera_graph.lab.quest.judging import Tools, name_judges
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
-from deepera_graph.lab.quest.questions import Written, write_questions
+from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
 from deepera_graph.lab.quest.sources import (
     describe_source,
     look_up,

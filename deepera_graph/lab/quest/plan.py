@@ -53,7 +53,7 @@ class QuestPlan:
         prefilter: What leaves out papers that are far from a question before judges are asked:
             ``local`` (cosine of embeddings), ``words`` (share of the question's words), ``none``.
         floor: What is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's
-            own, see `deepera_graph.lab.quest.candidates`.
+            own, see `deepera_graph.lab.quest.construct`.
         only_arxiv: Whether papers that no source knows by an arXiv id are left out.
         group: Papers shown to a judge in one call, >= 1.
         wave: Papers judged of each seed before its branch may be pruned, >= 1.

@@ -108,13 +108,6 @@ class DeepEra(Ranker):
         self.intents = [_intent_of(result) for result in results]
         return [self._read(result) for result in results]
 
-    def evidence_many(self, jobs: Sequence[Job], n: int) -> list[list[str]]:
-        """Return the best *n* passages a job, in its summary where there is one."""
-        return [
-            [one.summary or one.text for one in self._select(result)[:n]]
-            for result in self.results(jobs)
-        ]
-
     def summarize_many(
         self,
         jobs: Sequence[Job],

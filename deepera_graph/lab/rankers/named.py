@@ -64,8 +64,7 @@ from deepera_graph.lab.rankers.llm import (
     llm_pointwise,
     paperqa,
 )
-from deepera_graph.lab.rankers.nar import Nar
-from deepera_graph.lab.rankers.retrieval import BM25, Dense, dense_openai, dense_sentences
+from deepera_graph.lab.rankers.retrieval import BM25, Dense, Nar, dense_openai, dense_sentences
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.stores.judgements import JudgementCache
 

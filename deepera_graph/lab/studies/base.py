@@ -29,8 +29,7 @@ from deepera_graph.lab.metrics.ranking import (
     summarize_dataset,
 )
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Note, Ranker, RepeatedRun
-from deepera_graph.lab.studies.experiment import Resampling
-from deepera_graph.lab.studies.results import Failures
+from deepera_graph.lab.studies.experiment import Failures, Resampling
 from deepera_graph.lab.tables import MetricEstimate, Unit
 from deepera_graph.schema import IntentKind
 from deepera_graph.thresholds import (

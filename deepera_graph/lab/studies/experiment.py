@@ -5,9 +5,11 @@ are things that search or results that were written before, alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from matplotlib.figure import Figure
 
 from deepera_graph.calibration.statistics import (
     Interval,
@@ -17,9 +19,45 @@ from deepera_graph.calibration.statistics import (
     permutation_tests,
 )
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.settings import check_at_least
+
+
+class Drawing(Protocol):
+    """A figure that draws itself; the same numbers give the same figure."""
+
+    @property
+    def name(self) -> str:
+        """Names its files: lower case and hyphens."""
+
+    @property
+    def title(self) -> str:
+        """What it shows, for people."""
+
+    def draw(self) -> Figure:
+        """Draw it anew."""
+
+
+class Failures(NamedTuple):
+    """What could not be judged of what a ranker was given, or was not answered."""
+
+    data: str
+    who: str
+    what: str
+    share: float  # in [0, 1]
+    problem: str  # why the last of them failed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyResult:
+    """What a study found; `facts` are what it depends on besides rankers, data and settings."""
+
+    grids: tuple[Grid, ...]
+    drawings: tuple[Drawing, ...] = ()
+    findings: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failures: tuple[Failures, ...] = ()  # besides those of rankers
+
 
 QuestionT = TypeVar("QuestionT")
 FoundT = TypeVar("FoundT")

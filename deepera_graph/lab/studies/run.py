@@ -18,19 +18,20 @@ from deepera_graph.lab.metrics.answers import ChatGenerator, Extractive, Generat
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.rankers.retrieval import Dense
 from deepera_graph.lab.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
-from deepera_graph.lab.studies.cost import study_cost
-from deepera_graph.lab.studies.pools import study_counts
-from deepera_graph.lab.studies.ranks import study_ranks
+from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.filtering import (
     study_ablations,
     study_cutoff,
     study_threshold,
 )
-from deepera_graph.lab.studies.rerank.look_alikes import study_look_alikes
-from deepera_graph.lab.studies.rerank.main_table import study_main_table
+from deepera_graph.lab.studies.rerank.look_alikes import (
+    study_counts,
+    study_look_alikes,
+    study_ranks,
+)
+from deepera_graph.lab.studies.rerank.main_table import study_cost, study_main_table
 from deepera_graph.lab.studies.rerank.retrieval import study_embeddings
 from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
-from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.tables import Column, Grid, format_csv, format_table
 from deepera_graph.thresholds import threshold_to_plain
 

@@ -17,8 +17,8 @@ from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from deepera_graph.lab.build.builder import build
 from deepera_graph.lab.build.corpus import Document
-from deepera_graph.lab.build.gating.gates import Gates
 from deepera_graph.lab.build.plan import BuildPlan, DropRecord
+from deepera_graph.lab.build.writing.gates import Gates
 from deepera_graph.lab.data.documents import read_documents
 from deepera_graph.lab.data.readers import read_instances
 from support.openai_server import ChatServer, Reply

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.lab.build.gating.entailment import EvidenceCheck
-from deepera_graph.lab.build.gating.fluency import ProseModel
-from deepera_graph.lab.build.gating.gates import CandidateDistractor, Gates, failed_gates
+from deepera_graph.lab.build.writing.distractors import EvidenceCheck
+from deepera_graph.lab.build.writing.faults import ProseModel
+from deepera_graph.lab.build.writing.gates import (
+    CandidateDistractor,
+    Gates,
+    failed_gates,
+)
 
 HERE = Path(__file__).parent
 TOPICS = [

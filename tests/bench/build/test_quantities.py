@@ -2,8 +2,8 @@
 
 import pytest
 
-from deepera_graph.lab.build.gating.quantities import read_quantities
 from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.faults import read_quantities
 
 
 def values(text):

@@ -8,7 +8,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.quest.asking import PACKAGE, PairGrade, find_evidence, read_grade
-from deepera_graph.lab.quest.judges.grading import Pair, needs_ruling
+from deepera_graph.lab.quest.judging import Pair, needs_ruling
 from deepera_graph.papers.paper import Paper
 from deepera_graph.prompts import text_of
 from papers.planted import METHODS

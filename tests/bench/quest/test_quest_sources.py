@@ -7,7 +7,7 @@ import pytest
 from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.quest.candidates import QuestCandidates
+from deepera_graph.lab.quest.construct import QuestCandidates
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.lab.quest.sources import (
     FAILED,

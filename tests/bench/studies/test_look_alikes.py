@@ -4,8 +4,8 @@ import pytest
 
 from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph.lab.rankers.base import FirstStage
-from deepera_graph.lab.studies import ranks
 from deepera_graph.lab.studies.rerank import look_alikes
+from deepera_graph.lab.studies.rerank import look_alikes as ranks
 
 SCORES = fixed(0.2, 0.85, 0.95, 0.1, 0.3)  # c2 is golden; c3 and c5 are look-alikes
 DATA = {"n": 5, "golden": (2,), "distractors": (3, 5)}

@@ -6,7 +6,6 @@ from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph.calibration.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.lab.metrics.answers import Extractive, Verdict
 from deepera_graph.lab.rankers.base import FirstStage, Random, UnavailableRanker
-from deepera_graph.lab.studies import cost
 from deepera_graph.lab.studies.rerank import main_table
 
 
@@ -55,11 +54,15 @@ def test_what_cannot_run_is_named_and_the_others_go_on():
 def test_times_are_measured_once(tmp_path):
     judge = Judge(fixed(0.1, 0.2, 0.3, 0.4, 0.5))
     first, second = (
-        cost.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0].rows for _ in range(2)
+        main_table.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0].rows
+        for _ in range(2)
     )
     assert first == second
     assert len(judge.asked) == 3
-    assert column(cost.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0], "time")[0] > 0
+    assert (
+        column(main_table.study_cost(lab([judge], [lakes(3)], keep=tmp_path)).grids[0], "time")[0]
+        > 0
+    )
 
 
 def test_one_name_cannot_stand_for_two():

@@ -3,7 +3,7 @@
 Read sentence by sentence, without a model. Words are reduced to concepts, so that *rose* and
 *increased* are one; numbers to quantities, so that *38 min* and *thirty-eight minutes* are one; and
 what is denied is told from what is said. What takes reasoning is left to the judges, see
-`deepera_graph.lab.build.gating.entailment`.
+`deepera_graph.lab.build.writing.gates`.
 """
 
 import re
@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import Final
 
 from deepera_graph.judges.trained.direction.model import read_direction
-from deepera_graph.lab.build.gating.overlap import shingle
-from deepera_graph.lab.build.gating.quantities import (
+from deepera_graph.lab.build.writing.faults import (
     Quantity,
     read_quantities,
     without_quantities,
 )
 from deepera_graph.text.questions import asks_yes_or_no
-from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, words
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 _SHORT_ANSWER = 12  # words; found word by word
 _GIVEN_AWAY = 0.5  # share of what a sentence of a longer answer says
@@ -337,3 +336,34 @@ def _exact_key(word: str) -> str:
 def _has_run(keys: list[str], wanted: list[str]) -> bool:
     size = len(wanted)
     return any(keys[start : start + size] == wanted for start in range(len(keys) - size + 1))
+
+
+_SHINGLE_WORDS = 3
+_NUMBER = "0"
+Shingles = frozenset[tuple[str, ...]]
+
+
+@lru_cache(maxsize=4096)
+def shingle(text: str) -> Shingles:
+    """Return the runs of three stems of a text; a shorter text is one run, a blank one has none."""
+    # Stop words, *not* and *no* too, are left out, and all numbers are alike: a copy with a
+    # negation or a number changed has the shingles of the original.
+    keys = [_NUMBER if stem[0].isdigit() else stem for stem in stems(text)]
+    if len(keys) < _SHINGLE_WORDS:
+        return frozenset([tuple(keys)]) if keys else frozenset()
+    return frozenset(zip(*(keys[start:] for start in range(_SHINGLE_WORDS)), strict=False))
+
+
+def resemblance(first: str, second: str) -> float:
+    """Return the shingles two texts share, as a share of all of both, in [0, 1]."""
+    # Source: Broder (1997), On the resemblance and containment of documents, section 2.
+    one, other = shingle(first), shingle(second)
+    together = one | other
+    return len(one & other) / len(together) if together else 0.0
+
+
+def containment(text: str, whole: str) -> float:
+    """Return the share of a text's shingles that *whole* has too, in [0, 1]."""
+    # Source: Broder (1997), as above.
+    own = shingle(text)
+    return len(own & shingle(whole)) / len(own) if own else 0.0

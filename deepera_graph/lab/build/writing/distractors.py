@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 from statistics import median
 from typing import get_args
@@ -11,18 +12,12 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.build.corpus import Chunk
-from deepera_graph.lab.build.gating.entailment import EvidenceCheck, verify
-from deepera_graph.lab.build.gating.fluency import MOST_TEXTS, ProseModel
-from deepera_graph.lab.build.gating.gates import (
-    CandidateDistractor,
-    explain,
-    failed_gates,
-)
 from deepera_graph.lab.build.plan import (
     PACKAGE,
     BuilderModel,
     BuildPlan,
     DistractorType,
+    FilledCheck,
     FilledGuidance,
     FilledGuide,
     FilledPassage,
@@ -30,8 +25,73 @@ from deepera_graph.lab.build.plan import (
 )
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.faults import MOST_TEXTS, ProseModel
+from deepera_graph.lab.build.writing.gates import (
+    CandidateDistractor,
+    explain,
+    failed_gates,
+)
 from deepera_graph.prompts import messages_of, text_of
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.schema import Direction
+from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import words
+
+VERIFY_STEP = "verify"
+_NO: tuple[Direction, ...] = ("contradicts", "no_difference")
+_TOLD: dict[str, tuple[Direction, ...]] = {
+    "yes": ("supports",),
+    "true": ("supports",),
+    "no": _NO,
+    "false": _NO,
+}
+_CLEAR: tuple[Direction, ...] = ("supports", "contradicts", "no_difference", "mixed")
+
+
+class EvidenceCheck:
+    """Asks the local judge, which is loaded once it is needed."""
+
+    @cached_property
+    def _judge(self) -> EvidenceReranker:
+        return EvidenceReranker("local", threshold=0.0, content="passage", top_n=2)
+
+    async def entails(
+        self, text: str, *, question: str, answer: str, golden: str, max_evidence: float
+    ) -> bool:
+        """Tell whether a passage is evidence for the answer of a question of yes or no.
+
+        It is if its score is *max_evidence*, in [0, 1], or more, and its direction is none other
+        than the answer's: that of yes or no, else that of the golden passage. Other questions are
+        not judged, as a direction says nothing there.
+        """
+        if max_evidence >= 1 or not asks_yes_or_no(question):
+            return False
+        result = await self._judge.arerank(question, [text, golden])
+        own, gold = sorted(result.passages, key=lambda one: one.id)
+        if own.score is None or own.score < max_evidence:
+            return False
+        told = _TOLD.get(" ".join(words(answer)), (gold.direction,))
+        return own.direction not in _CLEAR or own.direction in told or told[0] not in _CLEAR
+
+
+async def verify(model: BuilderModel, text: str, *, question: str, answer: str) -> bool:
+    """Tell whether the chat model finds nothing of the answer in a passage.
+
+    Raises:
+        AnswerError: Its reply cannot be used.
+        CallError: It cannot be asked.
+    """
+    messages = messages_of(
+        PACKAGE,
+        VERIFY_STEP,
+        question=show.one_line(question),
+        answer=show.one_line(answer),
+        passage=show.plain(text),
+        marker=show.marker(text),
+    )
+    found = await model.ask(VERIFY_STEP, messages, FilledCheck)
+    return found.relation in ("differs", "silent")
+
 
 N_SHOWN = 3
 GUIDANCE_STEP, WRITE_STEP = "guidance", "distractor"

@@ -15,7 +15,6 @@ from deepera_graph.calibration.instance import Context, Instance, read_rows
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.build.corpus import Chunk, Corpus, Document
-from deepera_graph.lab.build.gating.overlap import containment
 from deepera_graph.lab.build.plan import (
     PACKAGE,
     BuilderModel,
@@ -28,7 +27,7 @@ from deepera_graph.lab.build.plan import (
     Setting,
 )
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
-from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.answers import containment, contains_answer
 from deepera_graph.lab.build.writing.distractors import DistractorWriter, Draft, QAPair
 from deepera_graph.prompts import messages_of
 

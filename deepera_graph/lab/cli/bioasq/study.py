@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deepera_graph.bioasq.questions import Question
     from deepera_graph.lab.studies.bioasq.runs import Kept, TimedRun
     from deepera_graph.lab.studies.bioasq.study import BioasqBench
-    from deepera_graph.lab.studies.results import StudyResult
+    from deepera_graph.lab.studies.experiment import StudyResult
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 StudyName = Literal["depth", "rerankers", "ensembles", "styles"]

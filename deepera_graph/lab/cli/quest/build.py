@@ -1,4 +1,4 @@
-"""`deepera-lab bench quest build`: a benchmark of searches for papers, from topics."""
+"""`deepera-lab bench quest build`, `judge` and `evaluate`: a benchmark of searches for papers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import typer
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import running
+from deepera_graph.lab.cli.papers import PaperOptions, papers
 from deepera_graph.lab.cli.quest.making import (
     Earlier,
     PanelOptions,
@@ -27,6 +30,7 @@ from deepera_graph.lab.cli.quest.making import (
 
 if TYPE_CHECKING:
     from deepera_graph.lab.quest.builder import QuestResult
+
 
 _topics = partial(opt, panel="Topics")
 _papers = partial(opt, panel="How papers are found")
@@ -115,8 +119,8 @@ def build(
     with needing("bench quest build", "bench"):
         from deepera_graph.lab.quest.builder import answer_quest, build_quest
         from deepera_graph.lab.quest.estimate import estimate_quest
-        from deepera_graph.lab.quest.judges.reading import read_questions
         from deepera_graph.lab.quest.plan import QuestPlan
+        from deepera_graph.lab.quest.questions import read_questions
 
     settings = _plan_of(chosen, panel)
     if earlier is None:
@@ -173,3 +177,80 @@ def _plan_of(chosen: FindOptions, panel: PanelOptions) -> dict[str, Any]:
 
         found["categories"] = read_classes(split_names("--categories", chosen.categories))
     return found
+
+
+def judge(
+    questions: Annotated[
+        Path, typer.Argument(metavar="QUESTIONS", help="Questions, as questions.jsonl has them.")
+    ],
+    candidates: Annotated[
+        Path, typer.Argument(metavar="CANDIDATES", help="Papers by question, as a run has them.")
+    ],
+    *,
+    where: QuestPlaceOptions,
+    panel: PanelOptions,
+    chat: options.ChatOptions,
+    budget: options.BudgetOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Grade given papers for given questions, by chat models."""
+    check_input(questions, candidates)
+    literature = options.LiteratureOptions()
+    count_places(where, literature)
+    check_model(where, chat)
+    with needing("bench quest judge", "bench"):
+        from deepera_graph.lab.quest.builder import judge_quest
+        from deepera_graph.lab.quest.estimate import estimate_judging
+        from deepera_graph.lab.quest.plan import QuestPlan
+        from deepera_graph.lab.quest.questions import read_candidates, read_questions
+
+    settings = given(panel)
+    plan = QuestPlan(**{
+        name: settings[name]
+        for name in ("tau", "min_answers", "group", "quorum")
+        if name in settings
+    })  # fmt: skip
+    asked = read_questions(questions)
+    papers = read_candidates(candidates, asked)
+    if where.dry_run:
+        sizes = [len(papers.get(one.id, ())) for one in asked]
+        found = estimate_judging(sizes, plan, n_judges=len(list_judges(panel)) or 1)
+        tell_estimate(found, budget, output)
+        return
+
+    def work(out: Path, **how: Any) -> QuestResult:
+        return judge_quest(asked, papers, out, **how)
+
+    make(
+        work,
+        where=where,
+        literature=literature,
+        chat=chat,
+        panel=panel,
+        budget=budget,
+        output=output,
+        plan=plan,
+    )
+
+
+QUERIES = "queries.jsonl"
+
+
+def evaluate(
+    build: Annotated[
+        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera-lab bench quest build`.")
+    ],
+    *,
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    results: running.ResultOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare searches on the questions of a build, as `deepera-lab bench papers` does."""
+    queries = build / QUERIES
+    if not queries.is_file():
+        raise SettingsError(
+            f"{str(build)!r} has no {QUERIES}, which `deepera-lab bench quest build` writes when "
+            "all its questions are done"
+        )
+    papers(queries, chosen=chosen, chat=chat, results=results, output=output)

@@ -28,8 +28,7 @@ from deepera_graph.lab.quest.audit.agreement import (
 )
 from deepera_graph.lab.quest.audit.drawing import GRADES, Audit
 from deepera_graph.lab.quest.audit.labels import FAILURES, Label
-from deepera_graph.lab.studies.experiment import About
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.experiment import About, StudyResult
 from deepera_graph.lab.studies.run import write_study
 from deepera_graph.lab.tables import Cell, Column, Grid
 

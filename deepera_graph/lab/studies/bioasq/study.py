@@ -29,8 +29,7 @@ from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, HeatMap
 from deepera_graph.lab.studies.bioasq.runs import TimedRun
-from deepera_graph.lab.studies.experiment import About, Resampling, check_baseline
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.experiment import About, Resampling, StudyResult, check_baseline
 from deepera_graph.lab.studies.run import describe_file, describe_versions
 from deepera_graph.lab.tables import Cell, Column, Grid
 

@@ -16,8 +16,7 @@ from deepera_graph.bioasq.questions import TYPES, Question
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError
 from deepera_graph.lab.studies.bioasq.runs import Kept, Progress
-from deepera_graph.lab.studies.experiment import Resampling, as_estimate
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.experiment import Resampling, StudyResult, as_estimate
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.settings import check_at_least
 

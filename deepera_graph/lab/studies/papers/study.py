@@ -17,21 +17,21 @@ import numpy as np
 
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError
-from deepera_graph.lab.studies.experiment import About, check_baseline, compare_columns
-from deepera_graph.lab.studies.papers.figures import draw
+from deepera_graph.lab.studies.experiment import About, StudyResult, check_baseline, compare_columns
+from deepera_graph.lab.studies.papers.figures import call_table, draw, source_table
 from deepera_graph.lab.studies.papers.judges import study_judges
-from deepera_graph.lab.studies.papers.measures import CANDIDATES, by_intents, recall_per_candidates
 from deepera_graph.lab.studies.papers.runs import Run
 from deepera_graph.lab.studies.papers.scores import (
+    CANDIDATES,
     PaperBench,
     QueryScores,
     SystemScores,
+    by_intents,
     find_zero_recall,
     limit_scores,
+    recall_per_candidates,
     recalls_by_intent,
 )
-from deepera_graph.lab.studies.papers.trace import call_table, source_table
-from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.run import describe_file, describe_versions
 from deepera_graph.lab.tables import Cell, Column, Grid
 

@@ -23,7 +23,7 @@ from deepera_graph.lab.metrics.ranking import JudgedRanking
 from deepera_graph.lab.rankers.base import Note, candidates_of, texts_of
 from deepera_graph.lab.rankers.deepera import DeepEra, HandedOn
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyData, StudyRunner
-from deepera_graph.lab.studies.results import Failures
+from deepera_graph.lab.studies.experiment import Failures
 from deepera_graph.lab.tables import Column, MetricEstimate
 
 OVERLAPS = ("F1", "P", "R")

@@ -12,8 +12,8 @@ from functools import partial
 from deepera_graph.lab.bench.figures import CurvePoints
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.answers import AnswerStudy
-from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.variants import (
     EMPTY,
     GOLDEN,

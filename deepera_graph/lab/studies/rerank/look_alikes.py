@@ -1,16 +1,39 @@
-"""Look-alikes by type, followed from the first stage on."""
+"""Look-alikes by type from the first stage on, by their number, and what stands at each rank."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from deepera_graph.calibration.statistics import Values
-from deepera_graph.lab.studies.bars import Bars, add_bar, draw_bars
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyConfig, StudyRunner
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.calibration.instance import Dataset, Instance, UnavailableError
+from deepera_graph.calibration.statistics import Values, average
+from deepera_graph.errors import BackendError
+from deepera_graph.lab.bench.figures import (
+    Bars,
+    CurveFigure,
+    CurvePoints,
+    RankFigure,
+    RankMap,
+    RankShares,
+    add_bar,
+    draw_bars,
+    rank_cells,
+    rank_shares,
+)
+from deepera_graph.lab.data.pools import with_look_alikes
+from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.rankers.base import Ranker
+from deepera_graph.lab.studies.base import (
+    RankedQuestion,
+    RankerRun,
+    StudyConfig,
+    StudyData,
+    StudyRunner,
+    draw_curve,
+)
+from deepera_graph.lab.studies.experiment import Drawing, StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
-from deepera_graph.lab.tables import Column, Grid, Row
+from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, Row
 
 FEWEST = 20
 _GOLDEN, _OTHER = "golden", "no look-alike"
@@ -119,3 +142,171 @@ def _average_moves(
     )
     counts = np.array([len(ids) for ids in members], dtype=np.float64)
     return [Values.of(column / np.maximum(counts, 1), counts) for column in sums.T]
+
+
+_METRICS = ("HitRate@1", "HitRate@3", "MRR", "CDR")
+_DRAWN = "HitRate@1"
+_MOST_CURVES = 6
+
+
+# Source: How many look-alikes a pool has the DeepEra paper does not say; 1, 3, 5 and 10 of 30 are
+# the readings that its sizes, and those of SciRerankBench, leave open.
+def study_counts(runner: StudyRunner) -> StudyResult:
+    """Rank the same questions with rising numbers of their look-alikes, in pools of one size."""
+    rows: list[tuple[Cell, ...]] = []
+    findings: list[str] = []
+    for dataset in runner.datasets:
+        counts, usable = _usable(dataset, runner.config.counts)
+        if not counts:
+            findings.append(
+                f"{dataset.name}: left out, as no question has {runner.config.counts[0]} labelled "
+                "look-alikes."
+            )
+            continue
+        findings.append(
+            f"{dataset.name}: {len(usable)} questions with at least {counts[-1]} look-alikes."
+        )
+        for n in counts:
+            data = StudyData.read(_thinned(dataset, usable, n, counts[0], runner.config.seed))
+            rows += (row for one in runner.rankers if (row := _row(runner, one, dataset, data, n)))
+    grid = Grid(
+        name="counts",
+        title="Number of look-alikes",
+        columns=(
+            *Column.several("text", "data set", "ranker"),
+            *Column.several("count", "look-alikes", "passages"),
+            *Column.several("percent", *_METRICS),
+        ),
+        rows=tuple(rows),
+        note=(
+            "The same questions, with so many of their look-alikes in a pool of one size: each "
+            "takes the place of the plain passage that stands last in retrieval, and more are "
+            "added to fewer. CDR is the share of the pairs of a golden passage and its own "
+            "look-alike in the right order."
+        ),
+    )
+    return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))
+
+
+def _usable(dataset: Dataset, counts: Sequence[int]) -> tuple[list[int], list[Instance]]:
+    """Return the counts that half of the questions with look-alikes reach, and these questions."""
+    having = [(one, sum(each.is_distractor for each in one.contexts)) for one in dataset]
+    having = [(one, n) for one, n in having if n >= counts[0]]
+    reached = [n for n in counts if having and sum(m >= n for _, m in having) * 2 >= len(having)]
+    if not reached:
+        return [], []
+    return reached, [one for one, n in having if n >= reached[-1]]
+
+
+def _thinned(
+    dataset: Dataset, usable: Sequence[Instance], n: int, n_fewest: int, seed: int
+) -> Dataset:
+    thinned = [with_look_alikes(one, n, n_fewest=n_fewest, seed=seed) for one in usable]
+    return Dataset(f"{dataset.name}, {n}", lambda: thinned, dataset.first_stage)
+
+
+def _row(
+    runner: StudyRunner, ranker: Ranker, dataset: Dataset, data: StudyData, n: int
+) -> tuple[Cell, ...] | None:
+    try:
+        runs = [runner.run_once(one, data) for one in ranker.runs(runner.config.n_repeats)]
+    except (UnavailableError, BackendError) as error:
+        if runner.config.strict:
+            raise
+        runner.missing[dataset.name, ranker.name] = str(error)
+        return None
+    means = runner.estimate([_over_runs(runs, metric) for metric in _METRICS])
+    return dataset.name, ranker.name, n, data.summary.n_candidates, *means
+
+
+def _over_runs(runs: Sequence[RankerRun], metric: str) -> Values:
+    return average([compute(metric, [one.judged for one in run.questions]) for run in runs])
+
+
+def _draw(rows: Sequence[tuple[Cell, ...]]) -> tuple[CurveFigure, ...]:
+    place = 4 + _METRICS.index(_DRAWN)
+    points: dict[str, dict[str, list[tuple[float, MetricEstimate]]]] = {}
+    for row in rows:
+        data, ranker, n, mean = str(row[0]), str(row[1]), row[2], row[place]
+        if isinstance(n, int) and isinstance(mean, MetricEstimate):
+            points.setdefault(data, {}).setdefault(ranker, []).append((n, mean))
+    panels: dict[str, dict[str, CurvePoints]] = {}
+    for data, of in points.items():
+        for ranker, found in list(of.items())[:_MOST_CURVES]:
+            panels.setdefault(data, {})[ranker] = draw_curve(*zip(*found, strict=True))
+    if not panels:
+        return ()
+    return (
+        CurveFigure(
+            name="counts",
+            title=f"{_DRAWN} by the number of look-alikes in the pool",
+            x_label="look-alikes",
+            y_label="percent",
+            panels=panels,
+        ),
+    )
+
+
+N_RANKS = 30
+_KINDS = ("golden", "distractor", "other")
+
+
+def study_ranks(runner: StudyRunner) -> StudyResult:
+    """Count what stands at each rank."""
+    lists: dict[str, dict[str, list[JudgedRanking]]] = {}
+    shares: dict[str, dict[str, RankShares]] = {}
+    for run in runner.runs():
+        data, ranker = run.key
+        judged = [question.judged for question in run.questions]
+        lists.setdefault(ranker, {})[data] = judged
+        shares.setdefault(ranker, {})[data] = rank_shares(judged, N_RANKS)
+    names = [one.name for one in runner.datasets]
+    rows: list[Row] = [
+        (name, ranker, rank + 1, *(float(getattr(of[name], kind)[rank]) for kind in _KINDS))
+        for name in names
+        for ranker, of in shares.items()
+        if name in of
+        for rank in range(N_RANKS)
+    ]
+    grid = Grid(
+        name="ranks",
+        title="What stands at each rank",
+        columns=(
+            *Column.several("text", "data set", "ranker"),
+            Column("rank", "count"),
+            *(Column(kind, "percent") for kind in _KINDS),
+        ),
+        rows=tuple(rows),
+        note=(
+            "Share of the questions with a golden passage, a labelled look-alike or another "
+            "passage at the rank; less than 100 in sum where a question has fewer passages."
+        ),
+    )
+    complete = [name for name in names if all(name in of for of in lists.values())]
+    return StudyResult(grids=(grid,), drawings=_draw_ranks(complete, lists, shares))
+
+
+def _draw_ranks(
+    names: Sequence[str],
+    lists: Mapping[str, Mapping[str, list[JudgedRanking]]],
+    shares: Mapping[str, Mapping[str, RankShares]],
+) -> tuple[Drawing, ...]:
+    if not names:
+        return ()
+    whole = RankMap(
+        name="rank-map",
+        title="Every question's ranking: one line a question, one cell a passage",
+        panels={
+            ranker: {name: rank_cells(of[name], N_RANKS) for name in names}
+            for ranker, of in lists.items()
+        },
+    )
+    means = [
+        RankFigure(
+            name=f"ranks-{number}",
+            title=f"What stands at each rank on {name}",
+            panels={ranker: of[name] for ranker, of in shares.items()},
+        )
+        for number, name in enumerate(names, start=1)
+    ]
+    return whole, *means

@@ -6,13 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Values, average, mean_std, paired_bootstraps
-from deepera_graph.lab.bench.figures import BarFigure
+from deepera_graph.lab.bench.figures import BarFigure, Bars, add_bar, draw_bars
 from deepera_graph.lab.metrics.ranking import compute
 from deepera_graph.lab.rankers.deepera import DeepEra
-from deepera_graph.lab.studies.bars import Bars, add_bar, draw_bars
 from deepera_graph.lab.studies.base import RankerRun, StudyConfig, StudyData, StudyRunner
+from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.answers import (
     LFS_STD,
     NO_ANSWER,
@@ -20,7 +22,6 @@ from deepera_graph.lab.studies.rerank.answers import (
     AnswerStudy,
     Source,
 )
-from deepera_graph.lab.studies.results import StudyResult
 from deepera_graph.lab.studies.variants import PASSAGES, SUMMARIES, Keep, forms_of, keep_from
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row, Unit
 
@@ -290,3 +291,39 @@ def _change_rows(
         relative = (second.mean - first.mean) / first.mean if first.mean else None
         cells = (first, second, MetricEstimate(*differences[place], 0), relative)
         yield before.name, after.name, row, name, len(here), *cells
+
+
+def study_cost(runner: StudyRunner) -> StudyResult:
+    """Average what the rankings took when they were made."""
+    grid = Grid(
+        name="cost",
+        title="Efficiency",
+        columns=(
+            *Column.several("text", "data set", "ranker"),
+            Column("passages", "count"),
+            *Column.several("seconds", "time", "slowest"),
+            *Column.several("count", "calls", "tokens in", "tokens out", "failed"),
+        ),
+        rows=tuple(map(_cost_row, runner.repeated_runs())),
+        note=(
+            "For a question, on average; slowest is the mean of the slowest group of questions "
+            "ranked together. Times were measured when the rankings were made, and are read back "
+            "with them; they are of the machine and the load of that moment."
+        ),
+    )
+    return StudyResult(grids=(grid,))
+
+
+def _cost_row(repeats: list[RankerRun]) -> Row:
+    ranked = [question.ranked for run in repeats for question in run.questions]
+    seconds = np.array([one.seconds for one in ranked])
+    counts = np.array(
+        [(one.calls, one.input_tokens, one.output_tokens, one.failed) for one in ranked]
+    )
+    return (
+        *repeats[0].key,
+        repeats[0].data.summary.n_candidates,
+        float(seconds.mean()),
+        float(seconds.max()),
+        *map(float, counts.mean(axis=0)),
+    )

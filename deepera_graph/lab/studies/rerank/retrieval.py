@@ -21,7 +21,7 @@ from deepera_graph.lab.studies.base import (
     StudyRunner,
     draw_curve,
 )
-from deepera_graph.lab.studies.results import StudyResult
+from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.judgements import JudgementCache

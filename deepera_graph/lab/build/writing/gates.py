@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.gating.overlap import containment, resemblance
-from deepera_graph.lab.build.writing.answers import contains_answer
+from deepera_graph.lab.build.writing.answers import containment, contains_answer, resemblance
 from deepera_graph.text.words import split_sentences
 
 EXPLANATIONS = {

@@ -1,1 +1,0 @@
-"""What a built question must pass: each gate, and what it measures."""

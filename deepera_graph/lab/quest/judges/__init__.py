@@ -1,1 +1,0 @@
-"""Who grades the papers of a built search, and how grades are joined."""
