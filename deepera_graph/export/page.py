@@ -83,6 +83,8 @@ summary { cursor: pointer; color: var(--link); font-size: .9375rem; padding: .3r
 @media (max-width: 30rem) { body { padding: .75rem; } .card { padding: .7rem .8rem; } }
 @media print { body { max-width: none; padding: 0; background: none; }
   .card, figure, tr { break-inside: avoid; } .wide { overflow: visible; }
+  table { font-size: 8pt; } td q { font-size: 7pt; }
+  th, td, th[scope=row], td q { min-width: 0; padding: 2pt; }
   details::details-content { content-visibility: visible; block-size: auto; } }
 """
 

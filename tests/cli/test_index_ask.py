@@ -434,7 +434,7 @@ def test_a_missing_collection_is_a_usage_error(ask, indexed):
     assert result.exit_code == 2
     assert "there is no library 'other'; there are 'papers'; deepera index" in result.stderr
     near = ask("--library", "papres", "--path", indexed)
-    assert "there are 'papers'; did you mean 'papers'?" in near.stderr
+    assert "makes it; did you mean 'papers'?" in near.stderr
 
 
 def test_a_missing_store_is_a_usage_error(ask, tmp_path):

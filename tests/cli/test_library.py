@@ -164,9 +164,10 @@ def test_papers_go_where_their_library_goes(deepera, library, kelp, tmp_path):
     assert deepera("papers", "show", "k1", "-l", "kelp").exit_code == 2
     assert library("delete", "weed", "--yes").exit_code == 0
     assert deepera("index", tmp_path / "kelp.jsonl", "-l", "kelp").exit_code == 0
-    near = "there is no library 'kelpp'; there are 'kelp'; did you mean 'kelp'?"
     for asked in (("ask", "Did kelp grow?"), ("papers", "search", "kelp")):
-        assert near in deepera(*asked, "-l", "kelpp").stderr
+        said = deepera(*asked, "-l", "kelpp").stderr
+        assert "there is no library 'kelpp'; there are 'kelp'; deepera index" in said
+        assert said.endswith("did you mean 'kelp'?\n")
     gone = deepera("papers", "show", "k1", "-l", "weed")
     assert (
         "there is no library 'weed'; there are 'kelp'; deepera index FILES -l weed makes it"

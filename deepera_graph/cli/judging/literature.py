@@ -61,6 +61,10 @@ def check_one_place(
         raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
     if store.library is None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
+    if store.library is not None:
+        from deepera_graph.cli.opening.stores import check_library
+
+        check_library(store)
 
 
 def _quote(question: str, words: Sequence[str]) -> str:

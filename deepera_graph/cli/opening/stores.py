@@ -70,9 +70,8 @@ def open_collection(
         given = "" if store.library is None else ", got ''"
         raise SettingsError(f"--library must name a library{given}")
     place = place_of(store)
-    is_there = place["path"] is not None and (Path(place["path"]) / "meta.json").is_file()
-    if must_exist and is_there and find_collection_folder(store) is None:
-        raise _missing(store, store.library)  # said before Qdrant is loaded
+    if must_exist:
+        check_library(store)
     from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in options.taken
@@ -118,6 +117,15 @@ def find_collection_folder(store: options.StoreOptions) -> Path | None:
     if path is None or store.library is None or is_address(store.library):
         return None
     return find_folder(path, store.library)
+
+
+def check_library(store: options.StoreOptions) -> None:
+    """Raise `MissingStoreError` for a library that a local folder does not have."""
+    path = place_of(store)["path"]
+    if not store.library or path is None or not (Path(path) / "meta.json").is_file():
+        return  # it is said when the store is opened
+    if find_collection_folder(store) is None and not has_papers_alone(store):
+        raise _missing(store, store.library)
 
 
 def is_address(library: str) -> bool:
@@ -205,8 +213,8 @@ def _missing(place: options.PlaceOptions, library: str) -> MissingStoreError:
     known = sorted({*here, *list_papers(place)})
     listed = f"; there are {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else ""
     return MissingStoreError(
-        f"there is no library {library!r}{listed}{suggest_value(library, known)}; "
-        f"deepera index FILES -l {library} makes it"
+        f"there is no library {library!r}{listed}; deepera index FILES -l {library} makes it"
+        f"{suggest_value(library, known)}"
     )
 
 
