@@ -32,3 +32,13 @@ def test_every_folder_and_module_of_the_package_is_in_the_table() -> None:
         if not path.name.startswith(("_", "py.typed"))
     }
     assert {name for name in there if f"`{name}`" not in TEXT} == set()
+
+
+def test_the_study_of_two_own_systems_runs_as_it_stands(tmp_path, monkeypatch, capsys) -> None:
+    (code,) = re.findall(r"```python\n(.+?)```", TEXT, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "CONTRIBUTING.md", "exec"), {})
+    assert {one.name for one in (tmp_path / "mine").iterdir()} == {
+        "manifest.json", "mine.md", "systems.csv", "differences.csv"
+    }  # fmt: skip
+    assert "| rules | HitRate@1 |" in capsys.readouterr().out
