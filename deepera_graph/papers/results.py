@@ -185,9 +185,10 @@ def _find_limit(field: str, sign: str, value: Any) -> tuple[str, Any]:
     limit = _LIMITS.get((field, sign))
     if limit is None:
         signs = [written for written, name in SIGNS.items() if (field, name) in _LIMITS]
-        told = " or ".join(f"{field}{one}" for one in signs)
+        possible = " or ".join(f"{field}{one}" for one in signs)
+        [written] = [one for one, name in SIGNS.items() if name == sign] or [f" {sign} "]
         raise SettingsError(
-            f"papers are limited by {told}, not by {field} {sign or '='} {value!r:.80}"
+            f"papers can be limited by {possible}, not by {field}{written}{value!r:.80}"
         )
     if field == "year" and sign in _STEPS:
         _check_year(limit, value)

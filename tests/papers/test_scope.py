@@ -137,7 +137,7 @@ def test_conditions_limit_papers_in_the_language_of_passages(where, scope):
     [
         ("jornal=ICRS", "did you mean journal?"),
         ("colour=red", "there are year, date, journal, id, undated"),
-        ("date>=2021", "papers are limited by date<=, not by date gte 2021"),
+        ("date>=2021-05", "papers can be limited by date<=, not by date>='2021-05'"),
         ("year>=soon", "must be a year such as 2021, got 'soon'"),
         ("year>soon", "must be a year such as 2021, got 'soon'"),
     ],

@@ -575,9 +575,9 @@ async def test_what_cannot_be_tabulated_or_checked_is_told(library):
     ("args", "said"),
     [
         (["--port", "8000"], "--port goes with --http"),
-        (["--library", "none.papers"], "there is no base of papers 'none.papers'"),
+        (["--library", "none.papers"], "there is no file of papers 'none.papers'"),
         (["--threshold", "80"], "threshold must be"),
-        (["--library", "a,,b"], "--collections must be names with commas between them"),
+        (["--library", "a,,b"], "--library must be names with commas between them"),
     ],
 )
 def test_a_usage_error_of_the_command_is_one_line(args, said):
