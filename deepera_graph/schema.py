@@ -57,12 +57,14 @@ _FOR_ONE: Mapping[Direction, str] = {
 }
 _FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
 LONGEST_POSITION = 40  # characters, about four words
+_OF_WHAT = re.compile(r"_(?:it|(?:this|that|the)(?:_(?:claim|question|statement|hypothesis))?)$")
 _NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
 
 
 def read_direction(said: object) -> Direction | None:
-    """Read a direction, whatever its capitals and spaces; None for any other word."""
+    """Read a direction, whatever its capitals and spaces, or "supports the claim"; else None."""
     word = re.sub(r"[\W_]+", "_", said.lower()).strip("_") if isinstance(said, str) else ""
+    word = _OF_WHAT.sub("", word)
     return next((one for one in get_args(Direction) if word in (one, _FOR_MANY.get(one))), None)
 
 

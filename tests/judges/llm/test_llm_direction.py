@@ -8,7 +8,13 @@ import pytest
 from deepera_graph import EvidenceReranker, RerankResult, describe_directions, llm_backend
 from deepera_graph.chat.parsing import JudgementReply, json_schema
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.schema import LONGEST_POSITION, Direction, count_positions, read_position
+from deepera_graph.schema import (
+    LONGEST_POSITION,
+    Direction,
+    count_positions,
+    read_direction,
+    read_position,
+)
 from support.openai_server import ChatServer
 from support.scripted import answer_in_json
 
@@ -98,6 +104,11 @@ def test_positions_are_kept_with_the_passages_and_grouped_in_the_result(mode):
     assert "[1] (position: Kinesin-3 faster) " in requests[-1].user
     assert RerankResult.from_json(result.to_json()).positions == result.positions
     assert result.to_documents()[0].metadata["deepera"]["position"] == "Kinesin-3 faster"
+
+
+@pytest.mark.parametrize("said", ["Supports the claim.", "supports this hypothesis", "support it"])
+def test_a_direction_that_names_the_claim_is_no_position(said):
+    assert (read_direction(said), read_position(said)) == ("supports", "")
 
 
 def test_positions_of_the_same_words_are_one_and_the_most_frequent_comes_first():
