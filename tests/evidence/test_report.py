@@ -239,7 +239,7 @@ def test_without_a_model_every_sentence_is_a_quote_under_what_it_says():
     assert report.usage.keys() == {"intent", "score", "summarize"}
     assert report.gaps[:3] == (
         "No difference was found by 1 of 3 [3].",
-        "Design: randomised trial [1], not told [2, 3].",
+        "Design: randomised trial [1], not stated [2, 3].",
         "Size: 210 [1], 48 [2], 96 [3].",
     )
 

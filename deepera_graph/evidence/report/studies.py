@@ -172,10 +172,10 @@ def list_gaps(result: RerankResult, studies: Sequence[ReportStudy]) -> list[str]
         found = _group(sure, name)
         without = found.pop("", [])
         parts = [f"{value} {mark(numbers)}" for value, numbers in found.items()]
-        parts += [f"not told {mark(without)}"] if without else []
+        parts += [f"not stated {mark(without)}"] if without else []
         lines += [f"{head}: {', '.join(parts)}."] if parts else []
     if brief := [one.number for one in sure if one.extent == "abstract"]:
-        lines.append(f"No more than an abstract was read of {mark(brief)}.")
+        lines.append(f"Only the abstract was read of {mark(brief)}.")
     return [*lines, *filter(None, (describe_failures(result), *map(_stop, result.warnings)))]
 
 

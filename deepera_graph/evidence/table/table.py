@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 COLUMNS = ("n", "design", "effect", "interval", "p", "direction")
 _NO_MODEL = "rules cannot fill this column; it needs a chat model"
-_UNTOLD = "rules find nothing of it"
+_UNTOLD = "not found by the rules"
 _FREE = Usage()
 _STEPS = 10
 
