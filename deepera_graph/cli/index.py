@@ -129,13 +129,14 @@ def index(
     plain["files"] = dict(read.forms.most_common())
     if graph is not None:
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
+    of_papers = f", of {count(n_papers, 'paper')}" if n_papers else ""
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
     tell(
         output,
         {"library": store.library, **plain, "skipped": skipped},
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.library!r} ({mode}); "
-            f"it holds {n_in_all} now, of {count(n_papers, 'paper')}{read.describe_files()}"
+            f"it holds {n_in_all} now{of_papers}{read.describe_files()}"
             + _describe_neighbours(graph)
         ),
     )

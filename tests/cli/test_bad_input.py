@@ -210,7 +210,7 @@ def test_a_value_of_the_wrong_kind_is_told_in_plain_words(
         ("Does wax keep apples in.jsonl", 'deepera ask "Does wax keep apples" in.jsonl'),
         ("Does wax keep it --answer", 'deepera ask "Does wax keep it"'),
         ("Does wax", 'deepera ask "Does wax ..."'),
-        ("Does wax -c papers", 'deepera ask "Does wax ..."'),
+        ("Does wax -l papers", 'deepera ask "Does wax ..."'),
         ("tea --out x.csv", "it writes to stdout: --format csv > evidence.csv"),
         ("tea -o x.csv", "it writes to stdout: --format csv > evidence.csv"),
     ],

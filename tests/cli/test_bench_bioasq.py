@@ -111,7 +111,7 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("depth",), "--library must name a collection, or --runs files of runs"),
+        (("depth",), "give --library NAME, or --runs files of runs"),
         (("depth", "--runs", "api"), "--runs must be NAME=FILE"),
         (("styles", "--styles", "1"), "--styles and --examples go with --model"),
         (("styles", "--shots", "1"), "--shots needs --examples"),

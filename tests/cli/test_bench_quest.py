@@ -120,7 +120,7 @@ def test_a_benchmark_is_built_from_topics_and_judged_again(quest, server, topics
 
 def test_without_a_model_it_says_what_is_needed(quest, deepera_lab, topics, tmp_path):
     nowhere = deepera_lab("bench", "quest", "build", topics, "-o", tmp_path / "out")
-    assert "--base must name a base of papers, or --source services" in nowhere.stderr
+    assert "--library must name a base of papers, or --source services" in nowhere.stderr
     done = quest("build", topics)
     assert done.exit_code == 2
     assert "a chat model is needed: give --model" in done.stderr

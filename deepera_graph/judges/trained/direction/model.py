@@ -93,6 +93,12 @@ def _load_shipped() -> DirectionModel:
     return DirectionModel.load()
 
 
+def find_likeliest(question: str, text: str) -> tuple[Direction, float]:
+    """Return the direction that the wording of a text makes likeliest, and how likely it is."""
+    found = _load_shipped().probabilities(question, text)
+    return max(found.items(), key=lambda item: item[1])
+
+
 def read_direction(
     question: str, text: str, quote: str = "", reader: Sequence[float] | None = None
 ) -> Direction | None:

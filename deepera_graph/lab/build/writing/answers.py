@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from deepera_graph.judges.trained.direction.model import read_direction
+from deepera_graph.judges.trained.direction.model import find_likeliest
 from deepera_graph.lab.build.writing.faults import (
     Quantity,
     read_quantities,
@@ -30,6 +30,7 @@ _LEAST_TOPIC = 2  # concepts of a question that a verdict has to name
 _SPREAD = 3  # words for each concept of an answer that is no finding, all in one place
 _LEAST_SPREAD = 8
 _SCOPE = 4  # words that a negation reaches
+_LIKELY = 0.6  # the least probability of a direction by its wording that counts as a verdict
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
 _NOT = frozenset(
     ["not", "no", "never", "neither", "nor", "without", "hardly", "cannot", "failed", "none"]
@@ -167,7 +168,9 @@ def _agrees(said: _Sentence, question: str, *, is_yes: bool) -> bool:
         return not is_yes
     if asked:
         return False
-    direction = read_direction(question, said.text)
+    direction, likely = find_likeliest(question, said.text)
+    if not asks_yes_or_no(question) or likely < _LIKELY:
+        return False
     if is_yes:
         return direction == "supports"
     return direction in ("contradicts", "no_difference")

@@ -172,7 +172,7 @@ def _check(
         if chat.model is None and (chosen.styles is not None or chosen.examples is not None):
             raise SettingsError("prompts have styles: --styles and --examples go with --model")
     elif store.library is None and chosen.runs is None:
-        raise SettingsError("--library must name a library, or --runs files of runs")
+        raise SettingsError("give --library NAME, or --runs files of runs")
 
 
 def _settings(

@@ -197,7 +197,7 @@ TWICE = re.compile(
 )
 USE = any_of(CUES["use"])
 NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
-LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+)*)"
+LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+){{0,5}})"  # more would be quadratic
 EXCLUDING = re.compile(
     rf"{ONSET}{LEAD_IN}(?:(?:\b(?:whose|that|which|and)\s+(?:own\s+)?"
     rf"(?:(?!(?:but|yet)\b)\w+\s+){{0,2}}?)?"
