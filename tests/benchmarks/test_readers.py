@@ -147,8 +147,8 @@ def test_what_would_be_the_slowest_is_read_again_as_if_for_the_first_time(run, m
     n_held = []
 
     def reads(one):
-        n_held.append(run.quantities.read_quantities.cache_info().currsize)
-        run.quantities.read_quantities(one.text)
+        n_held.append(run.faults.read_quantities.cache_info().currsize)
+        run.faults.read_quantities(one.text)
         raise KeyError(one.id)
 
     run.forget()
