@@ -33,7 +33,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
-from deepera_graph.bioasq.measuring import rouge
+from deepera_graph.bioasq.measuring.measures import rouge
 from deepera_graph.bioasq.phase_b import replies, shots
 from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing
@@ -209,7 +209,7 @@ READERS: Mapping[str, Reader] = {
     "local: parts of abstracts": lambda one: split_abstract(one.text),
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
     "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
-    "bioasq: ROUGE": lambda one: rouge.rouge(one.text, [one.sentence], stemmed=True),
+    "bioasq: ROUGE": lambda one: rouge(one.text, [one.sentence]),
     "bioasq: written list": lambda one: shots.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),
     "bioasq: written names": lambda one: replies.read_names(one.text),

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.measuring.rouge import MEASURES, rouge, stem, tokenize
+from deepera_graph.bioasq.measuring.measures import ROUGE, rouge, tokenize
 from support.bioasq import FIXTURES
 
 VALUES = FIXTURES / "rouge_expected.json"
@@ -41,34 +41,12 @@ def test_hyphens_separate_and_other_letters_vanish():
     assert tokenize("TGF-beta1, naïve; 45.3%") == ["tgf", "beta1", "na", "ve", "45", "3"]
 
 
-@pytest.mark.parametrize(
-    ("word", "stemmed"),
-    [
-        ("caresses", "caress"), ("ponies", "poni"), ("agreed", "agre"), ("plastered", "plaster"),
-        ("hopping", "hop"), ("filing", "file"), ("happy", "happi"), ("relational", "relat"),
-        ("pathology", "patholog"), ("probably", "probabl"), ("electrical", "electr"),
-        ("adjustment", "adjust"), ("complement", "complem"), ("developmental", "develop"),
-        ("adoption", "adopt"), ("controlling", "control"), ("rate", "rate"), ("cease", "ceas"),
-        ("youths", "youth"), ("feed", "feed"), ("sky", "sky"), ("bled", "bled"),
-    ],
-)  # fmt: skip
-def test_stems_are_those_of_rouge(word, stemmed):
-    assert stem(word) == stemmed
-
-
-def test_stemming_is_chosen_and_leaves_short_words():
-    assert tokenize("Coated apples was", stemmed=True) == ["coat", "appl", "was"]
-    assert rouge("coated apples", ["coating apple"])["rouge-2_f1"] == 0
-    assert rouge("coated apples", ["coating apple"], stemmed=True)["rouge-2_f1"] == 1
-
-
 @pytest.mark.skipif(not VALUES.exists(), reason="needs the values of ROUGE-1.5.5")
-@pytest.mark.parametrize("stemmed", [False, True])
-def test_every_value_is_that_of_rouge(stemmed):
+def test_every_value_is_that_of_rouge():
     cases = json.loads(VALUES.read_text(encoding="utf-8"))
     assert len(cases) == 15
     for one in cases.values():
-        expected = one["stemmed" if stemmed else "plain"]
-        assert tuple(expected) == MEASURES
-        found = rouge(one["hypothesis"], one["references"], stemmed=stemmed)
+        expected = one["plain"]
+        assert tuple(expected) == ROUGE
+        found = rouge(one["hypothesis"], one["references"])
         assert found == pytest.approx(expected, abs=1e-5)

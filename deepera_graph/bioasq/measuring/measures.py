@@ -10,18 +10,19 @@ BioASQ 8 average precision is divided by the number of golden documents, at most
 F1 ranks snippets (http://participants-area.bioasq.org/general_information/Task13b).
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.measuring.rouge import MEASURES as ROUGE
-from deepera_graph.bioasq.measuring.rouge import rouge
 from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, list_questions, read_pmid
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
 Phase = Literal["a", "b"]
@@ -34,6 +35,9 @@ RANKING = (  # measures by which BioASQ ranks systems
     *("ideal_rouge-2_f1", "ideal_rouge-su4_f1"),
 )
 _SIDES = ("yes", "no")
+_ROUGE = ("rouge-2", "rouge-su4")
+_PLACES = 5  # to which ROUGE-1.5.5 rounds precision and recall, before it makes F1 of them
+_SKIPPED = 4  # words that may stand between the two of a skip-bigram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,9 +304,7 @@ def _fold(name: str) -> str:
     return " ".join(normalize("NFC", name).casefold().split())
 
 
-def evaluate_ideal(
-    golden: Iterable[Question], given: Iterable[Question], *, stemmed: bool = False
-) -> Evaluation:
+def evaluate_ideal(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
     """Measure ideal answers by ROUGE-2 and ROUGE-SU4, with all golden ones as references.
 
     Raises:
@@ -312,8 +314,55 @@ def evaluate_ideal(
     rows = {}
     for one in asked:
         found = " ".join(answers[one.id].ideal_answers)
-        rows[one.id] = tuple(rouge(found, one.ideal_answers, stemmed=stemmed).values())
+        rows[one.id] = tuple(rouge(found, one.ideal_answers).values())
     return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
+
+
+def rouge(answer: str, references: Sequence[str]) -> dict[str, float]:
+    """Return precision, recall and F1 of ROUGE-2 and ROUGE-SU4 as ROUGE-1.5.5 gives them.
+
+    Each is in [0, 1], to five places, by names such as ``rouge-2_f1``. Several references count
+    together, as ROUGE's average does; letters outside ASCII vanish, and an answer of one word
+    scores 0 against itself. `rouge-metric` counts; BioASQ does not say which options it uses.
+
+    Raises:
+        ValueError: There is no reference.
+        SettingsError: The extra bioasq is not installed.
+
+    Source:
+        Lin (2004), ROUGE: a package for automatic evaluation of summaries; the release 1.5.5.
+    """
+    if not references:
+        raise ValueError("ROUGE needs a reference, got none")
+    words = [[tokenize(answer)]]
+    others = [[[tokenize(one)] for one in references]]
+    found = _scorer().evaluate_tokenized(words, others)
+    made: dict[str, float] = {}
+    for name in _ROUGE:
+        precision, recall = (round(found[name][key], _PLACES) for key in "pr")
+        f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+        made |= dict(zip(_measures(name), (precision, recall, round(f1, _PLACES)), strict=True))
+    return made
+
+
+def _measures(name: str) -> list[str]:
+    return [f"{name}_{what}" for what in ("precision", "recall", "f1")]
+
+
+ROUGE = tuple(measure for name in _ROUGE for measure in _measures(name))
+
+
+@cache
+def _scorer() -> Any:
+    package = import_extra("rouge_metric", extra="bioasq", what="ROUGE")
+    return package.PyRouge(
+        rouge_n=(2,), rouge_l=False, rouge_su=True, skip_gap=_SKIPPED, multi_ref_mode="average"
+    )
+
+
+def tokenize(text: str) -> list[str]:
+    """Cut a text into words as ROUGE does: runs of ASCII letters and digits, in lower case."""
+    return re.sub("[^A-Za-z0-9]", " ", text).lower().split()
 
 
 def check_phase(phase: str) -> None:
@@ -323,7 +372,7 @@ def check_phase(phase: str) -> None:
 
 
 def evaluate_phase(
-    golden: Iterable[Question], given: Iterable[Question], phase: Phase, *, stemmed: bool = False
+    golden: Iterable[Question], given: Iterable[Question], phase: Phase
 ) -> Evaluation:
     """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
 
@@ -331,7 +380,6 @@ def evaluate_phase(
         golden: Questions with golden answers; one without any is left out of what needs them.
         given: The submission, of any order.
         phase: ``a`` or ``b``.
-        stemmed: Whether ROUGE stems words.
 
     Raises:
         InputError: *golden* or *given* is no list of questions.
@@ -343,8 +391,7 @@ def evaluate_phase(
     if phase == "a":
         parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]
     else:
-        ideal = evaluate_ideal(asked, answers, stemmed=stemmed)
-        parts = [evaluate_answers(asked, answers), ideal]
+        parts = [evaluate_answers(asked, answers), evaluate_ideal(asked, answers)]
     measures = {name: one for part in parts for name, one in part.measures.items()}
     missing = distinct(name for part in parts for name in part.missing)
     return Evaluation("corrected", measures, tuple(missing))

@@ -5,7 +5,8 @@ out of phase A. What makes the evaluator end with an exception is an `InputError
 question and the field. Concepts and triples, which BioASQ no longer asks for, and ideal answers,
 which the evaluator leaves to ROUGE, are not measured.
 
-Source: BioASQ/Evaluation-Measures at 8c8e689, class `evaluation.EvaluatorTask1b`.
+Source: BioASQ/Evaluation-Measures at 8c8e689, classes `evaluation.EvaluatorTask1b` and
+`data.Task1bData`; Gson 2.2.4 parses.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepera_graph.bioasq.measuring.crashes import ENDS, OFFSETS, find_crashes
+from deepera_graph.bioasq.measuring.check import ENDS, OFFSETS, find_crashes, read_word
 from deepera_graph.bioasq.measuring.measures import (
     EPSILON,
     MAX_DOCUMENTS,
@@ -162,12 +163,6 @@ def _set_exact(entry: _Entry, exact: Any) -> None:
     else:
         lists = [[_to_text(name).lower() for name in names] for names in exact]
         entry.lists = [names for names in lists if names]
-
-
-def read_word(answer: str) -> str:
-    """Return how the evaluator reads a text: ``yes`` anywhere wins, then ``no``, else ``none``."""
-    plain = answer.lower()
-    return next((word for word in ("yes", "no") if word in plain), "none")
 
 
 def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
@@ -378,28 +373,28 @@ def _or_0(above: Floats, below: Floats) -> Floats:
 def _columns(
     what: str, rows: Mapping[str, Sequence[float]], names: Sequence[str]
 ) -> dict[str, Measure]:
+    """Return the means of columns, 0 of no question."""
     numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))
-    made = {}
-    for place, name in enumerate(names):
-        one = mean_measure(rows, numbers[:, place])
-        made[f"{what}_{name}"] = Measure(
-            one.questions, one.summed, lambda sums: _or_0(sums[..., 0], sums[..., 1])
+    ones = np.ones(len(rows))
+    return {
+        f"{what}_{name}": Measure(
+            tuple(rows),
+            np.column_stack([column, ones]),
+            lambda sums: _or_0(sums[..., 0], sums[..., 1]),
         )
-    return made
+        for name, column in zip(names, numbers.T, strict=True)
+    }
 
 
 def _phase_a_means(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
     """Return the means; of an average precision that is no number the evaluator makes 0."""
-    names = ("precision", "recall", "f1", "map")
-    numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))
+    numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, 4)
     made = {
-        f"{what}_{name}": mean_measure(
-            rows, np.nan_to_num(numbers[:, place], posinf=inf, neginf=-inf)
-        )
-        for place, name in enumerate(names)
+        f"{what}_{name}": mean_measure(rows, np.nan_to_num(column, posinf=inf, neginf=-inf))
+        for name, column in zip(("precision", "recall", "f1", "map"), numbers.T, strict=True)
     }
     if what == "documents" and not rows:  # these two are 0 of no question, the others no number
-        made |= _columns(what, {}, names[:2])
+        made |= _columns(what, {}, ("precision", "recall"))
     logs = mean_measure(rows, [_log(one) for one in numbers[:, 3]])
     combine = _geometric_of_snippets if what == "snippets" else _geometric
     return made | {f"{what}_gmap": Measure(logs.questions, logs.summed, combine)}

@@ -58,7 +58,6 @@ class MeasureSubmissionOptions:
         metavar="N",
         shown="8",
     )
-    stemmed: bool = opt("Stem words for ROUGE.", default=False)
     intervals: bool = opt("Show 95 % intervals, bootstrapped over questions.", default=False)
     resamples: int = opt(
         "With --intervals: how often questions are resampled.",
@@ -184,7 +183,7 @@ def _evaluate(
 
     asked = read_questions(golden)
     given = read_submission(submission, asked)
-    return evaluate_phase(asked, given, phase, stemmed=chosen.stemmed)
+    return evaluate_phase(asked, given, phase)
 
 
 def _intervals(
