@@ -191,9 +191,7 @@ def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
     if isinstance(domain, Mapping):
         return _make_domain(domain)
     if domain in NAMES:
-        return _parse_domain(
-            str(domain), files(__name__).joinpath(f"{domain}.toml").read_text("utf-8")
-        )
+        return read_rules(str(domain))
     path = Path(domain)
     if path.suffix != ".toml" or not path.is_file():
         raise SettingsError(
@@ -201,6 +199,11 @@ def load_domain(domain: Domain | Mapping[str, Any] | str | Path) -> Domain:
             f"{suggest_value(domain, NAMES)}"
         )
     return _parse_domain(path.stem, path.read_text("utf-8"))
+
+
+def read_rules(name: str) -> Domain:
+    """Return the rules of ``name.toml`` beside this file."""
+    return _parse_domain(name, files(__name__).joinpath(f"{name}.toml").read_text("utf-8"))
 
 
 def _parse_domain(name: str, text: str) -> Domain:

@@ -15,13 +15,15 @@ from deepera_graph import (
     Quantile,
     WorkLibrary,
     export_check,
+    llm_backend,
     read_passages,
 )
 from deepera_graph.agents.journal import Journal
 from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.literature.retractions import read_retractions
+from deepera_graph.prompts import read_rules
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
-from support.scripted import Script
+from support.scripted import Script, ScriptedChat
 
 TEXT = "Wax coating kept apples firm. Night cooling did nothing to pears."
 
@@ -99,6 +101,29 @@ def test_a_chat_model_is_not_asked_to_read_a_claim(tmp_path):
     report = checker.check(write_claim(tmp_path))
     assert (len(asked), report.usage.calls) == (1, 1)
     assert checker.estimate(write_claim(tmp_path)).total_usage.calls == 2  # and another study
+
+
+@pytest.mark.parametrize("mode", ["separate", "fused", "grouped"])
+def test_a_chat_model_is_told_what_counts_for_a_statement(mode, tmp_path):
+    asked = []
+
+    class Listening(ScriptedChat):
+        def _generate(self, messages, *rest, **options):
+            asked.append(messages[0].text)
+            return super()._generate(messages, *rest, **options)
+
+    backend = llm_backend(Listening(scores={}), domain="medicine", mode=mode)
+    reranker = EvidenceReranker(backend)
+    checker = ManuscriptCheck(reranker, library=library())
+    checker.check(write_claim(tmp_path))
+    ClaimVerifier(reranker).reranker.rerank("Wax coating keeps apples firm.", [TEXT])
+    rules = read_rules("claims").score
+    assert all(one in asked[0] and one not in asked[-1] for one in rules)
+    assert "In this field (medicine)" in asked[0]
+    told = [
+        ClaimVerifier(reranker, one).reranker.backend.about for one in (None, read_rules("law"))
+    ]
+    assert [one.get("rules", {}).get("name") for one in told] == [None, "law"]  # kept apart
 
 
 def test_a_judge_that_fails_is_no_verdict(tmp_path):

@@ -33,6 +33,7 @@ from deepera_graph.evidence.check.report import Alternative, CheckedPair, CheckR
 from deepera_graph.evidence.check.verdict import MOST_OTHERS, Decision, note_overview
 from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
 from deepera_graph.literature.citation import Citation
+from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import Estimate, EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
@@ -111,7 +112,7 @@ class ManuscriptCheck:
         self.reranker = reranker or EvidenceReranker("local", content="passage")
         self.library = WorkLibrary() if library is None else library
         self._literature, self._journal, self._pdf_reader = literature, journal, pdf_reader
-        self._verifier = ClaimVerifier(self.reranker)
+        self._verifier = ClaimVerifier(self.reranker, read_rules("claims"))
         self.graph = self._build()
 
     def check(

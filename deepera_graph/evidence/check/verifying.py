@@ -19,9 +19,11 @@ from deepera_graph.evidence.check.verdict import (
     decide_by_rules,
 )
 from deepera_graph.judges.heuristic.roles import LocalRole
+from deepera_graph.judges.llm.judging import LlmJudge
+from deepera_graph.prompts import Domain
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.schema import Intent, IntentTask
+from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.usage import Usage
 
 
@@ -48,14 +50,12 @@ class ClaimVerifier:
 
     Args:
         reranker: Who judges; its cache, budget and limits count.
+        rules: What a chat model is told of such statements beside the rules of its field.
     """
 
-    def __init__(self, reranker: EvidenceReranker) -> None:
-        backend = reranker.backend
-        self._asks_model = backend.asks_model
-        if self._asks_model and not backend.reads_by_rules:
-            about = {**backend.about, "intent": "unread"}  # other answers than those of its model
-            reranker = reranker.with_backend(replace(backend, intent=_UnreadIntent(), about=about))
+    def __init__(self, reranker: EvidenceReranker, rules: Domain | None = None) -> None:
+        self._asks_model = reranker.backend.asks_model
+        reranker = reranker.with_backend(_for_statements(reranker.backend, rules))
         self.reranker = reranker.with_settings(
             threshold=_find_threshold(reranker) if self._asks_model else None,
             content="passage",
@@ -114,6 +114,17 @@ class ClaimVerifier:
         judge_point = self.reranker.effective_settings.threshold
         cut = judge_point if isinstance(judge_point, float) else 0.5
         return Points(cut, cut / 2)
+
+
+def _for_statements(backend: Backend, rules: Domain | None) -> Backend:
+    """Return a backend that asks no model to read a statement, and judges it by these rules."""
+    if backend.asks_model and not backend.reads_by_rules:
+        about = {**backend.about, "intent": "unread"}  # other answers than those of its model
+        backend = replace(backend, intent=_UnreadIntent(), about=about)
+    if rules and isinstance(backend.judge, LlmJudge):
+        about = {**backend.about, "rules": rules.to_dict()}
+        backend = replace(backend, judge=backend.judge.with_rules(rules), about=about)
+    return backend
 
 
 def _find_threshold(reranker: EvidenceReranker) -> Any:

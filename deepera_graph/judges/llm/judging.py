@@ -1,6 +1,8 @@
 """A chat model as a judge: it scores one passage a call, and summarizes it, or several at once."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -50,6 +52,12 @@ class LlmJudge(Judge):
     def counting(self) -> Self:
         """Return this judge on a model that counts its prompts and is never asked."""
         return type(self)(counting_model(), self.domain)
+
+    def with_rules(self, added: Domain) -> Self:
+        """Return this judge with further rules for its scores, after those of its field."""
+        judge, field = copy(self), self.domain
+        judge.domain = replace(field, score=field.score + added.score) if field else added
+        return judge
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge each window by itself."""
