@@ -119,19 +119,26 @@ _NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
 
 def describe_paths(
-    schema: Mapping[str, Any], *, about: str = "", examples: Mapping[str, Any] = _NO_EXAMPLES
+    schemas: Mapping[str, Mapping[str, Any]],
+    *,
+    about: str = "",
+    examples: Mapping[str, Any] = _NO_EXAMPLES,
 ) -> str:
     """Return a page of HTML for what OpenAPI says.
 
     Args:
-        schema: OpenAPI's, as plain data.
+        schemas: OpenAPI's, as plain data, by what stands before their paths; the first names all.
         about: More that is said on top, as HTML.
         examples: Path to a body that it can be sent.
     """
     parts = [
-        part for path, how in schema["paths"].items() for part in _describe(path, how, examples)
+        part
+        for root, schema in schemas.items()
+        for path, how in schema["paths"].items()
+        for part in _describe(f"{root}{path}", how, schema, examples)
     ]
-    title = f"{schema['info']['title']} {schema['info']['version']}"
+    info = next(iter(schemas.values()))["info"]
+    title = f"{info['title']} {info['version']}"
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width'>"
@@ -142,13 +149,15 @@ def describe_paths(
     )
 
 
-def _describe(path: str, how: Mapping[str, Any], examples: Mapping[str, Any]) -> Iterator[str]:
+def _describe(
+    path: str, how: Mapping[str, Any], whole: Mapping[str, Any], examples: Mapping[str, Any]
+) -> Iterator[str]:
     for method, one in how.items():
         about = escape(one["summary"])
         yield f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{about}</p>"
         body = one.get("requestBody", {}).get("content", {}).get("application/json", {})
-        fields = body.get("schema", {}).get("properties", {})
-        rows = [_row(name, field) for name, field in fields.items()]
+        fields = [pair for form in _forms_of(body.get("schema", {}), whole) for pair in form]
+        rows = [_row(name, field) for name, field in dict(fields).items()]
         rows += [_row(given["name"], _as_field(given)) for given in one.get("parameters", ())]
         if rows:
             head = "<tr><th>field</th><th>default</th><th>what</th></tr>"
@@ -156,6 +165,15 @@ def _describe(path: str, how: Mapping[str, Any], examples: Mapping[str, Any]) ->
         if path in examples:
             given = json.dumps(examples[path], indent=1, ensure_ascii=False)
             yield f"<pre>curl localhost:8000{escape(path)} -d '{escape(given)}'</pre>"
+
+
+def _forms_of(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the fields of a schema, or of each that it may be."""
+    if "$ref" in schema:
+        schema = whole["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    yield schema.get("properties", {}).items()
+    for one in schema.get("oneOf", ()):
+        yield from _forms_of(one, whole)
 
 
 def _as_field(parameter: Mapping[str, Any]) -> dict[str, Any]:

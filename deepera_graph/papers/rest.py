@@ -122,7 +122,7 @@ def _add_docs(app: Any) -> None:
     from fastapi.responses import HTMLResponse  # noqa: PLC0415 - of an extra
 
     async def docs() -> HTMLResponse:
-        return HTMLResponse(describe_paths(app.openapi()))
+        return HTMLResponse(describe_paths({"": app.openapi()}))
 
     app.add_api_route("/docs", docs, include_in_schema=False)
 

@@ -16,10 +16,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from fastapi import FastAPI
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,12 +32,18 @@ from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import Sources, StoredCollections
 from deepera_graph.serve.config import ServeConfig
-from deepera_graph.serve.evidence import Evidence, EvidenceRequest
+from deepera_graph.serve.evidence import evidence_router
 from deepera_graph.serve.metrics import Metrics
-from deepera_graph.serve.page.calls import ExportRequest, PageCalls, TableRequest
+from deepera_graph.serve.page.calls import page_router
 from deepera_graph.serve.page.files import read_files
-from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply, reply_error
-from deepera_graph.serve.rerank import Rankings, RerankRequest
+from deepera_graph.serve.replies import (
+    ErrorReply,
+    RequestRefusedError,
+    as_refused,
+    reply,
+    reply_error,
+)
+from deepera_graph.serve.rerank import rerank_router
 from deepera_graph.serve.traffic import FOR_CLIENTS, Boundary, RequestThreads, crashed, note_of
 from deepera_graph.web import describe_paths
 
@@ -101,16 +109,41 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
             sources.close()
             on_end()
 
-    app = FastAPI(
-        title="DeepEra", version=__version__, docs_url=None, redoc_url=None, lifespan=live
+    routers = (
+        evidence_router(judging, sources, config.limits),
+        rerank_router(judging, config.limits),
+        _state_router(judging, metrics),
+        page_router(config.limits),
     )
-    _add_errors(app)
-    _add_evidence(app, judging, sources, config)
-    _add_rerank(app, judging, config)
-    _add_state(app, judging, metrics)
-    _add_page(app, config)
-    _add_docs(app, _mount_papers(app, papers))
-    known = frozenset(str(getattr(one, "path", "")) for one in app.routes)
+    app = FastAPI(
+        title="DeepEra",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=live,
+        exception_handlers=dict.fromkeys((DeepEraError, HTTPException), _tell)
+        | {Exception: _tell_crash},
+        responses={"default": {"model": ErrorReply, "description": "Why it is not answered."}},
+        generate_unique_id_function=_name_operation,
+    )
+    for router in routers:
+        app.include_router(router)
+    for file in read_files():
+        app.add_api_route(file.path, file.give, include_in_schema=False)
+    below = {} if papers is None else {_PAPERS: _make_papers_app(papers)}
+    for path, other in below.items():
+        app.mount(path, other)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        schemas = {path: other.openapi() for path, other in {"": app, **below}.items()}
+        return HTMLResponse(describe_paths(schemas, about=ABOUT, examples=EXAMPLES))
+
+    known = {
+        one.path
+        for one in (*app.routes, *(one for each in routers for one in each.routes))
+        if hasattr(one, "path")
+    }
     name_path = partial(_name_path, known)
     return Boundary(app, config=config, metrics=metrics, name_path=name_path)
 
@@ -123,53 +156,30 @@ def _open_papers(config: ServeConfig) -> "PaperBase | None":
     return PaperBase.open(config.papers)
 
 
-def _add_evidence(
-    app: FastAPI, judging: ServerJudges, sources: Sources, config: ServeConfig
-) -> None:
-    evidence = Evidence(judging, sources, config.limits)
+def _make_papers_app(papers: "PaperBase") -> FastAPI:
+    from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
 
-    async def answer(request: Request) -> Response:
-        return await evidence.answer(request)
-
-    async def judges() -> Response:
-        return reply({"judges": await asyncio.to_thread(judging.describe)})
-
-    async def collections() -> Response:
-        return reply({"collections": await sources.list_collections()})
-
-    async def list_sources() -> Response:
-        return reply({"sources": [{"name": one} for one in sources.names]})
-
-    _add(
-        app, "POST", "/v1/evidence", answer, "The evidence for a question among passages.",
-        form=EvidenceRequest,
-    )  # fmt: skip
-    _add(app, "GET", "/v1/judges", judges, "Who can judge.")
-    _add(app, "GET", "/v1/collections", collections, "Collections that can be searched.")
-    _add(app, "GET", "/v1/sources", list_sources, "Other sources that can be searched.")
+    return create_papers(papers, alone=False)
 
 
-def _add_rerank(app: FastAPI, judging: ServerJudges, config: ServeConfig) -> None:
-    rankings = Rankings(judging, config.limits)
+class HealthReply(BaseModel):
+    """Whether the judge is loaded."""
 
-    async def rerank(request: Request) -> Response:
-        return await rankings.rerank(request)
-
-    async def rerank_either(request: Request) -> Response:
-        return await rankings.rerank_either(request)
-
-    async def info(request: Request) -> Response:
-        return await rankings.info(request)
-
-    about = "Passages by how good they are as evidence, as Cohere and Jina are asked."
-    _add(app, "POST", "/v1/rerank", rerank, about, form=RerankRequest)
-    _add(app, "POST", "/v2/rerank", rerank, about, form=RerankRequest)
-    either = "The same; or with `texts`, as text-embeddings-inference is asked."
-    _add(app, "POST", "/rerank", rerank_either, either, form=RerankRequest)
-    _add(app, "GET", "/info", info, "What is served, as text-embeddings-inference says it.")
+    status: Literal["ok", "loading", "failed"]
+    judge: str
+    version: str
+    problem: str | None = Field(None, description="Why it cannot be loaded.")
 
 
-def _add_state(app: FastAPI, judging: ServerJudges, metrics: Metrics) -> None:
+def _state_router(judging: ServerJudges, metrics: Metrics) -> APIRouter:
+    router = APIRouter()
+
+    @router.head("/health", include_in_schema=False)
+    @router.get(
+        "/health",
+        response_model=HealthReply,
+        summary="Whether the judge is loaded: 200, else 503.",
+    )
     async def health() -> Response:
         about = {"judge": judging.default, "version": __version__}
         if judging.is_ready:
@@ -178,86 +188,32 @@ def _add_state(app: FastAPI, judging: ServerJudges, metrics: Metrics) -> None:
         more = {"problem": judging.problem} if judging.problem else {}
         return reply({"status": status, **about, **more}, 503)
 
+    @router.get("/metrics", response_class=PlainTextResponse, summary="Counters for Prometheus.")
     async def show() -> Response:
         return metrics.show()
 
-    _add(app, "GET", "/health", health, "Whether the judge is loaded: 200, else 503.")
-    app.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
-    _add(app, "GET", "/metrics", show, "Counters for Prometheus.")
+    return router
 
 
-def _mount_papers(app: FastAPI, papers: "PaperBase | None") -> Mapping[str, FastAPI]:
-    """Serve a base of papers below its path; return what is below which path."""
-    if papers is None:
-        return {}
-    from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
-
-    below = create_papers(papers, alone=False)
-    app.mount(_PAPERS, below)
-    return {_PAPERS: below}
-
-
-def _add_docs(app: FastAPI, mounted: Mapping[str, FastAPI]) -> None:
-    async def docs() -> Response:
-        schema = app.openapi()
-        more = {
-            f"{path}{below}": how
-            for path, other in mounted.items()
-            for below, how in other.openapi()["paths"].items()
-        }
-        whole = {**schema, "paths": {**schema["paths"], **more}}
-        return HTMLResponse(describe_paths(whole, about=ABOUT, examples=EXAMPLES))
-
-    app.add_api_route("/docs", docs, include_in_schema=False)
-
-
-def _add_page(app: FastAPI, config: ServeConfig) -> None:
-    calls = PageCalls(config.limits)
-    _add(app, "POST", "/v1/passages", calls.read_file, "The passages of a file: ?name=NAME.")
-    about = "A result as CSV, BibTeX, RIS and more."
-    _add(app, "POST", "/v1/export", calls.export, about, form=ExportRequest)
-    about = "The studies of a result: a table with their map."
-    _add(app, "POST", "/v1/table", calls.tabulate, about, form=TableRequest)
-    for file in read_files():
-        app.add_api_route(file.path, file.give, include_in_schema=False)
-
-
-def _add(
-    app: FastAPI, method: str, path: str, answer: Any, about: str, *, form: Any = None
-) -> None:
-    more: dict[str, Any] = {}
-    if form is not None:
-        schema = form.model_json_schema()
-        content = {"application/json": {"schema": schema}}
-        more = {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
-    name = f"{method}{path}".replace("/", "_").lower()
-    app.add_api_route(
-        path, answer, methods=[method], response_class=Response, summary=about,
-        operation_id=name, **more,
-    )  # fmt: skip
-
-
-def _add_errors(app: FastAPI) -> None:
+async def _tell(request: Request, error: Exception) -> Response:
     """Have every error told in one form."""
-
-    async def tell(request: Request, error: Exception) -> Response:
-        refused = (
-            as_refused(error) if isinstance(error, DeepEraError) else _as_refused(request, error)
-        )
-        note_of(request.scope).failure = refused.kind
-        return reply_error(refused, for_clients=request.url.path in FOR_CLIENTS)
-
-    async def tell_crash(request: Request, _: Exception) -> Response:  # `Boundary` logs it
-        return reply_error(crashed(note_of(request.scope)))
-
-    app.add_exception_handler(DeepEraError, tell)
-    app.add_exception_handler(HTTPException, tell)
-    app.add_exception_handler(Exception, tell_crash)
+    if isinstance(error, HTTPException):
+        status = error.status_code
+        message = f"{request.method} {request.url.path!r:.80}: {error.detail}"
+        refused = RequestRefusedError(status, _KINDS.get(status, "http"), message)
+    else:
+        refused = as_refused(error)  # type: ignore[arg-type]  # the only other one it is called for
+    note_of(request.scope).failure = refused.kind
+    return reply_error(refused, for_clients=request.url.path in FOR_CLIENTS)
 
 
-def _as_refused(request: Request, error: Any) -> RequestRefusedError:
-    message = f"{request.method} {request.url.path!r:.80}: {error.detail}"
-    return RequestRefusedError(error.status_code, _KINDS.get(error.status_code, "http"), message)
+async def _tell_crash(request: Request, _: Exception) -> Response:  # `Boundary` logs it
+    return reply_error(crashed(note_of(request.scope)))
+
+
+def _name_operation(route: APIRoute) -> str:
+    [method] = route.methods or ()
+    return f"{method}{route.path}".replace("/", "_").lower()
 
 
 def _name_path(known: Collection[str], scope: Scope) -> str:

@@ -1,11 +1,11 @@
 """What is sent back: JSON, and errors in one form, ``{"error": {"kind", "message"}}``."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from deepera_graph.errors import (
@@ -21,20 +21,23 @@ from deepera_graph.web import JSON, describe_problem, to_json
 
 _SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
 _COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
-_FORMS = frozenset({"str", "int", "float", "dict[str,any]", "GivenPassage"})  # one of which fits
+_FORMS = frozenset(  # of a place in a body: where it is, and forms one of which fits
+    {"body", "str", "int", "float", "dict[str,any]", "GivenPassage", "documents form", "texts form"}
+)
 
 
-def name_problems(error: ValidationError, form: type[BaseModel], what: str) -> list[str]:
-    """Return what is wrong, a text for each place; *what* is how a field of the form is called."""
-    places: dict[str, list[dict[str, Any]]] = {}
-    for one in error.errors(include_url=False):
+def name_problems(
+    errors: Iterable[Mapping[str, Any]], known: Iterable[str], what: str
+) -> list[str]:
+    """Return what is wrong, a text for each place; *what* is how a field of a form is called."""
+    places: dict[str, list[Mapping[str, Any]]] = {}
+    for one in errors:
         name = ".".join(str(part) for part in one["loc"] if part not in _FORMS)
-        places.setdefault(name, []).append(dict(one))
-    known = list(form.model_fields)
-    return [_say(name, problems, known, what) for name, problems in places.items()]
+        places.setdefault(name, []).append(one)
+    return [_say(name, problems, list(known), what) for name, problems in places.items()]
 
 
-def _say(name: str, problems: Sequence[dict[str, Any]], known: list[str], what: str) -> str:
+def _say(name: str, problems: Sequence[Mapping[str, Any]], known: list[str], what: str) -> str:
     problem = problems[0]
     if problem["type"] == "missing":
         return f"{name} is missing"
@@ -63,6 +66,19 @@ class RequestRefusedError(DeepEraError):
     ) -> None:
         super().__init__(message)
         self.status, self.kind, self.retry_after = status, kind, retry_after
+
+
+class Problem(BaseModel):
+    """What is wrong."""
+
+    kind: str = Field(description="One word, for programs.")
+    message: str = Field(description="In words, with the value that is wrong.")
+
+
+class ErrorReply(BaseModel):
+    """Why a request is not answered with what it asks for."""
+
+    error: Problem
 
 
 _KINDS: tuple[tuple[type[DeepEraError], int, str], ...] = (  # the first that fits

@@ -8,11 +8,12 @@ Sources:
 
 from collections.abc import Sequence
 from math import log
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
 
+from fastapi import APIRouter
 from langchain_core.documents import Document
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,7 +23,7 @@ from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
 from deepera_graph.result import RankedPassage, RerankResult, describe_failures
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.config import RequestLimits
-from deepera_graph.serve.evidence import check_size, read_form, read_plain, unless_gone
+from deepera_graph.serve.reading import PlainRoute, check_size, unless_gone
 from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic import note_of
 
@@ -69,42 +70,112 @@ class InferenceRequest(BaseModel):
     truncate: bool | None = Field(None, description="Taken and not needed.")
 
 
+class RankedDocument(BaseModel):
+    """A document's place in a ranking."""
+
+    index: int = Field(description="Its place among the documents, from 0.")
+    relevance_score: float
+    document: dict[str, Any] | None = Field(None, description="If asked for.")
+
+
+class RerankReply(BaseModel):
+    """A ranking as Cohere and Jina give it."""
+
+    id: str
+    object: Literal["list"]
+    model: str
+    results: list[RankedDocument] = Field(description="Best first.")
+    usage: dict[str, int]
+    meta: dict[str, Any] = Field(description="With warnings, if there are any.")
+
+
+class RankedText(BaseModel):
+    """A text's place in a ranking."""
+
+    index: int
+    score: float
+    text: str | None = Field(None, description="If asked for.")
+
+
+class InfoReply(BaseModel):
+    """What is served, as text-embeddings-inference says it."""
+
+    model_id: str
+    model_sha: str | None
+    model_dtype: str
+    model_type: dict[str, Any]
+    max_concurrent_requests: int
+    max_client_batch_size: int
+    auto_truncate: bool
+    version: str
+
+
+def _name_form(given: Any) -> str:
+    is_texts = isinstance(given, InferenceRequest) or (
+        isinstance(given, dict) and "texts" in given and "documents" not in given
+    )
+    return "texts form" if is_texts else "documents form"
+
+
+EitherRequest = Annotated[
+    Annotated[RerankRequest, Tag("documents form")]
+    | Annotated[InferenceRequest, Tag("texts form")],
+    Discriminator(_name_form),
+]
+
+
+def rerank_router(judging: ServerJudges, limits: RequestLimits) -> APIRouter:
+    """Return the paths that rerank clients ask on."""
+    router, rankings = APIRouter(route_class=PlainRoute), Rankings(judging, limits)
+    about = "Passages by how good they are as evidence, as Cohere and Jina are asked."
+
+    @router.post("/v1/rerank", response_model=RerankReply, summary=about)
+    @router.post("/v2/rerank", response_model=RerankReply, summary=about)
+    async def rerank(asked: RerankRequest, request: Request) -> Response:
+        return await rankings.rank(asked, request)
+
+    @router.post(
+        "/rerank",
+        response_model=RerankReply | list[RankedText],
+        summary="The same; or with `texts`, as text-embeddings-inference is asked.",
+    )
+    async def rerank_either(asked: EitherRequest, request: Request) -> Response:
+        if isinstance(asked, InferenceRequest):
+            return await rankings.infer(asked, request)
+        return await rankings.rank(asked, request)
+
+    @router.get(
+        "/info",
+        response_model=InfoReply,
+        summary="What is served, as text-embeddings-inference says it.",
+    )
+    async def info() -> Response:
+        return reply(
+            {
+                "model_id": judging.default,
+                "model_sha": None,
+                "model_dtype": "float32",
+                "model_type": {
+                    "reranker": {"id2label": {"0": "evidence"}, "label2id": {"evidence": 0}}
+                },
+                "max_concurrent_requests": limits.at_once + limits.queue,
+                "max_client_batch_size": limits.documents,
+                "auto_truncate": True,
+                "version": __version__,
+            }
+        )
+
+    return router
+
+
 class Rankings:
     """Answers rerank requests."""
 
     def __init__(self, judging: ServerJudges, limits: RequestLimits) -> None:
         self._judging, self._limits = judging, limits
 
-    async def rerank(self, request: Request) -> Response:
+    async def rank(self, asked: RerankRequest, request: Request) -> Response:
         """Answer in the form of Cohere and Jina."""
-        return await self._rank(request, await read_plain(request))
-
-    async def rerank_either(self, request: Request) -> Response:
-        """Answer in the form of text-embeddings-inference if there are texts, else as above."""
-        plain = await read_plain(request)
-        if "texts" in plain and "documents" not in plain:
-            return await self._infer(request, plain)
-        return await self._rank(request, plain)
-
-    async def info(self, request: Request) -> Response:
-        """Say what is served, as text-embeddings-inference does."""
-        return reply(
-            {
-                "model_id": self._judging.default,
-                "model_sha": None,
-                "model_dtype": "float32",
-                "model_type": {
-                    "reranker": {"id2label": {"0": "evidence"}, "label2id": {"evidence": 0}}
-                },
-                "max_concurrent_requests": self._limits.at_once + self._limits.queue,
-                "max_client_batch_size": self._limits.documents,
-                "auto_truncate": True,
-                "version": __version__,
-            }
-        )
-
-    async def _rank(self, request: Request, plain: dict[str, Any]) -> Response:
-        asked = read_form(plain, RerankRequest)
         judge, warnings = self._find_judge(asked.model)
         texts = [_read_text(one, place, asked) for place, one in enumerate(asked.documents)]
         result = await self._judge(request, judge, asked.query, texts, _list_titles(asked))
@@ -132,9 +203,8 @@ class Rankings:
         about = {"id": str(uuid4()), "object": "list", "model": judge}
         return reply({**about, "results": results, "usage": usage, "meta": meta})
 
-    async def _infer(self, request: Request, plain: dict[str, Any]) -> Response:
+    async def infer(self, asked: InferenceRequest, request: Request) -> Response:
         """Answer with a list that has no place for a passage that failed: all of them, or none."""
-        asked = read_form(plain, InferenceRequest)
         result = await self._judge(request, self._judging.default, asked.query, asked.texts, [])
         if unjudged := describe_failures(result):
             raise RequestRefusedError(502, "backend", unjudged)

@@ -38,11 +38,12 @@ def test_the_rerank_request_gets_the_reply_that_is_shown(server):
 
 
 def test_every_field_of_a_request_is_explained(server):
-    paths = server.get("/openapi.json").json()["paths"]
+    schema = server.get("/openapi.json").json()
+    paths, forms = schema["paths"], schema["components"]["schemas"]
     page = server.get("/docs").text
     for path in ("/v1/evidence", "/v1/rerank"):
         body = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
-        for name, field in body["properties"].items():
+        for name, field in forms[body["$ref"].rpartition("/")[2]]["properties"].items():
             assert field["description"]
             assert f"<code>{name}</code>" in page
     assert set(paths) <= set(re.findall(r"<code>\w+ (/[\w/]*)</code>", page))

@@ -2,13 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args
 
+from fastapi import APIRouter, Query
 from langchain_core.documents import Document
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
@@ -24,11 +25,13 @@ from deepera_graph.retrieval.documents import DOCX, PDF
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.config import RequestLimits
-from deepera_graph.serve.evidence import read_form, read_plain
+from deepera_graph.serve.reading import PlainRoute
 from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic import Gate, in_time, note_of
 from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
+P = ParamSpec("P")
+T = TypeVar("T")
 KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md", PDF, DOCX)
 _DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
@@ -69,32 +72,49 @@ class TableRequest(BaseModel):
     )
 
 
-class PageCalls:
-    """Answers the page."""
+class PassagesReply(BaseModel):
+    """The passages of a file."""
 
-    def __init__(self, limits: RequestLimits) -> None:
-        self._limits = limits
-        self._gate = Gate(limits.at_once, limits.queue)
+    passages: list[dict[str, Any]] = Field(description="As /v1/evidence takes them.")
+    skipped: list[str] = Field(description="What was left out of the file, and why.")
 
-    async def read_file(self, request: Request) -> Response:
-        """Return the passages of the file that is the body, and what was left out of it."""
-        name, content = request.query_params.get("name", ""), await request.body()
-        async with in_time(note_of(request)), self._gate:
-            return reply(await asyncio.to_thread(_read_file, name, content, self._limits))
 
-    async def export(self, request: Request) -> Response:
-        """Return a result in another form; what is kept is told anew by a threshold."""
-        asked = read_form(await read_plain(request), ExportRequest)
-        async with in_time(note_of(request)), self._gate:
-            text, type = await asyncio.to_thread(_export, asked)
-        return Response(text.encode("utf-8", "replace"), media_type=type)
+def page_router(limits: RequestLimits) -> APIRouter:
+    """Return the paths that the page asks on."""
+    router, gate = APIRouter(route_class=PlainRoute), Gate(limits.at_once, limits.queue)
 
-    async def tabulate(self, request: Request) -> Response:
-        """Return the studies of a result as a table, with their map in HTML, or the map alone."""
-        asked = read_form(await read_plain(request), TableRequest)
-        async with in_time(note_of(request)), self._gate:
-            text, type = await asyncio.to_thread(_tabulate, asked)
-        return Response(text.encode("utf-8", "replace"), media_type=type)
+    async def work(request: Request, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with in_time(note_of(request)), gate:
+            return await asyncio.to_thread(do, *args, **kwargs)
+
+    @router.post(
+        "/v1/passages",
+        response_model=PassagesReply,
+        summary="The passages of a file: ?name=NAME.",
+        openapi_extra={
+            "requestBody": {"required": True, "content": {"application/octet-stream": {}}}
+        },
+    )
+    async def read_file(
+        request: Request, name: Annotated[str, Query(description="Of the file.")] = ""
+    ) -> Response:
+        return reply(await work(request, _read_file, name, await request.body(), limits))
+
+    @router.post(
+        "/v1/export", response_class=Response, summary="A result as CSV, BibTeX, RIS and more."
+    )
+    async def export(asked: ExportRequest, request: Request) -> Response:
+        return await work(request, _export, asked)
+
+    @router.post(
+        "/v1/table",
+        response_class=Response,
+        summary="The studies of a result: a table with their map.",
+    )
+    async def tabulate(asked: TableRequest, request: Request) -> Response:
+        return await work(request, _tabulate, asked)
+
+    return router
 
 
 def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
@@ -140,17 +160,17 @@ def _without(folder: str, text: str) -> str:
     return text.replace(f"{folder}/", "").replace(f"{folder}\\", "")
 
 
-def _export(asked: ExportRequest) -> tuple[str, str]:
+def _export(asked: ExportRequest) -> Response:
     result, format = _read_result(asked), asked.format
     studies = result_studies(result) if format == "html" else ""
     written = export_result(result, format, studies=studies)  # type: ignore[arg-type]  # checks it
-    return written, _TYPES[format]
+    return Response(written.encode("utf-8", "replace"), media_type=_TYPES[format])
 
 
-def _tabulate(asked: TableRequest) -> tuple[str, str]:
+def _tabulate(asked: TableRequest) -> Response:
     table, format = EvidenceTable.of_result(_read_result(asked), asked.columns), asked.format
     written = export_table(table, format)  # type: ignore[arg-type]  # checks it
-    return written, _TYPES[format]
+    return Response(written.encode("utf-8", "replace"), media_type=_TYPES[format])
 
 
 def _read_result(asked: ExportRequest | TableRequest) -> RerankResult:

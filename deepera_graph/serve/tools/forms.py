@@ -330,5 +330,5 @@ def read_arguments(tool: str, model: type[BaseModel], given: Mapping[str, Any]) 
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        said = "; ".join(name_problems(error, model, "argument"))
+        said = "; ".join(name_problems(error.errors(), model.model_fields, "argument"))
         raise InputError(f"{tool}: {said}") from error
