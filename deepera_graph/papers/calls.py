@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from typing_extensions import TypedDict
 
 from deepera_graph.errors import DeepEraError, MissingStoreError, SettingsError, StoreError
-from deepera_graph.papers.results import Scope, to_json
+from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.results import Hits, Neighbours, Scope, TitleMatch, to_json
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -30,13 +33,21 @@ class PaperCallReply(NamedTuple):
 
 
 class PaperCall(NamedTuple):
-    """A call: what it needs, what it takes beside the limits of a scope, its name as a tool."""
+    """A call: what it needs, takes beside limits of a scope, and gives; its name as a tool."""
 
     needs: str
     takes: tuple[str, ...]
     run: Callable[["PaperBase", dict[str, Any]], Any]
     about: str
     tool: str
+    gives: type[Any]
+
+
+class GotPaper(TypedDict):
+    """A paper, if there is one of that id."""
+
+    status: Literal["ok", "unknown"]
+    paper: Paper | None
 
 
 def _get(base: "PaperBase", given: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +64,7 @@ CALLS = {
         lambda base, given: base.search(given.pop("query"), **given).to_dict(),
         "Papers that fit a query, best first.",
         "search_papers",
+        Hits,
     ),
     "title": PaperCall(
         "title",
@@ -60,14 +72,16 @@ CALLS = {
         lambda base, given: base.title(given.pop("title"), **given).to_dict(),
         "The paper that a title names.",
         "match_title",
+        TitleMatch,
     ),
-    "get": PaperCall("id", (), _get, "A paper by any of its ids.", "get_paper"),
+    "get": PaperCall("id", (), _get, "A paper by any of its ids.", "get_paper", GotPaper),
     "references": PaperCall(
         "id",
         ("k", "offset"),
         lambda base, given: base.references(given.pop("id"), **given).to_dict(),
         "What a paper cites.",
         "references",
+        Neighbours,
     ),
     "citations": PaperCall(
         "id",
@@ -75,6 +89,7 @@ CALLS = {
         lambda base, given: base.citations(given.pop("id"), **given).to_dict(),
         "What cites a paper, newest first.",
         "citations",
+        Neighbours,
     ),
 }
 
@@ -103,18 +118,19 @@ _ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {  # of all calls: their for
 
 
 class CallInfo(NamedTuple):
-    """A call as an agent is told of it: its name as a tool, the JSON schema of its arguments."""
+    """A call as an agent is told of it: name of the tool, schema of arguments, form of replies."""
 
     call: str
     tool: str
     about: str
     arguments: dict[str, Any]
+    gives: type[Any]
 
 
 def describe_paper_calls() -> tuple[CallInfo, ...]:
     """Return all calls of a base of papers as tools: the same for LangChain and for MCP."""
     return tuple(
-        CallInfo(name, call.tool, call.about, _describe_arguments(call))
+        CallInfo(name, call.tool, call.about, _describe_arguments(call), call.gives)
         for name, call in CALLS.items()
     )
 

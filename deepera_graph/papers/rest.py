@@ -17,9 +17,15 @@ from urllib.parse import parse_qsl, unquote
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.calls import CALLS, LIMITS, PaperCallReply, answer_call, describe_error
+from deepera_graph.papers.calls import (
+    CALLS,
+    PaperCallReply,
+    answer_call,
+    describe_error,
+    describe_paper_calls,
+)
 from deepera_graph.papers.paper import century_of, days_of, read_date
-from deepera_graph.papers.results import to_json
+from deepera_graph.papers.results import Neighbours, to_json
 from deepera_graph.web import (
     JSON,
     Guard,
@@ -72,7 +78,12 @@ def create_app(base: PaperBase, *, alone: bool = True) -> Any:
     for path in ("/v1/health", "/health"):
         _add_health(app, base, path)
     if alone:
-        _add_docs(app)
+
+        @app.get("/docs", include_in_schema=False)  # type: ignore[untyped-decorator]
+        async def docs() -> Any:
+            page = describe_paths({"": app.openapi()})
+            return fastapi.responses.HTMLResponse(page)
+
         app.add_middleware(Guard, body_bytes=_LARGEST)
     add_errors(app)
     return app
@@ -98,7 +109,7 @@ def _add_path(app: Any, base: PaperBase, path: str, name: str) -> None:
             path,
             handle,
             methods=[method],
-            response_class=Response,
+            response_model=CALLS[name].gives | Neighbours if "{id" in path else CALLS[name].gives,
             summary=CALLS[name].about,
             openapi_extra={"parameters": _describe_parameters(path, name)},
             operation_id=_NO_LETTER.sub("_", f"{method}{path}"),
@@ -116,15 +127,6 @@ def _add_health(app: Any, base: PaperBase, path: str) -> None:
     app.add_api_route(
         path, health, response_class=Response, summary="Whether it can answer, and what it holds."
     )
-
-
-def _add_docs(app: Any) -> None:
-    from fastapi.responses import HTMLResponse  # noqa: PLC0415 - of an extra
-
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(describe_paths({"": app.openapi()}))
-
-    app.add_api_route("/docs", docs, include_in_schema=False)
 
 
 def serve(
@@ -146,12 +148,11 @@ def serve(
         SettingsError: The extra ``serve`` is not installed, or nobody can listen there.
     """
     uvicorn = import_extra("uvicorn", extra="serve", what="deepera papers serve")
-    app = create_app(base)
-    with listen(host, port) as listening:
+    server = uvicorn.Server(uvicorn.Config(create_app(base), log_level="warning"))
+    with listen(host, port) as listening, suppress(KeyboardInterrupt):  # which is how it is ended
         if on_start is not None:
             on_start(f"http://{describe_address(listening)}")
-        with suppress(KeyboardInterrupt):  # which is how it is ended
-            uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]:
@@ -263,21 +264,21 @@ def _describe_health(base: PaperBase) -> PaperCallReply:
 
 
 def _describe_parameters(path: str, name: str) -> list[dict[str, Any]]:
-    call, in_path = CALLS[name], "{id:path}" in path
-    page = ("k", "offset") if in_path else call.takes
-    named = [one for one in (call.needs, *page, *LIMITS) if not (in_path and one == "id")]
-    whole = ("k", "offset", "year_from", "year_to")
-    described: list[dict[str, Any]] = [
+    """Describe what a path takes as the tool of the same call does; a path with an id is of three.
+
+    Lists are texts with commas between names.
+    """
+    names = ("get", "references") if (in_path := "{id:path}" in path) else (name,)
+    told = {one.call: one.arguments["properties"] for one in describe_paper_calls()}
+    schemas = {one: schema for each in names for one, schema in told[each].items()}
+    return [
         {
             "name": one,
-            "in": "query",
-            "required": one == call.needs,
-            "schema": {"type": "integer" if one in whole else "string"},
+            "in": (where := "path" if in_path and one == "id" else "query"),
+            "required": where == "path" or one == CALLS[name].needs,
+            "description": schema["description"],
+            "schema": {key: value for key, value in schema.items() if key != "description"},
+            **({"explode": False} if schema["type"] == "array" else {}),
         }
-        for one in named
+        for one, schema in schemas.items()
     ]
-    if in_path:
-        described.insert(
-            0, {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
-        )
-    return described

@@ -121,8 +121,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
         docs_url=None,
         redoc_url=None,
         lifespan=live,
-        exception_handlers=dict.fromkeys((DeepEraError, HTTPException), _tell)
-        | {Exception: _tell_crash},
+        exception_handlers={DeepEraError: _tell, HTTPException: _tell, Exception: _tell_crash},
         responses={"default": {"model": ErrorReply, "description": "Why it is not answered."}},
         generate_unique_id_function=_name_operation,
     )
@@ -159,7 +158,8 @@ def _open_papers(config: ServeConfig) -> "PaperBase | None":
 def _make_papers_app(papers: "PaperBase") -> FastAPI:
     from deepera_graph.papers.rest import create_app as create_papers  # noqa: PLC0415 - seldom
 
-    return create_papers(papers, alone=False)
+    made: FastAPI = create_papers(papers, alone=False)
+    return made
 
 
 class HealthReply(BaseModel):
@@ -207,12 +207,12 @@ async def _tell(request: Request, error: Exception) -> Response:
     return reply_error(refused, for_clients=request.url.path in FOR_CLIENTS)
 
 
-async def _tell_crash(request: Request, _: Exception) -> Response:  # `Boundary` logs it
+async def _tell_crash(request: Request, error: Exception) -> Response:  # `Boundary` logs it
     return reply_error(crashed(note_of(request.scope)))
 
 
 def _name_operation(route: APIRoute) -> str:
-    [method] = route.methods or ()
+    [method] = route.methods or {"GET"}
     return f"{method}{route.path}".replace("/", "_").lower()
 
 

@@ -4,9 +4,11 @@ import json
 import re
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from deepera_graph.serve.config import RequestLimits
+from support.serving import PASSAGES, QUESTION
 
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 
@@ -68,3 +70,42 @@ def test_the_page_of_paths_loads_nothing(server):
 def test_the_limits_are_those_of_the_page(name, value):
     assert name in PAGE
     assert value
+
+
+def form_of(server, path, method):
+    """What replies of a path are read as, by the schema that is published."""
+    schema = server.get("/openapi.json").json()
+    said = schema["paths"][path][method]["responses"]["200"]["content"]["application/json"]
+    text = json.dumps({**said["schema"], "$defs": schema["components"]["schemas"]})
+    return json.loads(text.replace("#/components/schemas/", "#/$defs/"))
+
+
+@pytest.mark.parametrize(
+    ("path", "given"),
+    [
+        ("/v1/evidence", {"question": QUESTION, "passages": PASSAGES, "answer": True}),
+        ("/v1/rerank", {"query": QUESTION, "documents": PASSAGES}),
+        ("/v2/rerank", {"query": QUESTION, "documents": PASSAGES}),
+        ("/rerank", {"query": QUESTION, "documents": PASSAGES}),
+        ("/rerank", {"query": QUESTION, "texts": PASSAGES, "return_text": True}),
+        ("/v1/judges", None),
+        ("/v1/collections", None),
+        ("/v1/sources", None),
+        ("/info", None),
+        ("/health", None),
+    ],
+)
+def test_a_reply_is_of_the_form_that_is_published(server, path, given):
+    told = server.get(path) if given is None else server.post(path, json=given)
+    assert told.status_code == 200
+    form = form_of(server, path, "get" if given is None else "post")
+    jsonschema.validate(told.json(), form)
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/evidence", 422), ("/nowhere", 404)])
+def test_an_error_is_of_the_form_that_is_published(server, path, status):
+    told = server.post(path, json={"qestion": "x"})
+    forms = server.get("/openapi.json").json()["components"]["schemas"]
+    text = json.dumps({**forms["ErrorReply"], "$defs": forms})
+    assert told.status_code == status
+    jsonschema.validate(told.json(), json.loads(text.replace("#/components/schemas/", "#/$defs/")))

@@ -1,37 +1,38 @@
-"""What the tools of the MCP server do; imported at the first call, as it takes a second."""
+"""The tools of the MCP server: each is a function, from which hosts are told what it is.
+
+What judges and tabulates is imported at the first call, as it takes a second: a host that lists the
+tools waits for nothing.
+"""
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from inspect import getdoc, signature
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from langchain_core.documents import Document
+from pydantic import BaseModel
 
 from deepera_graph.errors import DeepEraError
-from deepera_graph.evidence.check.graph import ManuscriptCheck
-from deepera_graph.evidence.check.library import WorkLibrary, query_of
-from deepera_graph.evidence.check.manuscript import as_file, read_manuscript
-from deepera_graph.evidence.check.writing import describe_report, export_check
-from deepera_graph.evidence.table.extract import chat_of
-from deepera_graph.evidence.table.table import EvidenceTabulator
-from deepera_graph.evidence.table.writing import export_table
-from deepera_graph.export.tables import (
-    answer_with_numbers,
-    describe_evidence,
-    describe_source,
-)
 from deepera_graph.papers.calls import answer_call, describe_error
-from deepera_graph.passages import read_passages
-from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.library import Library, check_backend
 from deepera_graph.serve.tools.forms import (
     MOST_TEXT,
+    AnswerResult,
     AskedArguments,
     CheckArguments,
+    CheckResult,
+    EvidenceResult,
     GivenPassage,
+    Held,
+    NoArguments,
     QuestionArguments,
     TableArguments,
+    TableResult,
 )
+
+if TYPE_CHECKING:
+    from deepera_graph.evidence.check.library import WorkLibrary
+    from deepera_graph.result import RankedPassage, RerankResult
 
 Report = Callable[[float, float, str], Awaitable[None]]
 _AT_MOST = 20  # reports of a call
@@ -46,14 +47,53 @@ class Reply(NamedTuple):
     has_failed: bool = False
 
 
+class OwnTool(NamedTuple):
+    """A tool as hosts are told of it; what it takes and says of itself is in its signature."""
+
+    title: str
+    about: str
+    takes: type[BaseModel]
+    gives: type[BaseModel]
+    run: Callable[[Library, Any, Report], Awaitable[Reply]]
+
+
+OWN_TOOLS: dict[str, OwnTool] = {}
+ToolT = TypeVar("ToolT", bound=Callable[[Library, Any, Report], Awaitable[Reply]])
+
+
+def _tool(gives: type[BaseModel], title: str = "") -> Callable[[ToolT], ToolT]:
+    """Offer a function as a tool: its docstring is what a model reads of it."""
+
+    def offer(run: ToolT) -> ToolT:
+        name, takes = run.__name__, signature(run).parameters["given"].annotation
+        about = " ".join((getdoc(run) or "").split())
+        named = title or name.replace("_", " ").capitalize()
+        OWN_TOOLS[name] = OwnTool(named, about, takes, gives, run)
+        return run
+
+    return offer
+
+
+@_tool(EvidenceResult)
 async def find_evidence(library: Library, given: QuestionArguments, report: Report) -> Reply:
-    """Judge passages, or candidates of a collection, and return what is evidence."""
+    """Find passages that give direct evidence for a scientific question, in a collection or among
+    passages you give. Returns numbered evidence with quotes, sources and whether it supports or
+    contradicts, or says that there is none.
+    """
+    from deepera_graph.export.tables import describe_evidence  # noqa: PLC0415 - takes a second
+
     result = await _judge(library, given, report)
     return Reply(describe_evidence(result), _describe(result, given))
 
 
+@_tool(AnswerResult, "Answer from evidence")
 async def ask(library: Library, given: QuestionArguments, report: Report) -> Reply:
-    """Do what `find_evidence` does, and draw an answer from what is kept."""
+    """Answer a scientific question from the evidence in a collection, or among passages you give.
+    Returns a short answer that cites numbered evidence, or says that the evidence does not suffice.
+    find_evidence is enough if you write the answer yourself.
+    """
+    from deepera_graph.export.tables import answer_with_numbers, describe_evidence  # noqa: PLC0415
+
     result = await _judge(library, given, report, answer=True)
     answer = result.answer or {"text": "", "citations": [], "status": "failed", "cause": ""}
     numbers = {one.id: number for number, one in enumerate(result.kept, start=1)}
@@ -69,8 +109,16 @@ async def ask(library: Library, given: QuestionArguments, report: Report) -> Rep
     return Reply(f"{said}\n\n{describe_evidence(result)}", plain)
 
 
+@_tool(TableResult)
 async def tabulate_studies(library: Library, given: TableArguments, report: Report) -> Reply:
-    """Judge passages, and return a row for each study that is kept."""
+    """Tabulate the studies that answer a scientific question: n, design, effect, interval, p and
+    direction of each, with the words of the study that say so, and how they stand to a yes/no
+    question.
+    """
+    from deepera_graph.evidence.table.extract import chat_of  # noqa: PLC0415 - takes a second
+    from deepera_graph.evidence.table.table import EvidenceTabulator  # noqa: PLC0415
+    from deepera_graph.evidence.table.writing import export_table  # noqa: PLC0415
+
     result = await _judge(library, given, report, content="passage")
     reranker = library.reranker()
     extractor = chat_of(reranker.backend)
@@ -83,8 +131,14 @@ async def tabulate_studies(library: Library, given: TableArguments, report: Repo
     return Reply(export_table(table, "markdown"), {**kept, "map": drawn})
 
 
+@_tool(CheckResult)
 async def check_citations(library: Library, given: CheckArguments, report: Report) -> Reply:
-    """Check the citations of a text against passages, or the works of a collection."""
+    """Check whether the works that a text cites say what they are cited for: a verdict on each pair
+    of sentence and reference, with the sentence of the work that decides.
+    """
+    from deepera_graph.evidence.check.graph import ManuscriptCheck  # noqa: PLC0415 - takes a second
+    from deepera_graph.evidence.check.writing import describe_report, export_check  # noqa: PLC0415
+
     await report(0, 1, "loading the judge")
     judge = (await asyncio.to_thread(library.reranker)).with_settings(content="passage")
     works = await asyncio.to_thread(_find_works, library, given)
@@ -98,8 +152,14 @@ async def check_citations(library: Library, given: CheckArguments, report: Repor
     )
 
 
-def _find_works(library: Library, given: CheckArguments) -> WorkLibrary:
+def _find_works(library: Library, given: CheckArguments) -> "WorkLibrary":
     """Return what passages, or searches for each reference and claim, have of works."""
+    from langchain_core.documents import Document  # noqa: PLC0415 - takes a second
+
+    from deepera_graph.evidence.check.library import WorkLibrary, query_of  # noqa: PLC0415
+    from deepera_graph.evidence.check.manuscript import as_file, read_manuscript  # noqa: PLC0415
+    from deepera_graph.passages import read_passages  # noqa: PLC0415
+
     if given.passages is not None:
         held = read_passages([_read_passage(one) for one in given.passages])
         return WorkLibrary(
@@ -117,8 +177,9 @@ def _find_works(library: Library, given: CheckArguments) -> WorkLibrary:
     return WorkLibrary(found.values())
 
 
-async def list_collections(library: Library, given: Any, report: Report) -> Reply:
-    """Return what can be searched."""
+@_tool(Held, "List what can be searched")
+async def list_collections(library: Library, given: NoArguments, report: Report) -> Reply:
+    """List the collections of passages and the bases of papers that can be searched."""
     sizes = await asyncio.to_thread(library.sizes)
     lines = [f"collection {name!r}" + _count(n) for name, n in sizes.items()]
     lines += [f"base of papers {name!r}" for name in library.bases]
@@ -145,7 +206,7 @@ async def ask_base(library: Library, call: str, given: Mapping[str, Any]) -> Rep
 
 async def _judge(
     library: Library, given: AskedArguments, report: Report, **how: Any
-) -> RerankResult:
+) -> "RerankResult":
     await report(0, 1, "loading the judge")
     reranker = await asyncio.to_thread(library.reranker)
     asked = {"top_n": given.n, "threshold": given.threshold, **how}
@@ -164,7 +225,7 @@ async def _judge(
     return result
 
 
-async def _follow(events: Any, n: int, report: Report) -> RerankResult:
+async def _follow(events: Any, n: int, report: Report) -> "RerankResult":
     """Follow a rerank to its end, and report how far it is, now and then."""
     n_judged, step = 0, max(1, n // _AT_MOST)
     async for event in events:
@@ -186,7 +247,7 @@ def _read_passage(given: str | GivenPassage) -> Any:
     return {**named, "text": given.text, "metadata": metadata}
 
 
-def _describe(result: RerankResult, given: QuestionArguments) -> dict[str, Any]:
+def _describe(result: "RerankResult", given: QuestionArguments) -> dict[str, Any]:
     evidence = [
         _describe_piece(number, one, with_text=given.with_text)
         for number, one in enumerate(result.kept, start=1)
@@ -206,7 +267,9 @@ def _describe(result: RerankResult, given: QuestionArguments) -> dict[str, Any]:
     }
 
 
-def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict[str, Any]:
+def _describe_piece(number: int, one: "RankedPassage", *, with_text: bool) -> dict[str, Any]:
+    from deepera_graph.export.tables import describe_source  # noqa: PLC0415
+
     source = describe_source(one.citation)
     known = {name: source[name] for name in _SOURCE if source.get(name)}
     return {
@@ -227,7 +290,7 @@ def _describe_piece(number: int, one: RankedPassage, *, with_text: bool) -> dict
 _SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "page")
 
 
-def _describe_other(one: RankedPassage) -> dict[str, Any]:
+def _describe_other(one: "RankedPassage") -> dict[str, Any]:
     return {"id": one.id, "score": one.score, "reason": one.reason, "source": str(one.citation)}
 
 

@@ -13,10 +13,8 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
-from typing_extensions import TypedDict
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.paper import Paper
 from deepera_graph.serve.replies import name_problems
 
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
@@ -265,13 +263,6 @@ class Held(BaseModel):
 
     collections: list[CollectionSize]
     bases: list[str] = Field(description="Bases of papers, for search_papers.")
-
-
-class GotPaper(TypedDict):
-    """A paper, if there is one of that id."""
-
-    status: Literal["ok", "unknown"]
-    paper: Paper | None
 
 
 def describe_type(kind: Any) -> dict[str, Any]:

@@ -1,8 +1,5 @@
 """DeepEra as a server of the Model Context Protocol: tools for the models and agents of any host.
 
-Names, schemas and descriptions are here, so that a host that lists the tools waits for nothing;
-what a tool does is imported when one is first called.
-
 Source:
     https://modelcontextprotocol.io/specification, by the official SDK, https://pypi.org/project/mcp
 """
@@ -10,36 +7,20 @@ Source:
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.calls import describe_paper_calls
-from deepera_graph.papers.results import Hits, Neighbours, TitleMatch
 from deepera_graph.serve.backing.library import Library
-from deepera_graph.serve.tools.forms import (
-    AnswerResult,
-    CheckArguments,
-    CheckResult,
-    EvidenceResult,
-    GotPaper,
-    Held,
-    NoArguments,
-    QuestionArguments,
-    TableArguments,
-    TableResult,
-    describe_model,
-    describe_type,
-    read_arguments,
-)
+from deepera_graph.serve.tools.calls import OWN_TOOLS, ask_base
+from deepera_graph.serve.tools.forms import describe_model, describe_type, read_arguments
 from deepera_graph.serve.traffic import end_task
 from deepera_graph.web import describe_address, listen
 
@@ -47,74 +28,12 @@ T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
 MOST_BYTES = 4 * 2**20  # of a request over HTTP
 _AT_ONCE = 4  # calls that are worked on; more wait
-_CALLS = "deepera_graph.serve.tools.calls"
 _ABOUT = (
     "Judges passages as evidence for scientific questions, searches collections of them and bases "
     "of papers. Ask one complete question at a time. Cite evidence by its number and source. If no "
     "evidence is found, say so, or ask again in other words; do not answer from other knowledge."
 )
 _logger = logging.getLogger(__name__)
-
-
-class _Tool(NamedTuple):
-    name: str
-    title: str
-    about: str
-    takes: type[BaseModel]
-    gives: type[BaseModel]
-
-
-_TOOLS = (
-    _Tool(
-        "find_evidence",
-        "Find evidence",
-        "Find passages that give direct evidence for a scientific question, in a collection or "
-        "among passages you give. Returns numbered evidence with quotes, sources and whether it "
-        "supports or contradicts, or says that there is none.",
-        QuestionArguments,
-        EvidenceResult,
-    ),
-    _Tool(
-        "ask",
-        "Answer from evidence",
-        "Answer a scientific question from the evidence in a collection, or among passages you "
-        "give. Returns a short answer that cites numbered evidence, or says that the evidence does "
-        "not suffice. find_evidence is enough if you write the answer yourself.",
-        QuestionArguments,
-        AnswerResult,
-    ),
-    _Tool(
-        "tabulate_studies",
-        "Tabulate studies",
-        "Tabulate the studies that answer a scientific question: n, design, effect, interval, p "
-        "and direction of each, with the words of the study that say so, and how they stand to a "
-        "yes/no question.",
-        TableArguments,
-        TableResult,
-    ),
-    _Tool(
-        "check_citations",
-        "Check citations",
-        "Check whether the works that a text cites say what they are cited for: a verdict on each "
-        "pair of sentence and reference, with the sentence of the work that decides.",
-        CheckArguments,
-        CheckResult,
-    ),
-    _Tool(
-        "list_collections",
-        "List what can be searched",
-        "List the collections of passages and the bases of papers that can be searched.",
-        NoArguments,
-        Held,
-    ),
-)
-_GIVES = {
-    "search": Hits,
-    "title": TitleMatch,
-    "get": GotPaper,
-    "references": Neighbours,
-    "citations": Neighbours,
-}
 
 
 def create_mcp_server(library: Library) -> Server[Any]:
@@ -126,7 +45,7 @@ def create_mcp_server(library: Library) -> Server[Any]:
 
     ``create_mcp_server(Library(EvidenceReranker("local"))).streamable_http_app()``
     """
-    tools = [*map(_describe_tool, _TOOLS), *_describe_paper_tools(library)]
+    tools = [*_describe_own_tools(), *_describe_paper_tools(library)]
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def list_tools(
@@ -190,29 +109,29 @@ async def _end_whole(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def _work(library: Library, name: str, arguments: Mapping[str, Any], report: Any) -> Any:
-    own = next((one for one in _TOOLS if one.name == name), None)
+    own = OWN_TOOLS.get(name)
     if own is not None:  # read first: what cannot be used costs nothing
-        given = read_arguments(name, own.takes, arguments)
-    calls = await asyncio.to_thread(import_module, _CALLS)
-    if own is not None:
-        return await getattr(calls, name)(library, given, report)
+        return await own.run(library, read_arguments(name, own.takes, arguments), report)
     call = next(one.call for one in describe_paper_calls() if one.tool == name)
-    return await calls.ask_base(library, call, arguments)
+    return await ask_base(library, call, arguments)
 
 
 def _fail(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
 
 
-def _describe_tool(one: _Tool) -> types.Tool:
-    return types.Tool(
-        name=one.name,
-        title=one.title,
-        description=one.about,
-        input_schema=describe_model(one.takes),
-        output_schema=describe_type(one.gives),
-        annotations=_annotate(one.title),
-    )
+def _describe_own_tools() -> list[types.Tool]:
+    return [
+        types.Tool(
+            name=name,
+            title=one.title,
+            description=one.about,
+            input_schema=describe_model(one.takes),
+            output_schema=describe_type(one.gives),
+            annotations=_annotate(one.title),
+        )
+        for name, one in OWN_TOOLS.items()
+    ]
 
 
 def _describe_paper_tools(library: Library) -> list[types.Tool]:
@@ -231,7 +150,7 @@ def _describe_paper_tools(library: Library) -> list[types.Tool]:
                 "properties": {**one.arguments["properties"], "base": base},
                 "required": [*one.arguments["required"], *needed],
             },
-            output_schema=describe_type(_GIVES[one.call]),
+            output_schema=describe_type(one.gives),
             annotations=_annotate(one.tool.replace("_", " ").capitalize()),
         )
         for one in describe_paper_calls()
