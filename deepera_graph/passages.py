@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.documents import Document
+from typing_extensions import TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.schema import Window
@@ -259,15 +260,16 @@ def _make_unique(name: str, seen: set[str]) -> str:
     return f"{name}#{times}"
 
 
-class Stretch(NamedTuple):
-    """A stretch of one passage: the place of that, from 0, and offsets into its text."""
+class WindowRecord(TypedDict):
+    """A passage to be judged, or a window of a long one: whose it is, and offsets into its text."""
 
-    place: int
+    index: int
+    id: str
     start: int
     end: int
 
 
-def judged_windows(passages: Sequence[Document], size: int) -> list[Stretch]:
+def judged_windows(passages: Sequence[Document], size: int) -> list[WindowRecord]:
     """Return what is judged, in order: each passage, or its windows; a blank one is not judged.
 
     Args:
@@ -275,8 +277,8 @@ def judged_windows(passages: Sequence[Document], size: int) -> list[Stretch]:
         size: Longest window, in characters.
     """
     return [
-        Stretch(place, start, end)
-        for place, passage in enumerate(passages)
+        {"index": index, "id": passage.id or str(index + 1), "start": start, "end": end}
+        for index, passage in enumerate(passages)
         for start, end in windows(passage.page_content, size)
         if passage.page_content[start:end].strip()
     ]

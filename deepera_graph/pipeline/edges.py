@@ -18,16 +18,16 @@ from langgraph.types import Command, Send
 from deepera_graph.budget import Carried, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
-from deepera_graph.passages import retrieval_place, shown_text
-from deepera_graph.pipeline.answer import answerable_records, tell
+from deepera_graph.passages import WindowRecord, retrieval_place, shown_text
+from deepera_graph.pipeline.answer import answerable_records
 from deepera_graph.pipeline.score import Evidence, passes
 from deepera_graph.pipeline.state import (
     JudgementRecord,
     PassageStatus,
-    ScoreTask,
     State,
     Update,
-    WindowRecord,
+    read_judgements,
+    tell,
 )
 from deepera_graph.pipeline.summarize import summary_task
 from deepera_graph.schema import Batch, IntentKind, Window
@@ -56,11 +56,6 @@ class Edge(Runnable[State, Sequence[Send] | str]):
     ) -> Sequence[Send] | str:
         """Say where to go; no thread is needed for that."""
         return self._where(input, config or {})
-
-
-def any_passages(state: State) -> str:
-    """Nothing to judge needs no call at all."""
-    return "intent" if state["passages"] else "select"
 
 
 class _Left(NamedTuple):
@@ -100,14 +95,25 @@ class Planner:
         return command
 
     def _next(self, state: State, config: RunnableConfig) -> Command[Literal["score", "select"]]:
-        settings, judge = self.settings, self.judge
-        if settings.passages_a_round is None and len(_verdicts(state)) == len(state["windows"]):
+        settings, judge, judgements = self.settings, self.judge, read_judgements(state)
+        size = settings.passages_a_round
+        if size is None and len(judgements) == len(state["windows"]):
             return Command(goto="select")
-        pool = _Pool(state)
-        request = pool.request(_summary_from(state, settings) if judge.gives_summaries else None)
+        pool = _Pool(state, judgements)
+        request = PlanRequest(
+            question=state["question"],
+            intent=state["intent"]["fields"],
+            windows=pool.windows,
+            open=pool.open_of(pool.numbers),
+            next=(),
+            candidates=pool.candidates,
+            summary_from=_summary_from(state, settings) if judge.gives_summaries else None,
+        )
         spent = "" if self.has_cache else (carried(config) or Carried()).meter.reached
         done: set[int] = set()
-        for passages in pool.rounds(_round_size(settings, judge), judge.promise(request)):
+        # whole groups; all at once without a size
+        windows_a_round = inf if size is None else -(-size // judge.group_size) * judge.group_size
+        for passages in pool.rounds(windows_a_round, judge.promise(request)):
             turn = pool.open_of(passages)
             left = self._why_stop(state, done, spent=spent if turn else "") if done else None
             if left is not None:
@@ -115,13 +121,13 @@ class Planner:
             if turn:
                 batches = _next_batches(judge, replace(request, next=turn))
                 if batches:
-                    return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
+                    return Command(goto=[pool.send(batch) for batch in batches])
                 return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
             done.update(passages)
         return Command(goto="select")
 
     def _why_stop(self, state: State, done: Collection[int], *, spent: str) -> _Left | None:
-        judgements = [one for one in _verdicts(state) if one["index"] in done]
+        judgements = [one for one in state["judgements"] if one["index"] in done]
         if self.settings.stop_after is not None:
             lowest = sure_from(self.settings, state["intent"]["fields"]["intent"])
             texts = {index: state["passages"][index].page_content for index in done}
@@ -172,63 +178,53 @@ def last_step(state: State, *, settings: Settings) -> str:
 
 
 class _Pool:
-    """The distinct windows of a question, numbered in the order of their texts."""
+    """The distinct windows of a question, numbered in the order of their texts.
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        windows: dict[tuple[str, str, str], Window] = {}
-        members: dict[tuple[str, str, str], list[WindowRecord]] = defaultdict(list)
+    Attributes:
+        windows: What the judge is shown of each.
+        members: The passages, or windows of them, that have the text of each.
+        numbers: The windows of each passage, in the order that the passages came.
+        judged: Those with a verdict.
+        candidates: First scores, by the part of the judge that gave them and by window.
+    """
+
+    def __init__(self, state: State, judgements: Iterable[JudgementRecord]) -> None:
+        self._passages = state["passages"]
+        found: dict[tuple[str, str, str], tuple[Window, list[WindowRecord]]] = {}
         for record in state["windows"]:
-            passage = state["passages"][record["index"]]
+            passage = self._passages[record["index"]]
             window = shown_text(passage, record["start"], record["end"])
-            windows[window_key(window)] = window
-            members[window_key(window)].append(record)
-        keys = sorted(members)
-        self._windows = [windows[key] for key in keys]
-        self._members = [members[key] for key in keys]
+            found.setdefault(window_key(window), (window, []))[1].append(record)
+        pairs = [found[key] for key in sorted(found)]
+        self.windows = [window for window, _ in pairs]
+        self.members = [members for _, members in pairs]
         number_of = {
             (one["index"], one["start"]): number
-            for number, own in enumerate(self._members)
+            for number, own in enumerate(self.members)
             for one in own
         }
-        self._numbers: dict[int, list[int]] = defaultdict(list)  # of the windows of a passage
+        self.numbers: dict[int, list[int]] = defaultdict(list)
         for one in state["windows"]:
-            self._numbers[one["index"]].append(number_of[one["index"], one["start"]])
-        self._judged = {number_of[one["index"], one["start"]] for one in _verdicts(state)}
-        self._candidates: dict[str, dict[int, float]] = defaultdict(dict)
-        for one in state["judgements"]:
-            if one["status"] == "candidate" and one["score"] is not None:
-                number = number_of[one["index"], one["start"]]
-                self._candidates[one["by"]][number] = one["score"]
-
-    def passages(self) -> Collection[int]:
-        """Return the passages that have windows, as they came."""
-        return self._numbers.keys()
+            self.numbers[one["index"]].append(number_of[one["index"], one["start"]])
+        self.judged = {number_of[one["index"], one["start"]] for one in judgements}
+        self.candidates: dict[str, dict[int, float]] = defaultdict(dict)
+        for first in state["candidates"]:
+            number = number_of[first["index"], first["start"]]
+            self.candidates[first["by"]][number] = first["score"]
 
     def judged_passages(self) -> set[int]:
         """Return the passages of which every window has its verdict."""
-        return {index for index, own in self._numbers.items() if self._judged.issuperset(own)}
+        return {index for index, own in self.numbers.items() if self.judged.issuperset(own)}
 
     def open_of(self, passages: Iterable[int]) -> list[int]:
         """Return the windows of passages that have no verdict yet, each once."""
-        every = (number for index in passages for number in self._numbers[index])
-        return [number for number in dict.fromkeys(every) if number not in self._judged]
+        every = (number for index in passages for number in self.numbers[index])
+        return [number for number in dict.fromkeys(every) if number not in self.judged]
 
-    def request(self, summary_from: float | None) -> PlanRequest:
-        """Return what the judge is told, with the turn of none."""
-        return PlanRequest(
-            question=self._state["question"],
-            intent=self._state["intent"]["fields"],
-            windows=self._windows,
-            open=self.open_of(self.passages()),
-            next=(),
-            candidates=self._candidates,
-            summary_from=summary_from,
-        )
-
-    def task(self, batch: Batch) -> ScoreTask:
-        """Return a batch with the windows that its verdicts are for."""
-        return {"batch": batch, "members": [self._members[number] for number in batch["numbers"]]}
+    def send(self, batch: Batch) -> Send:
+        """Send a batch to the judge, with the windows that its verdicts are for."""
+        members = [self.members[number] for number in batch["numbers"]]
+        return Send("score", {"batch": batch, "members": members})
 
     def rounds(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
         """Cut the passages into rounds; the most promising first, then the best of the first stage.
@@ -239,13 +235,13 @@ class _Pool:
         of the passages as they came.
         """
         if size == inf:
-            return [self.passages()]
+            return [self.numbers.keys()]
         known = promise or {}
         round_of: dict[int, int] = {}
         rounds: list[list[int]] = [[]]
         n_taken = 0
-        for index in sorted(self._numbers, key=lambda index: self._turn(index, known)):
-            own = [one for one in self._numbers[index] if promise is None or one in promise]
+        for index in sorted(self.numbers, key=lambda index: self._turn(index, known)):
+            own = [one for one in self.numbers[index] if promise is None or one in promise]
             new = {one for one in own if one not in round_of}
             if new and n_taken and n_taken + len(new) > size:
                 rounds.append([])
@@ -256,14 +252,8 @@ class _Pool:
         return rounds
 
     def _turn(self, index: int, promise: Mapping[int, float]) -> tuple[float, int, int]:
-        best = max(promise.get(number, 0.0) for number in self._numbers[index])
-        return -best, retrieval_place(self._state["passages"][index], index)[0], index
-
-
-def _round_size(settings: Settings, judge: Judge) -> float:
-    """Return the most windows a round, in whole groups; infinite if all are judged at once."""
-    size = settings.passages_a_round
-    return inf if size is None else -(-size // judge.group_size) * judge.group_size
+        best = max(promise.get(number, 0.0) for number in self.numbers[index])
+        return -best, retrieval_place(self._passages[index], index)[0], index
 
 
 def _next_batches(judge: Judge, request: PlanRequest) -> list[Batch]:
@@ -299,10 +289,6 @@ def _unjudged(state: State, index: int, left: _Left) -> JudgementRecord:
         "quote": "",
         "unusable": left.unusable,
     }
-
-
-def _verdicts(state: State) -> list[JudgementRecord]:
-    return [one for one in state["judgements"] if one["status"] != "candidate"]
 
 
 def _summary_from(state: State, settings: Settings) -> float | None:

@@ -20,11 +20,10 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score, summarize
-from deepera_graph.pipeline.answer import announced, tell
-from deepera_graph.pipeline.edges import Edge, Planner, any_kept, any_passages, last_step
+from deepera_graph.pipeline.edges import Edge, Planner, any_kept, last_step
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
-from deepera_graph.pipeline.state import Output, Question, State
+from deepera_graph.pipeline.state import Output, Question, State, announced, tell
 from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.stores.judgements import JudgementCache
@@ -84,7 +83,7 @@ def build_graph(
         "intent",
         RoleNode(
             "intent",
-            ask=intent.ask,
+            ask=lambda state: {"question": state["question"], "problem": ""},
             role=intent.GuardedIntent(wrapped("intent", backend.intent, Intent)),
             record=intent.record,
             on_failure=intent.on_failure,
@@ -103,7 +102,7 @@ def build_graph(
         "score",
         RoleNode(
             "score",
-            ask=score.ask,
+            ask=lambda task: task["batch"],  # never an id, a place or a label
             role=_checked_judge(judge, limiter=limiter, cache=cache, backend=backend),
             record=score.record,
             on_failure=score.on_failure,
@@ -123,7 +122,7 @@ def build_graph(
         "summarize",
         RoleNode(
             "summarize",
-            ask=summarize.ask,
+            ask=lambda task: task["task"],
             role=wrapped("summarizer", backend.summarizer, Summary),
             record=summarize.record,
             on_failure=summarize.on_failure,
@@ -134,8 +133,10 @@ def build_graph(
     graph.add_node("collect", partial(collect, settings=settings))
 
     graph.add_edge(START, "receive")
-    graph.add_conditional_edges(
-        "receive", Edge(lambda state, _: any_passages(state)), ["intent", "select"]
+    graph.add_conditional_edges(  # nothing to judge needs no call at all
+        "receive",
+        Edge(lambda state, _: "intent" if state["passages"] else "select"),
+        ["intent", "select"],
     )
     graph.add_conditional_edges("intent", Edge(planner.start), ["score", "select", "plan"])
     graph.add_edge("score", "plan")  # waits for every branch

@@ -1,7 +1,7 @@
 """Intent node: what the question asks for, guarded against empty and off-topic readings."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -13,7 +13,7 @@ from deepera_graph.judges.base import window_key
 from deepera_graph.judges.heuristic.topicality import is_general
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
-from deepera_graph.schema import Intent, IntentFields, IntentTask, Window, intent_fields
+from deepera_graph.schema import Intent, IntentFields, IntentTask, Window
 from deepera_graph.settings import Settings, suggest_name
 from deepera_graph.text.files.records import CANDIDATE_FIELDS, QUESTION_FIELDS
 from deepera_graph.text.terms import rarity
@@ -41,15 +41,11 @@ _STEM_LENGTH = 4
 _KEYS = {"question": QUESTION_FIELDS, "passages": CANDIDATE_FIELDS}  # and what others call them
 
 
-def ask(state: State) -> IntentTask:
-    """Ask what the question is about."""
-    return {"question": state["question"], "problem": ""}
-
-
 def record(state: State, intent: Intent) -> Update:
     """Keep the intent."""
+    fields = intent.model_dump(include=set(UNKNOWN))
     status = "repaired" if intent.repaired else "recognised"
-    return {"intent": {"fields": intent_fields(intent), "status": status, "cause": intent.problem}}
+    return {"intent": {"fields": fields, "status": status, "cause": intent.problem}}
 
 
 def on_failure(state: State, error: RoleError) -> Update:
@@ -71,9 +67,13 @@ def find_problem(question: str, intent: Intent) -> str:
     topic = _words(intent.topic)
     if topic and topic <= _ANY_TOPIC:
         return f"topic fits any question: {intent.topic!r}"
-    if not _share_a_word(intent.entity_type, question):
+    asked, named = _words(question), _words(intent.entity_type)
+    # beginnings survive plural and derived forms; a script that sets no spaces is looked up whole
+    beginnings = {word[:_STEM_LENGTH] for word in named}
+    shared = [word for word in asked if word[:_STEM_LENGTH] in beginnings]
+    if not shared and not any(word in question.lower() for word in named if not word.isascii()):
         return f"entity_type names nothing from the question: {intent.entity_type!r}"
-    telling = _unnamed_words(question, intent.entity_type)
+    telling = _find_telling(asked, shared)
     if telling:
         return (
             f"entity_type is too general: {intent.entity_type!r} names none of {', '.join(telling)}"
@@ -81,21 +81,20 @@ def find_problem(question: str, intent: Intent) -> str:
     return ""
 
 
-def _unnamed_words(question: str, entities: str) -> list[str]:
-    """Return the telling words of a question whose entities name nothing but common ones."""
-    asked, named = _words(question), _beginnings(entities)
-    shared = [word for word in asked if word[:_STEM_LENGTH] in named]
-    if not shared or not all(map(_is_common, shared)):
+def _find_telling(asked: Iterable[str], shared: Collection[str]) -> list[str]:
+    """Return the telling words of a question whose entities *shared* nothing but common ones."""
+    if not shared or not all(is_general(one) or rarity(stem(one)) < _COMMON for one in shared):
         return []
-    return sorted(word for word in asked if word.isalpha() and _is_telling(word))[:_MOST_NAMED]
+    telling = (
+        one
+        for one in asked
+        if one.isalpha() and one.isascii() and not is_general(one) and rarity(stem(one)) > _TELLING
+    )
+    return sorted(telling)[:_MOST_NAMED]
 
 
-def _is_common(word: str) -> bool:
-    return is_general(word) or rarity(stem(word)) < _COMMON
-
-
-def _is_telling(word: str) -> bool:
-    return word.isascii() and not is_general(word) and rarity(stem(word)) > _TELLING
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
 
 
 class GuardedIntent(Runnable[IntentTask, Intent]):
@@ -147,22 +146,6 @@ def _cost(intent: Intent) -> Usage:
     return intent.usage or Usage()
 
 
-def _share_a_word(entities: str, question: str) -> bool:
-    """Compare word beginnings; a script that sets no spaces is looked up as it is."""
-    if _beginnings(entities) & _beginnings(question):
-        return True
-    return any(word in question.lower() for word in _words(entities) if not word.isascii())
-
-
-def _beginnings(text: str) -> set[str]:
-    """First letters of every content word: a stem that survives plural and derived forms."""
-    return {word[:_STEM_LENGTH] for word in _words(text)}
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower())) - STOP_WORDS
-
-
 def check_keys(given: Any) -> Any:
     """Return the input of the graph; name a key that was meant to be one that is missing.
 
@@ -195,25 +178,23 @@ def receive(
 
     A judge that can *prepare* begins while the intent is asked for; not if the budget is spent.
     """
-    check_question(state.get("question"), state.get("passages"))
-    passages = _documents(state.get("passages"))
+    given = state.get("passages")
+    check_question(state.get("question"), given)
+    if not isinstance(given, list | tuple):
+        raise InputError(f"passages must be a list, got {given!r:.80}")
+    passages = [*given]
+    if not all(isinstance(passage, Document) for passage in given):  # as they come over HTTP
+        passages = [passage.to_document() for passage in read_passages(given)]
     cuts = judged_windows(passages, settings.max_passage_chars)
     if prepare is not None and not (carried(config) or Carried()).meter.reached:
-        shown = (shown_text(passages[one.place], one.start, one.end) for one in cuts)
+        shown = (shown_text(passages[one["index"]], one["start"], one["end"]) for one in cuts)
         prepare(list({window_key(window): window for window in shown}.values()))
     return {
         "passages": passages,
-        "windows": [
-            {
-                "index": one.place,
-                "id": passages[one.place].id or str(one.place + 1),
-                "start": one.start,
-                "end": one.end,
-            }
-            for one in cuts
-        ],
+        "windows": cuts,
         "intent": {"fields": UNKNOWN, "status": "fallback", "cause": "no passages"},
         "judgements": None,
+        "candidates": None,
         "summaries": None,
         "usage": None,
         "ranking": [],
@@ -225,12 +206,3 @@ def receive(
         "answer": None,
         "fallback": None,
     }
-
-
-def _documents(passages: object) -> list[Document]:
-    """Take documents as they are; strings and dicts, as they come over HTTP, become documents."""
-    if not isinstance(passages, list | tuple):
-        raise InputError(f"passages must be a list, got {passages!r:.80}")
-    if all(isinstance(passage, Document) for passage in passages):
-        return list(passages)
-    return [passage.to_document() for passage in read_passages(passages)]

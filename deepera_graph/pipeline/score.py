@@ -7,20 +7,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import RoleError
 from deepera_graph.judges.base import Judge, read_verdicts
-from deepera_graph.pipeline.state import (
-    JudgementRecord,
-    QuoteStatus,
-    ScoreTask,
-    Span,
-    Update,
-    WindowRecord,
-)
+from deepera_graph.pipeline.state import JudgementRecord, QuoteStatus, ScoreTask, Span, Update
 from deepera_graph.schema import (
     Backend,
     Batch,
     Candidate,
     Judgement,
-    Verdict,
+    Unjudged,
     Verdicts,
     fail_all,
     with_repair_note,
@@ -46,17 +39,20 @@ class BatchRole(Runnable[Batch, Verdicts]):
         return Verdicts.of(read_verdicts(input, await self._judge.ajudge(input, config)))
 
 
-def ask(task: ScoreTask) -> Batch:
-    """Show the judge the texts and the question; never an id, a place or a label."""
-    return task["batch"]
-
-
 def record(task: ScoreTask, answer: Verdicts) -> Update:
     """Append the verdicts, in the order of the passages; equal windows get the same one."""
     pairs = zip(task["members"], answer.verdicts, strict=True)
-    found = [_record(one, verdict) for own, verdict in pairs for one in own]
-    found.sort(key=itemgetter("index", "start"))
-    return {"judgements": found}
+    judgements: list[dict[str, Any]] = []
+    candidates: list[dict[str, Any]] = []
+    for windows, verdict in pairs:
+        if isinstance(verdict, Candidate):
+            first = {"score": verdict.first_score, "by": verdict.by}
+            candidates += ({"index": w["index"], "start": w["start"], **first} for w in windows)
+        else:
+            said = _record(verdict)
+            judgements += ({**window, **said} for window in windows)
+    judgements.sort(key=itemgetter("index", "start"))
+    return {"judgements": judgements, **({"candidates": candidates} if candidates else {})}
 
 
 def on_failure(task: ScoreTask, error: RoleError) -> Update:
@@ -72,9 +68,36 @@ def name_run(task: ScoreTask) -> str:
     return f"score {members[0][0]['index'] + 1}"
 
 
+def _record(verdict: Judgement | Unjudged) -> dict[str, Any]:
+    """Return what a `JudgementRecord` says beside its window; what was not given is left out."""
+    if isinstance(verdict, Unjudged):
+        return {
+            "score": None,
+            "status": "skipped_budget" if verdict.is_skipped else "failed",
+            "reason": verdict.cause,
+            "quote": "",
+            "unusable": verdict.unusable,
+        }
+    given = {
+        "summary": verdict.summary if verdict.summary.strip() else "",
+        "direction": verdict.direction,
+        "position": verdict.position,
+        "evidence_unknown": verdict.evidence_unknown and not verdict.quote,
+    }
+    return {
+        "score": verdict.score,
+        "status": "repaired" if verdict.repaired else "scored",
+        "reason": with_repair_note(verdict.reason, verdict),
+        "quote": verdict.quote,
+        "unusable": False,
+        **{name: value for name, value in given.items() if value},
+    }
+
+
 # What a passage that reaches the threshold must show, too: nothing; no quote but one that occurs in
 # it; or such a quote.
 Evidence = Literal["any", "sound", "required"]
+_FOUND = ("verbatim", "normalised")
 
 
 def evidence_wanted(backend: Backend, settings: Settings) -> Evidence:
@@ -89,9 +112,6 @@ def is_proven(quote_status: str, evidence: Evidence) -> bool:
     if evidence == "any":
         return True
     return quote_status != "not_found" if evidence == "sound" else quote_status in _FOUND
-
-
-_FOUND = ("verbatim", "normalised")
 
 
 def passes(text: str, judgement: JudgementRecord, lowest: float, *, evidence: Evidence) -> bool:
@@ -117,44 +137,3 @@ def locate_quote(text: str, judgement: JudgementRecord) -> tuple[QuoteStatus, Sp
     if found.start is None or found.end is None:
         return found.status, None
     return found.status, [found.start, found.end]
-
-
-def _record(window: WindowRecord, verdict: Verdict) -> JudgementRecord:
-    if isinstance(verdict, Judgement):
-        made: JudgementRecord = {
-            **window,  # type: ignore[typeddict-item]  # a window has no summary
-            "score": verdict.score,
-            "status": "repaired" if verdict.repaired else "scored",
-            "reason": with_repair_note(verdict.reason, verdict),
-            "quote": verdict.quote,
-            "unusable": False,
-        }
-        made |= _named(verdict)
-        if verdict.evidence_unknown and not verdict.quote:
-            made["evidence_unknown"] = True
-        return made
-    made = {
-        **window,  # type: ignore[typeddict-item]  # as above
-        "score": None,
-        "status": "failed",
-        "reason": "",
-        "quote": "",
-        "unusable": False,
-    }
-    if isinstance(verdict, Candidate):
-        made |= {"score": verdict.first_score, "status": "candidate", "by": verdict.by}
-    else:
-        made |= {"reason": verdict.cause, "unusable": verdict.unusable}
-        if verdict.is_skipped:
-            made["status"] = "skipped_budget"
-    return made
-
-
-def _named(verdict: Judgement) -> Any:  # a part of a `JudgementRecord`
-    """Return what a judge gave along with its score, as far as it did."""
-    said = {
-        "summary": verdict.summary if verdict.summary.strip() else "",
-        "direction": verdict.direction,
-        "position": verdict.position,
-    }
-    return {name: value for name, value in said.items() if value}

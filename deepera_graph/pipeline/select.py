@@ -21,6 +21,7 @@ from deepera_graph.pipeline.state import (
     SummaryRecord,
     Update,
     kept_document,
+    read_judgements,
 )
 from deepera_graph.pipeline.summarize import given_summaries
 from deepera_graph.schema import find_band
@@ -55,11 +56,13 @@ def select(
         RoleError: A passage failed and the settings say to raise; carries what all calls cost.
         BackendError: Every passage failed because of the backend, and the settings say to raise.
     """
-    passages = state["passages"]
-    by_index = _verdicts_by_passage(state)
-    threshold = cut(settings.threshold, _best_scores(by_index), state["intent"]["fields"]["intent"])
+    by_index = _group_by_passage(state)
+    own_scores = ([one["score"] for one in own] for own in by_index.values())
+    known = ([score for score in scores if score is not None] for scores in own_scores)
+    best = [max(scores) for scores in known if scores]
+    threshold = cut(settings.threshold, best, state["intent"]["fields"]["intent"])
     records = [
-        _joined(
+        _join(
             index,
             passage,
             by_index.get(index, []),
@@ -67,27 +70,32 @@ def select(
             evidence=evidence,
             prefers_proof=names_evidence,
         )
-        for index, passage in enumerate(passages)
+        for index, passage in enumerate(state["passages"])
     ]
     if settings.on_error == "raise":
-        spent = (state.get("usage") or {}).values()
-        _raise_first_failure(records, sum(map(Usage.of, spent), Usage()))
-    records = [_held_to_evidence(one, threshold, evidence) for one in records]
-    left_out = [one for one in records if settings.on_error == "drop" and _failed(one)]
-    ordered = _by_score([one for one in records if one not in left_out])
+        _raise_first_failure(records, state)
+    drops = settings.on_error == "drop"
+    left_out = [one for one in records if drops and one["status"] == "failed"]
+    ordered = sorted(
+        (one for one in records if not (drops and one["status"] == "failed")),
+        key=lambda one: (
+            -_value(one["score"]),
+            one["score"] is None and one["status"] != "not_needed",
+            one["retrieval_rank"],
+            one["index"],
+        ),
+    )
     kept, fallback = _keep(ordered, threshold, settings, evidence)
-    ranking = _ranked(kept, ordered)
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
-    if missing:
-        ranking = [{**one, "direction": None, "position": ""} for one in ranking]
-    if fallback is None:
-        ranking = [_with_band(one, point, missing) for one in ranking]
-    ranking, left_out = _with_studies(passages, ranking, left_out)
-    bare: list[str] = []
-    if names_evidence:
-        ranking = [_flagged(one, threshold) for one in ranking]
-        bare = _count_bare(ranking, threshold)
+    ranking = _rank(kept, ordered)
+    for one in ranking:
+        if missing:
+            one["direction"], one["position"] = None, ""
+        if one["kept"] and one["score"] is not None and fallback is None:
+            one["band"] = find_band(one["score"], point, missing)
+    _add_studies(state["passages"], [*ranking, *left_out])
+    bare = _flag_bare(ranking, threshold) if names_evidence else []
     return {
         "ranking": ranking,
         "summaries": given_summaries(state, ranking) if settings.content != "passage" else [],
@@ -147,12 +155,10 @@ def outcome(
     return "no_evidence" if is_empty else "ok"
 
 
-def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
+def _group_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
     """Return the verdicts on each passage; one on the whole of it comes last, and counts alone."""
     by_index: dict[int, list[JudgementRecord]] = defaultdict(list)
-    for one in state["judgements"]:
-        if one["status"] == "candidate":
-            continue
+    for one in read_judgements(state):
         length = len(state["passages"][one["index"]].page_content)
         if (one["start"], one["end"]) == (0, length):
             by_index[one["index"]] = [one]
@@ -161,14 +167,7 @@ def _verdicts_by_passage(state: State) -> dict[int, list[JudgementRecord]]:
     return by_index
 
 
-def _best_scores(by_index: Mapping[int, list[JudgementRecord]]) -> list[float]:
-    """One score a passage, that of its best window; none for a passage without any."""
-    scores = ([one["score"] for one in judgements] for judgements in by_index.values())
-    known = ([score for score in some if score is not None] for some in scores)
-    return [max(some) for some in known if some]
-
-
-def _joined(
+def _join(
     index: int,
     passage: Document,
     judgements: list[JudgementRecord],
@@ -177,14 +176,23 @@ def _joined(
     evidence: Evidence,
     prefers_proof: bool,
 ) -> RankRecord:
-    """Fold the windows of one passage into one record: the best window counts."""
+    """Fold the windows of one passage into one record: the best window counts.
+
+    Or a failed one, if reading it could have changed the verdict. What would pass, but for the
+    proof that is asked for, says so.
+    """
     rank, score = retrieval_place(passage, index)
     text = passage.page_content
     passing = [one for one in judgements if passes(text, one, threshold, evidence=evidence)]
     if prefers_proof:
         proven = [one for one in passing if passes(text, one, threshold, evidence="required")]
         passing = proven or passing
-    best = _best_window(judgements, passing)
+    failed = [one for one in judgements if one["score"] is None]
+    best = min(
+        passing or failed or judgements,
+        key=lambda one: (-_value(one["score"]), one["start"]),
+        default=None,
+    )
     verdict: Mapping[str, Any] = best or _UNREADABLE
     whole = best is None or (best["start"], best["end"]) == (0, len(text))
     record: Any = {
@@ -204,19 +212,16 @@ def _joined(
         "summary": "",
         "summary_status": "",
     }
-    if best:
-        record["quote_status"], record["quote_span"] = locate_quote(text, best)
     made: RankRecord = record
+    if best:
+        made["quote_status"], made["quote_span"] = locate_quote(text, best)
+    if _value(made["score"]) >= threshold and not is_proven(made["quote_status"], evidence):
+        made["reason"] = _join_words(made["reason"], f"held back: {_lacks(made)}")
     return made
 
 
-def _held_to_evidence(record: RankRecord, threshold: float, evidence: Evidence) -> RankRecord:
-    """Note on a passage that would pass that there is no proof in it."""
-    proven = is_proven(record["quote_status"], evidence)
-    if _value(record["score"]) < threshold or proven:
-        return record
-    reason = "; ".join(filter(None, (record["reason"], f"held back: {_lacks(record)}")))
-    return {**record, "reason": reason}
+def _join_words(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _lacks(record: RankRecord) -> str:
@@ -226,58 +231,25 @@ def _lacks(record: RankRecord) -> str:
     return "the sentence named is not in the passage" if is_unknown else "no evidence was named"
 
 
-def _is_bare(record: RankRecord, threshold: float) -> bool:
-    """Tell whether a passage is kept by its score, with nothing in it named as evidence."""
-    passes_it = _value(record["score"]) >= threshold
-    return record["kept"] and passes_it and record["quote_span"] is None
-
-
-def _flagged(record: RankRecord, threshold: float) -> RankRecord:
-    if not _is_bare(record, threshold):
-        return record
-    note = f"kept by its score alone: {_lacks(record)}"
-    return {**record, "reason": "; ".join(filter(None, (record["reason"], note)))}
-
-
-def _count_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
-    n_kept = sum(one["kept"] for one in ranking)
-    n_bare = sum(_is_bare(one, threshold) for one in ranking)
-    if not n_bare:
+def _flag_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
+    """Flag what is kept by its score, with nothing in it named as evidence; say how many."""
+    bare = [
+        one
+        for one in ranking
+        if one["kept"] and _value(one["score"]) >= threshold and one["quote_span"] is None
+    ]
+    for one in bare:
+        one["reason"] = _join_words(one["reason"], f"kept by its score alone: {_lacks(one)}")
+    if not bare:
         return []
     return [
-        f"{n_bare} of {n_kept} passages that passed have no sentence named as evidence: they "
-        "passed by their score alone"
+        f"{len(bare)} of {sum(one['kept'] for one in ranking)} passages that passed have no "
+        "sentence named as evidence: they passed by their score alone"
     ]
-
-
-def _best_window(
-    judgements: list[JudgementRecord], passing: list[JudgementRecord]
-) -> JudgementRecord | None:
-    """Return the best window, or a failed one if reading it could have changed the verdict."""
-    failed = [one for one in judgements if one["score"] is None]
-    candidates = passing or failed or judgements
-    return min(candidates, key=lambda one: (-_value(one["score"]), one["start"]), default=None)
 
 
 def _value(score: float | None) -> float:
     return -1.0 if score is None else score
-
-
-def _by_score(records: Sequence[RankRecord]) -> list[RankRecord]:
-    """Put the best first; of those without a score, the ones that need none before the failed."""
-    return sorted(
-        records,
-        key=lambda one: (
-            -_value(one["score"]),
-            one["score"] is None and one["status"] != "not_needed",
-            one["retrieval_rank"],
-            one["index"],
-        ),
-    )
-
-
-def _by_retrieval(records: Sequence[RankRecord]) -> list[RankRecord]:
-    return sorted(records, key=lambda one: (one["retrieval_rank"], one["index"]))
 
 
 def _keep(
@@ -285,53 +257,36 @@ def _keep(
 ) -> tuple[list[RankRecord], str | None]:
     """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
     scored = [one for one in ordered if one["score"] is not None]
-    passed = [
+    kept = [
         one
         for one in scored
         if _value(one["score"]) >= threshold and is_proven(one["quote_status"], evidence)
     ][: settings.top_n]
-    if passed:
-        return (_by_retrieval(passed) if settings.order == "retrieval" else passed), None
-    if settings.on_empty == "empty" or not scored:
-        return [], None
-    if settings.on_empty == "original":
-        return _by_retrieval(scored)[: settings.top_n], "original"
-    best = scored[: 1 if settings.on_empty == "top1" else settings.top_n]
-    kept = _by_retrieval(best) if settings.order == "retrieval" else best
-    return kept, settings.on_empty
+    fallback, by_retrieval = None, settings.order == "retrieval"
+    if not kept and scored and settings.on_empty != "empty":
+        fallback = settings.on_empty
+        by_retrieval = by_retrieval or fallback == "original"
+        n_kept = {"top1": 1, "topn": settings.top_n}.get(fallback)
+        kept = scored[:n_kept]
+    if by_retrieval:
+        kept = sorted(kept, key=lambda one: (one["retrieval_rank"], one["index"]))
+    return kept[: settings.top_n], fallback
 
 
-def _ranked(kept: list[RankRecord], ordered: list[RankRecord]) -> list[RankRecord]:
+def _rank(kept: Sequence[RankRecord], ordered: Sequence[RankRecord]) -> list[RankRecord]:
     """Put the kept first, then the others by score, and number them from 1."""
     chosen = {one["index"] for one in kept}
-    rest = [one for one in ordered if one["index"] not in chosen]
-    ranking = [{**one, "kept": True} for one in kept] + [{**one} for one in rest]
-    return [
-        {**one, "rank": rank}  # type: ignore[typeddict-item]  # a copy of a RankRecord
-        for rank, one in enumerate(ranking, start=1)
-    ]
+    ranking = [*kept, *(one for one in ordered if one["index"] not in chosen)]
+    for rank, one in enumerate(ranking, start=1):
+        one["rank"], one["kept"] = rank, one["index"] in chosen
+    return ranking
 
 
-def _with_band(
-    record: RankRecord, evidence_point: float | None, missing: Sequence[str]
-) -> RankRecord:
-    """Name how sure the judge is of a passage that it keeps."""
-    if not record["kept"] or record["score"] is None:
-        return record
-    return {**record, "band": find_band(record["score"], evidence_point, missing)}
-
-
-def _with_studies(
-    passages: Sequence[Document], ranking: list[RankRecord], left_out: list[RankRecord]
-) -> tuple[list[RankRecord], list[RankRecord]]:
+def _add_studies(passages: Sequence[Document], records: Sequence[RankRecord]) -> None:
     """Number the studies in rank order, and say what became of their papers."""
-    ordered = [*ranking, *left_out]
-    found = find_studies((one["id"], passages[one["index"]].metadata) for one in ordered)
-    made: list[RankRecord] = [
-        {**one, "study": about.study, "paper_status": about.status}
-        for one, about in zip(ordered, found, strict=True)
-    ]
-    return made[: len(ranking)], made[len(ranking) :]
+    found = find_studies((one["id"], passages[one["index"]].metadata) for one in records)
+    for one, about in zip(records, found, strict=True):
+        one["study"], one["paper_status"] = about.study, about.status
 
 
 def _count_retracted(ranking: Sequence[RankRecord]) -> list[str]:
@@ -343,18 +298,15 @@ def _count_retracted(ranking: Sequence[RankRecord]) -> list[str]:
     return [f"{one_is if n == 1 else many_are} for no direction, and no answer is made of it"]
 
 
-def _failed(record: RankRecord) -> bool:
-    return record["status"] == "failed"
-
-
-def _raise_first_failure(records: Sequence[RankRecord], spent: Usage) -> None:
+def _raise_first_failure(records: Sequence[RankRecord], state: State) -> None:
     readable = [one for one in records if one["reason"] != NO_TEXT]
-    if readable and all(_failed(one) and one["unusable"] for one in readable):
+    if readable and all(one["status"] == "failed" and one["unusable"] for one in readable):
         raise BackendError(readable[0]["reason"])
     for record in records:
-        if _failed(record):
+        if record["status"] == "failed":
             why = f"passage {record['id']!r} could not be judged: {record['reason']}"
-            raise RoleError(why, usage=spent)
+            spent = (state.get("usage") or {}).values()
+            raise RoleError(why, usage=sum(map(Usage.of, spent), Usage()))
 
 
 def collect(state: State, *, settings: Settings) -> Update:
@@ -402,8 +354,7 @@ def _with_summary(
         "summary": summary["summary"],
         "summary_status": summary["status"],
     }
-    if summary["cause"]:
-        changed["reason"] = "; ".join(filter(None, (record["reason"], summary["cause"])))
+    changed["reason"] = _join_words(record["reason"], summary["cause"])
     if summary["status"] == "none" and may_drop:
         changed["kept"], changed["band"] = False, None
     return changed

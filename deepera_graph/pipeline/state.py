@@ -1,18 +1,20 @@
-"""What travels through the graph: plain data and LangChain documents."""
+"""What travels through the graph: plain data and LangChain documents; and what is told of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired, Protocol, cast
 
 from langchain_core.documents import Document
+from langgraph.config import get_stream_writer
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
+from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import PaperStatus
-from deepera_graph.passages import PassageLike
-from deepera_graph.schema import Band, Batch, Direction, IntentFields, PassageTask
+from deepera_graph.passages import PassageLike, WindowRecord
+from deepera_graph.schema import POSSIBLE, Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
 
@@ -39,15 +41,6 @@ class IntentRecord(TypedDict):
     fields: IntentFields
     status: Literal["recognised", "repaired", "fallback"]
     cause: str
-
-
-class WindowRecord(TypedDict):
-    """A passage to be judged, or a window of a long one: whose it is, and offsets into its text."""
-
-    index: int
-    id: str
-    start: int
-    end: int
 
 
 class ScoreTask(TypedDict):
@@ -78,7 +71,15 @@ class JudgementRecord(WindowRecord):
     evidence_unknown: NotRequired[bool]
     direction: NotRequired[Direction]
     position: NotRequired[str]
-    by: NotRequired[str]
+
+
+class CandidateRecord(TypedDict):
+    """A first score of a window, on which a later round decides; `by` is the part that gave it."""
+
+    index: int
+    start: int
+    score: float
+    by: str
 
 
 QuoteStatus = Literal["verbatim", "normalised", "not_found", ""]
@@ -237,7 +238,24 @@ class State(Output):
     passages: list[Document]
     windows: list[WindowRecord]
     judgements: Annotated[list[JudgementRecord], append]
+    candidates: Annotated[list[CandidateRecord], append]
     summaries: Annotated[list[SummaryRecord], append]
+
+
+def read_judgements(state: State) -> list[JudgementRecord]:
+    """Return the verdicts so far.
+
+    Raises:
+        InputError: Versions up to 0.9 began the thread with a cascade: they kept its first scores
+            among the verdicts.
+    """
+    judgements = state["judgements"]
+    if any(one["status"] == "candidate" for one in judgements):
+        raise InputError(
+            "the thread to resume was begun by version 0.9 or older, with a cascade, and cannot be "
+            "continued; take another thread_id"
+        )
+    return judgements
 
 
 _RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
@@ -274,3 +292,54 @@ def kept_document(
         page_content=shown,
         metadata={**deepcopy(rest), "relevance_score": record["score"], "deepera": verdict},
     )
+
+
+_TOLD = (
+    ("judgements", "scored", ("id", "score", "status", "reason", "direction")),
+    ("summaries", "summarized", ("id", "summary", "status")),
+)
+
+
+def tell(node: str, update: Update) -> None:
+    """Write to the stream of events what a node did, each judgement and each summary."""
+    write = get_stream_writer()
+    if node == "intent":
+        intent = update["intent"]
+        write({"event": "intent", "intent": intent["fields"], "status": intent["status"]})
+    elif node == "select":
+        ranking = update["ranking"]
+        write(
+            {
+                "event": "selected",
+                "threshold": update["threshold"],
+                "kept": [one["id"] for one in ranking if one["kept"]],
+                "possible": [one["id"] for one in ranking if one["band"] == POSSIBLE],
+                "outcome": update["outcome"],
+                "warnings": update["warnings"],
+            }
+        )
+    elif node == "answer":
+        said = {name: update["answer"][name] for name in ("text", "citations", "status")}
+        write({"event": "answered", **said})
+    for key, event, names in _TOLD:
+        for one in update.get(key, ()):
+            write({"event": event, **{name: one.get(name) for name in names}})
+
+
+class PlainNode(Protocol):
+    """A node that calls no role."""
+
+    def __call__(self, state: State) -> Update:
+        """Run the node."""
+        ...
+
+
+def announced(name: str, node: PlainNode) -> PlainNode:
+    """Wrap a node that calls no role, so that it tells what it did."""
+
+    def run(state: State) -> Update:
+        update = node(state)
+        tell(name, update)
+        return update
+
+    return run

@@ -4,28 +4,12 @@ from collections.abc import Sequence
 
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
-from deepera_graph.pipeline.state import (
-    RankRecord,
-    State,
-    SummaryRecord,
-    SummaryTask,
-    Update,
-)
-from deepera_graph.schema import (
-    PassageTask,
-    Summary,
-    passage_task,
-    with_repair_note,
-)
+from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
+from deepera_graph.schema import Summary, passage_task, with_repair_note
 from deepera_graph.text.drift.changes import turned_changes
 from deepera_graph.text.drift.opposites import turned_findings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import split_sentences
-
-
-def ask(task: SummaryTask) -> PassageTask:
-    """Show the summarizer the passage and the question."""
-    return task["task"]
 
 
 def record(task: SummaryTask, summary: Summary) -> Update:
@@ -36,31 +20,14 @@ def record(task: SummaryTask, summary: Summary) -> Update:
 
     An empty summary says that nothing in the passage answers the question.
     """
-    text = summary.text.strip()
+    text, passage = summary.text.strip(), task["task"]["text"]
+    status, cause = ("repaired" if summary.repaired else "ok"), ""
     if not text:
-        cause = "the summarizer found no answer in the passage"
-        return _summarized(task, "", "none", with_repair_note(cause, summary))
-    cause = _find_drift(text, task["task"]["text"] + " " + task["task"]["title"])
-    if cause:
-        return _summarized(task, _own_words(task), "drifted", with_repair_note(cause, summary))
-    return _summarized(
-        task, text, "repaired" if summary.repaired else "ok", with_repair_note("", summary)
-    )
-
-
-def _find_drift(summary: str, passage: str) -> str:
-    """Say what a summary has that is not in its passage; nothing for whole sentences of it."""
-    if _sentences_of(summary) <= _sentences_of(passage):
-        return ""
-    missing = missing_terms(summary, passage)
-    if missing:
-        return f"not in the passage: {', '.join(missing)}"
-    turned = [*turned_changes(summary, passage), *turned_findings(summary, passage)]
-    return f"turned around: {'; '.join(turned)}" if turned else ""
-
-
-def _sentences_of(text: str) -> set[str]:
-    return {one.text for one in split_sentences(text)}
+        status, cause = "none", "the summarizer found no answer in the passage"
+    elif cause := _find_drift(text, f"{passage} {task['task']['title']}"):
+        status = "drifted"
+        text = task["quote"] if task["quote"] and task["quote"] in passage else passage
+    return _summarized(task, text, status, with_repair_note(cause, summary))
 
 
 def on_failure(task: SummaryTask, error: RoleError) -> Update:
@@ -69,20 +36,21 @@ def on_failure(task: SummaryTask, error: RoleError) -> Update:
     return _summarized(task, task["task"]["text"], status, str(error))
 
 
-def _own_words(task: SummaryTask) -> str:
-    text = task["task"]["text"]
-    return task["quote"] if task["quote"] and task["quote"] in text else text
-
-
 def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
-    record: SummaryRecord = {
-        "index": task["index"],
-        "id": task["id"],
-        "summary": summary,
-        "status": status,  # type: ignore[typeddict-item]  # one of the six literals
-        "cause": cause,
-    }
-    return {"summaries": [record]}
+    made = {"index": task["index"], "id": task["id"], "summary": summary}
+    return {"summaries": [{**made, "status": status, "cause": cause}]}
+
+
+def _find_drift(summary: str, passage: str) -> str:
+    """Say what a summary has that is not in its passage; nothing for whole sentences of it."""
+    told, known = ({one.text for one in split_sentences(text)} for text in (summary, passage))
+    if told <= known:
+        return ""
+    missing = missing_terms(summary, passage)
+    if missing:
+        return f"not in the passage: {', '.join(missing)}"
+    turned = [*turned_changes(summary, passage), *turned_findings(summary, passage)]
+    return f"turned around: {'; '.join(turned)}" if turned else ""
 
 
 def given_summaries(state: State, ranking: Sequence[RankRecord]) -> list[SummaryRecord]:
@@ -102,8 +70,7 @@ def given_summaries(state: State, ranking: Sequence[RankRecord]) -> list[Summary
         start, end = one["window"] or (0, len(state["passages"][one["index"]].page_content))
         summary = found.get((one["index"], start, end))
         if one["kept"] and summary:
-            task = summary_task(state, one)
-            records += record(task, Summary(text=summary))["summaries"]
+            records += record(summary_task(state, one), Summary(text=summary))["summaries"]
     return records
 
 
@@ -111,9 +78,8 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     """Return what the summarizer is asked about a kept passage: the window that counted."""
     passage = state["passages"][record["index"]]
     start, end = record["window"] or (0, len(passage.page_content))
-    task = passage_task(
-        state["question"], state["intent"]["fields"], shown_text(passage, start, end)
-    )
+    window = shown_text(passage, start, end)
+    task = passage_task(state["question"], state["intent"]["fields"], window)
     if record["quote_span"]:
         task["quote"] = passage.page_content[slice(*record["quote_span"])]
     return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}

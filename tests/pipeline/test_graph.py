@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph import InputError, Settings, SettingsError, build_graph, pipeline
 from deepera_graph.judges.base import PassageJudge
-from deepera_graph.pipeline.edges import Planner, any_kept, any_passages, last_step
+from deepera_graph.pipeline.edges import Planner, any_kept, last_step
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.pipeline.state import State
 from support.roles import ScriptedRole, judged, scripted_backend
@@ -234,7 +234,7 @@ def planned(passages, settings):
     """Where the first plan leads."""
     state = {**STATE, "judgements": []}
     state |= receive({"question": QUESTION, "passages": passages}, {}, settings=settings)
-    state["judgements"] = []
+    state["judgements"], state["candidates"] = [], []
     planner = Planner(
         judge=PassageJudge(ScriptedRole(judged)), settings=settings,
         evidence="any", has_cache=False,
@@ -244,8 +244,9 @@ def planned(passages, settings):
 
 
 def test_nothing_to_judge_skips_the_intent():
-    assert any_passages({"passages": []}) == "select"
-    assert any_passages(STATE) == "intent"
+    backend = scripted_backend(by_number)
+    build_graph(backend).invoke({"question": QUESTION, "passages": []})
+    assert backend.intent.calls == 0
 
 
 def test_a_fan_out_of_nothing_goes_on():

@@ -51,7 +51,7 @@ def planned(passages, judge, **options):
     """What is sent to a judge for some passages."""
     chosen = Settings(**options)
     state = receive({"question": QUESTION, "passages": passages}, {}, settings=chosen)
-    state |= {"question": QUESTION, "judgements": []}
+    state |= {"question": QUESTION, "judgements": [], "candidates": []}
     planner = Planner(judge=judge, settings=chosen, evidence="any", has_cache=False)
     command = planner.plan(state, {})
     return [one for one in command.goto if isinstance(one, Send)]

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
-from deepera_graph import EvidenceReranker, build_graph
+from deepera_graph import EvidenceReranker, InputError, build_graph
 from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"
@@ -141,3 +141,16 @@ def test_the_front_door_takes_a_saver_and_starts_afresh_every_time():
         again.usage["score"] == reranker.rerank(QUESTION, TEXTS[:2], config=config).usage["score"]
     )
     assert backend.judge.calls == 10
+
+
+@pytest.mark.parametrize("as_node", ["score", "plan"])
+def test_a_cascade_that_an_older_version_began_is_refused_and_not_misread(as_node):
+    graph = build_graph(scripted_backend(lambda task: judged(0.9)), checkpointer=InMemorySaver())
+    graph.invoke(asked(), CONFIG, interrupt_after=["intent"])
+    first = {
+        "index": 0, "id": TEXTS[0], "start": 0, "end": len(TEXTS[0]), "score": 1.0,
+        "status": "candidate", "by": "first", "reason": "", "quote": "", "unusable": False,
+    }  # fmt: skip
+    graph.update_state(CONFIG, {"judgements": [first]}, as_node=as_node)
+    with pytest.raises(InputError, match=r"begun by version 0\.9 or older, with a cascade"):
+        graph.invoke(None if as_node == "score" else Command(goto="select"), CONFIG)
