@@ -3,7 +3,8 @@
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import AnswerError, EvidenceReranker, Intent, Judgement, Summary
+from deepera_graph import EvidenceReranker, Intent, Judgement, Summary
+from deepera_graph.errors import AnswerError
 from deepera_graph.jobs.lines import count_question
 from deepera_graph.jobs.report import MOST_SUBJECTS, OTHER, Diagnostics, Histogram
 from deepera_graph.schema import Backend

@@ -47,43 +47,33 @@ def test_public_names_are_sorted_unique_and_importable(package):
     for name in package.__all__:
         thing = getattr(package, name)
         home = getattr(thing, "__module__", package.__name__)
-        owner = "langchain_deepera" if name in langchain_deepera._HOME else "deepera_graph"
+        owner = "deepera_graph" if name == "EvidenceEmbeddings" else package.__name__
         assert home.startswith(owner), name
 
 
-_OF_CORE = {langchain_deepera: ("EvidenceEmbeddings",)}  # its home is the core
+def test_the_front_door_is_small():
+    assert len(deepera_graph.__all__) <= 60
 
 
-def tabled(package) -> set[str]:
-    """Names of which a package says where they come from."""
-    return {*package._HOME, *getattr(package, "_OF_LANGCHAIN", ()), *_OF_CORE.get(package, ())}
+def test_all_is_complete():
+    own = {name for name in langchain_deepera.__all__ if not name.startswith("_")}
+    assert own == {*langchain_deepera._HOME, "EvidenceEmbeddings"}  # whose home is the core
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_all_is_complete(package):
-    assert {name for name in package.__all__ if not name.startswith("_")} == tabled(package)
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_type_checker_sees_every_public_name(package):
-    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+def test_a_type_checker_sees_every_public_name():
+    tree = ast.parse(Path(langchain_deepera.__file__).read_text(encoding="utf-8"))
     [guarded] = [
         node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node)
     ]
     seen = {alias.name for node in guarded.body for alias in getattr(node, "names", [])}
-    assert seen == tabled(package)
+    assert seen == {name for name in langchain_deepera.__all__ if not name.startswith("_")}
 
 
-def test_the_langchain_classes_can_be_had_from_the_front_door():
-    for name in langchain_deepera.__all__:
-        assert getattr(deepera_graph, name) is getattr(langchain_deepera, name)
-
-
-def test_who_writes_a_judge_an_indexer_or_a_limiter_finds_it_at_the_front_door():
-    judge = {"Backend", "IntentTask", "PassageTask", "AnswerTask", "EvidenceItem", "IntentFields"}
-    indexer = {"open_store", "PassageStore", "read_passages"}
-    limiter = {"RetryPolicy", "RateLimits", "Budget", "Domain", "WorkerError", "open_cache"}
-    assert judge | indexer | limiter <= set(deepera_graph.__all__)
+def test_an_old_name_of_the_front_door_tells_the_new_place():
+    for name, home in deepera_graph._OLD_HOME.items():
+        with pytest.warns(DeprecationWarning, match=f"import {name} from {home}; .* ends with"):
+            thing = getattr(deepera_graph, name)
+        assert thing is getattr(importlib.import_module(home), name)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -19,18 +19,18 @@ from deepera_graph import (
     Calibrated,
     EvidenceReranker,
     Gap,
-    LlmKwargs,
     PerIntent,
     Quantile,
     RerankResult,
     Settings,
     SettingsError,
-    SettingsKwargs,
     cascade_backend,
     llm_backend,
     load_backend,
     preset,
 )
+from deepera_graph.judges.llm.backend import LlmKwargs
+from deepera_graph.settings import SettingsKwargs
 
 SETTINGS = tuple(one.name for one in fields(Settings))
 LLM_OPTIONS = tuple(LlmKwargs.__annotations__)

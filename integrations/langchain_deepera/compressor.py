@@ -8,7 +8,8 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
-from deepera_graph import Backend, EvidenceReranker, InputError, SettingsError, SettingsKwargs
+from deepera_graph import Backend, EvidenceReranker, InputError, SettingsError
+from deepera_graph.settings import SettingsKwargs
 from langchain_deepera.base import (
     LLM_OPTIONS,
     LlmRerankerKwargs,

@@ -7,15 +7,15 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 
 from deepera_graph import (
-    CheckReport,
     DeepEraError,
-    EvidenceTable,
     EvidenceTabulator,
     ManuscriptCheck,
     SettingsError,
     export_check,
     export_table,
 )
+from deepera_graph.evidence.check.report import CheckReport
+from deepera_graph.evidence.table.table import EvidenceTable
 from langchain_deepera.base import check_judged
 from langchain_deepera.tool import EvidenceQuestion, to_retriever
 

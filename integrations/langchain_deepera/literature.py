@@ -12,15 +12,9 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import ConfigDict, Field, model_validator
 
-from deepera_graph import (
-    JudgementCache,
-    Literature,
-    LiteratureAnswer,
-    PaperSource,
-    Scope,
-    StoreError,
-    open_sources,
-)
+from deepera_graph import JudgementCache, Scope, open_sources
+from deepera_graph.errors import StoreError
+from deepera_graph.papers.sources import Literature, LiteratureAnswer, PaperSource
 
 _logger = logging.getLogger(__name__)
 

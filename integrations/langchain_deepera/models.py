@@ -4,13 +4,8 @@ from typing import Unpack
 
 from langchain_core.cross_encoders import BaseCrossEncoder
 
-from deepera_graph import (
-    Backend,
-    DeepEraError,
-    EvidenceReranker,
-    RerankResult,
-    SettingsKwargs,
-)
+from deepera_graph import Backend, DeepEraError, EvidenceReranker, RerankResult
+from deepera_graph.settings import SettingsKwargs
 
 
 class EvidenceCrossEncoder(BaseCrossEncoder):

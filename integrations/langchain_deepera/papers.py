@@ -12,16 +12,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import ConfigDict
 
-from deepera_graph import (
-    Hit,
-    Hits,
-    Paper,
-    PaperBase,
-    Scope,
-    SettingsError,
-    answer_call,
-    describe_paper_calls,
-)
+from deepera_graph import Paper, PaperBase, Scope, SettingsError
+from deepera_graph.papers.calls import answer_call, describe_paper_calls
+from deepera_graph.papers.results import Hit, Hits
 
 
 class PaperRetriever(BaseRetriever):

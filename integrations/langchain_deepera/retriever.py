@@ -14,14 +14,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 from pydantic import Field
 
-from deepera_graph import (
-    Backend,
-    EvidenceReranker,
-    InputError,
-    RerankResult,
-    SettingsError,
-    SettingsKwargs,
-)
+from deepera_graph import Backend, EvidenceReranker, InputError, RerankResult, SettingsError
+from deepera_graph.settings import SettingsKwargs
 from langchain_deepera.base import (
     LLM_OPTIONS,
     LlmRerankerKwargs,

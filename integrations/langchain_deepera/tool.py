@@ -11,11 +11,11 @@ from deepera_graph import (
     DeepEraError,
     EvidenceReranker,
     MultiHopAgent,
-    MultiHopResult,
     RerankResult,
     SettingsError,
-    describe_evidence,
 )
+from deepera_graph.export.tables import describe_evidence
+from deepera_graph.multihop.agent.state import MultiHopResult
 from langchain_deepera.base import check_judged
 from langchain_deepera.compressor import DeepEraCompressor
 from langchain_deepera.retriever import DeepEraRetriever

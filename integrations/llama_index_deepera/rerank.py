@@ -12,7 +12,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
-from deepera_graph import Backend, EvidenceReranker, InputError, RerankResult, SettingsKwargs
+from deepera_graph import Backend, EvidenceReranker, InputError, RerankResult
+from deepera_graph.settings import SettingsKwargs
 from langchain_deepera.base import kept_documents
 
 _KEY = "deepera"

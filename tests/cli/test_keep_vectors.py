@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from cli.conftest import QUESTION
-from deepera_graph import local_model
 from deepera_graph.cli.opening.judges import open_judge
 from deepera_graph.cli.shared.options import JudgeOptions
+from deepera_graph.judges.trained.backend import local_model
 from deepera_graph.judges.trained.kept import FILE_NAME
 from deepera_graph.judges.trained.reading import encoder as encoder_module
 from deepera_graph.judges.trained.reading.encoder import Encoder

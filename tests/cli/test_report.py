@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.conftest import TEA
-from deepera_graph import EvidenceReport
+from deepera_graph.evidence.report.report import EvidenceReport
 from support.openai_server import ChatServer
 from support.openai_wire import Reply
 from support.tea import QUESTION as TEA_QUESTION

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from deepera_graph import AnswerError, CallError, judges, local_backend
+from deepera_graph import judges, local_backend
 from deepera_graph.doctor import checks, examine
 from deepera_graph.doctor.checks import HIDDEN, Finding, judge_sample
+from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.stores.judgements import FILE_NAME, open_cache
 from support.list_judges import list_backend

@@ -8,7 +8,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import (
-    CheckReport,
     EvidenceReranker,
     Judgement,
     ManuscriptCheck,
@@ -19,6 +18,7 @@ from deepera_graph import (
     read_passages,
 )
 from deepera_graph.agents.journal import Journal
+from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.literature.retractions import read_retractions
 from deepera_graph.prompts import read_rules

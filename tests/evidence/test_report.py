@@ -10,8 +10,9 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import EvidenceReport, EvidenceReranker, Judgement, ReportWriter, export_report
+from deepera_graph import EvidenceReranker, Judgement, ReportWriter, export_report
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.report.report import EvidenceReport
 from deepera_graph.evidence.report.roles import (
     Draft,
     Outline,

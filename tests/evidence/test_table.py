@@ -12,10 +12,11 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import EvidenceReranker, EvidenceTable, EvidenceTabulator, export_table
+from deepera_graph import EvidenceReranker, EvidenceTabulator, export_table
 from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.table.cells import read_cells
 from deepera_graph.evidence.table.extract import Extracted, ExtractedCell
+from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.evidence.table.writing import write_xlsx
 from evidence.test_cells import read
 from support.scripted import Script

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import BackendError, CallError, EvidenceReranker, InputError, Judgement
+from deepera_graph import BackendError, EvidenceReranker, InputError, Judgement
+from deepera_graph.errors import CallError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from support.scripted import TEA_SCORES, Script

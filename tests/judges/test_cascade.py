@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from deepera_graph import (
-    AnswerError,
     Budget,
-    CallError,
     EvidenceReranker,
     SettingsError,
     Usage,
@@ -19,6 +17,7 @@ from deepera_graph import (
     local_backend,
     screened_backend,
 )
+from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.base import Judge
 from deepera_graph.judges.cascade import MOST_UNREAD
 from deepera_graph.stores.judgements import JudgementCache

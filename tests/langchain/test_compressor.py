@@ -10,7 +10,8 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import BackendError, CallError, EvidenceReranker, InputError, SettingsError
+from deepera_graph import BackendError, EvidenceReranker, InputError, SettingsError
+from deepera_graph.errors import CallError
 from langchain_deepera import DeepEraCompressor
 from langchain_deepera.testing import RunRecorder
 from support.openai_server import ChatServer, Reply, Request

@@ -5,14 +5,8 @@ from langchain_classic.retrievers.document_compressors import CrossEncoderRerank
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
 
-from deepera_graph import (
-    AnswerError,
-    BackendError,
-    DeepEraError,
-    EvidenceReranker,
-    InputError,
-    SettingsError,
-)
+from deepera_graph import BackendError, DeepEraError, EvidenceReranker, InputError, SettingsError
+from deepera_graph.errors import AnswerError
 from langchain_deepera import EvidenceCrossEncoder
 from support.list_judges import TEXTS, list_backend, run, scores
 from support.roles import scripted_backend

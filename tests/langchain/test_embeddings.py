@@ -3,10 +3,10 @@
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from deepera_graph import SettingsError, local_model
+from deepera_graph import SettingsError
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.judges.trained import model
-from deepera_graph.judges.trained.backend import SUMS
+from deepera_graph.judges.trained.backend import SUMS, local_model
 from deepera_graph.retrieval.collections.store import open_store
 from langchain_deepera import EvidenceEmbeddings
 from support.stand_in import EvidenceModel

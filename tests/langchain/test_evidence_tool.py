@@ -11,7 +11,8 @@ from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from deepera_graph import CallError, EvidenceReranker, SettingsError
+from deepera_graph import EvidenceReranker, SettingsError
+from deepera_graph.errors import CallError
 from langchain_deepera import DeepEraCompressor, DeepEraRetriever, create_evidence_tool
 from langchain_deepera.testing import RunRecorder
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel

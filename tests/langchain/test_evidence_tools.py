@@ -8,17 +8,15 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import (
     EvidenceReranker,
-    EvidenceTable,
     EvidenceTabulator,
     ManuscriptCheck,
     SettingsError,
     WorkLibrary,
-    create_check_tool,
-    create_table_tool,
     export_table,
 )
 from deepera_graph.evidence.table.extract import Extracted, ExtractedCell
-from langchain_deepera import DeepEraRetriever
+from deepera_graph.evidence.table.table import EvidenceTable
+from langchain_deepera import DeepEraRetriever, create_check_tool, create_table_tool
 from support.scripted import Script
 
 QUESTION = "Does green tea lower fasting glucose?"

@@ -15,16 +15,16 @@ from deepera_graph import (
     Backend,
     Budget,
     EvidenceReranker,
-    LlmKwargs,
     Quantile,
     Settings,
     SettingsError,
-    SettingsKwargs,
     build_graph,
     encoder_backend,
     llm_backend,
     load_backend,
 )
+from deepera_graph.judges.llm.backend import LlmKwargs
+from deepera_graph.settings import SettingsKwargs
 from langchain_deepera import DeepEraCompressor, DeepEraRetriever, EvidenceCrossEncoder
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES as SCORES

@@ -2,7 +2,8 @@
 
 import pytest
 
-from deepera_graph import MultiHopAgent, SettingsError, create_multihop_tool, multihop_backend
+from deepera_graph import MultiHopAgent, SettingsError, multihop_backend
+from langchain_deepera import create_multihop_tool
 from support import hop_world as hops
 from support.openai_server import ChatServer, Reply
 

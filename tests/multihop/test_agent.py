@@ -16,13 +16,13 @@ from deepera_graph import (
     InputError,
     NeighbourGraph,
     SettingsError,
-    Uncertainty,
     llm_backend,
     load_backend,
     open_cache,
 )
 from deepera_graph.multihop.agent.agent import MultiHopAgent, build_multihop_graph
 from deepera_graph.multihop.agent.roles import Sample
+from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from support import hop_world as hops
 from support.hop_agent import backend_of, kinds, planning, solved
 from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search

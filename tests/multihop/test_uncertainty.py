@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import CallError, SettingsError, Usage
+from deepera_graph import SettingsError, Usage
+from deepera_graph.errors import CallError
 from deepera_graph.multihop.agent.roles import Entailment, Sample
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from deepera_graph import Answer, EvidenceReranker, SettingsError, Usage
+from deepera_graph import EvidenceReranker, SettingsError, Usage
+from deepera_graph.schema import Answer
 from support.roles import scripted_backend
 
 SCORES = {"First text.": 0.9, "Second text.": 0.95, "Third text.": 0.1}

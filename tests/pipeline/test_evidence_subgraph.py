@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 
-from deepera_graph import AnswerError, InputError, SettingsError, StoreError, evidence_subgraph
+from deepera_graph import InputError, SettingsError, evidence_subgraph
+from deepera_graph.errors import AnswerError, StoreError
 from deepera_graph.pipeline.subgraph import rewrite_by_rules
 from deepera_graph.stores.words import WordIndex
 from support.openai_server import ChatServer

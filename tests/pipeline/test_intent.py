@@ -2,7 +2,8 @@
 
 import pytest
 
-from deepera_graph import AnswerError, EvidenceReranker, Usage
+from deepera_graph import EvidenceReranker, Usage
+from deepera_graph.errors import AnswerError
 from deepera_graph.pipeline.intent import UNKNOWN, find_problem
 from support.roles import an_intent, scripted_backend
 

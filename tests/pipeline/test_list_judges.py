@@ -11,12 +11,9 @@ from langchain_core.documents import Document
 from langgraph.types import Send
 
 from deepera_graph import (
-    AnswerError,
     Budget,
-    CallError,
     EvidenceReranker,
     JudgementCache,
-    RoleError,
     Settings,
     SettingsError,
     Usage,
@@ -27,6 +24,7 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.budget import Meter, with_meter
+from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PassageJudge, as_judge, judge_all
 from deepera_graph.pipeline.edges import Planner
 from deepera_graph.pipeline.intent import UNKNOWN, receive

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from deepera_graph import (
-    AnswerError,
     EvidenceReranker,
     Judgement,
     SettingsError,
@@ -15,6 +14,7 @@ from deepera_graph import (
     mixed_backend,
     screened_backend,
 )
+from deepera_graph.errors import AnswerError
 from support.roles import judged, scripted_backend
 
 QUESTION = "Which text?"

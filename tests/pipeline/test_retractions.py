@@ -5,7 +5,8 @@ import json
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import EvidenceReranker, InputError, describe_evidence, export_result
+from deepera_graph import EvidenceReranker, InputError, export_result
+from deepera_graph.export.tables import describe_evidence
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.retractions import read_retractions
 from deepera_graph.literature.same_study import find_studies

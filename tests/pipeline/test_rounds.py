@@ -16,11 +16,9 @@ from langgraph.runtime import RunControl
 
 from deepera_graph import (
     Budget,
-    CallError,
     EvidenceReranker,
     JudgementCache,
     RerankResult,
-    RoleError,
     Settings,
     SettingsError,
     build_graph,
@@ -28,6 +26,7 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.budget import Meter, with_meter
+from deepera_graph.errors import CallError, RoleError
 from deepera_graph.judges.base import Judge
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.pipeline.edges import sure_from

@@ -5,9 +5,10 @@ import random
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import AnswerError, CallError, EvidenceReranker, Judgement, RoleError, Usage
+from deepera_graph import EvidenceReranker, Judgement, Usage
 from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter
+from deepera_graph.errors import AnswerError, CallError, RoleError
 from support.roles import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"

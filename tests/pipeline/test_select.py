@@ -7,14 +7,8 @@ from itertools import product
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import (
-    BackendError,
-    EvidenceReranker,
-    PerIntent,
-    Quantile,
-    RoleError,
-    Settings,
-)
+from deepera_graph import BackendError, EvidenceReranker, PerIntent, Quantile, Settings
+from deepera_graph.errors import RoleError
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.pipeline.select import NO_TEXT, select
 from support.roles import judged, scripted_backend

@@ -8,7 +8,8 @@ from importlib.resources import files
 import httpx
 import pytest
 
-from deepera_graph import EvidenceReranker, EvidenceTable, export_table
+from deepera_graph import EvidenceReranker, export_table
+from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.export.tables import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app

@@ -9,7 +9,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph import Answer, Backend, Intent, Judgement, Summary, Usage
+from deepera_graph import Backend, Intent, Judgement, Summary, Usage
+from deepera_graph.schema import Answer
 
 Score = float | Exception | Judgement
 FREE = Usage()

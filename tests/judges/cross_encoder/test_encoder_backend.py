@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from deepera_graph import (
-    AnswerError,
     Curve,
     EvidenceReranker,
     JudgementCache,
@@ -21,6 +20,7 @@ from deepera_graph import (
     encoder_backend,
     load_backend,
 )
+from deepera_graph.errors import AnswerError
 from deepera_graph.judges.base import Countable, counting_backend, tokens_known
 from deepera_graph.packages import install_command
 from deepera_graph.thresholds import judge_identity

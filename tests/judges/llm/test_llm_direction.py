@@ -5,13 +5,14 @@ from typing import get_args
 
 import pytest
 
-from deepera_graph import EvidenceReranker, RerankResult, describe_directions, llm_backend
+from deepera_graph import EvidenceReranker, RerankResult, llm_backend
 from deepera_graph.chat.parsing import JudgementReply, json_schema
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.schema import (
     LONGEST_POSITION,
     Direction,
     count_positions,
+    describe_directions,
     read_direction,
     read_position,
 )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph import EvidenceReranker, PromptError, __version__, llm_backend, prompts
+from deepera_graph import EvidenceReranker, __version__, llm_backend, prompts
+from deepera_graph.errors import PromptError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, AnswerType, IntentKind
 from deepera_graph.text.words import split_sentences

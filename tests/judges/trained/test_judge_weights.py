@@ -8,9 +8,9 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from deepera_graph import SettingsError, local_backend, local_model
+from deepera_graph import SettingsError, local_backend
 from deepera_graph.judges.trained import model
-from deepera_graph.judges.trained.backend import Weights, find_weights
+from deepera_graph.judges.trained.backend import Weights, find_weights, local_model
 from deepera_graph.judges.trained.model import FILES, SUMS, EvidenceModel, check
 from support.tiny_encoder import make_tokenizer
 

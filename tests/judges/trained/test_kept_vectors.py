@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepera_graph import EvidenceReranker, SettingsError, local_backend, local_model
+from deepera_graph import EvidenceReranker, SettingsError, local_backend
 from deepera_graph.judges.trained import kept as kept_module
-from deepera_graph.judges.trained.backend import Weights
+from deepera_graph.judges.trained.backend import Weights, local_model
 from deepera_graph.judges.trained.kept import FILE_NAME, KeptVectors
 from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder
 from support.list_judges import QUESTION

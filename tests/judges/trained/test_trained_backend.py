@@ -10,17 +10,10 @@ from queue import Queue
 
 import pytest
 
-from deepera_graph import (
-    EvidenceReranker,
-    SettingsError,
-    Usage,
-    load_backend,
-    local_backend,
-    local_model,
-)
+from deepera_graph import EvidenceReranker, SettingsError, Usage, load_backend, local_backend
 from deepera_graph.judges.trained import backend as of_weights
 from deepera_graph.judges.trained import model as model_module
-from deepera_graph.judges.trained.backend import SUMS
+from deepera_graph.judges.trained.backend import SUMS, local_model
 from support.judging import Alone
 from support.list_judges import QUESTION, TEXTS, run, scores
 from support.stand_in import EvidenceModel

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepera_graph import EvidenceReranker, local_backend, local_model
+from deepera_graph import EvidenceReranker, local_backend
 from deepera_graph.demo import read_corpus, read_questions
 from deepera_graph.doctor.checks import check_local
-from deepera_graph.judges.trained.backend import SUMS, Weights
+from deepera_graph.judges.trained.backend import SUMS, Weights, local_model
 from deepera_graph.judges.trained.scorer import SameDocumentModel
 from deepera_graph.lab.training.lessons.pools import read_pools
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
