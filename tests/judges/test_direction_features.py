@@ -1,9 +1,7 @@
 """The order of a passage's features, in which their weights are added up."""
 
-from deepera_graph.judges.trained.direction.features import describe
-from deepera_graph.judges.trained.direction.question import read_question
-from deepera_graph.judges.trained.direction.sentence import read_words
-from deepera_graph.judges.trained.direction.sequence import find_grams, relate_signs
+from deepera_graph.judges.trained.direction.features import describe, find_grams, relate_signs
+from deepera_graph.judges.trained.direction.wording import read_question, read_words
 
 QUESTION = "Does low-dose aspirin reduce the risk of preeclampsia?"
 STUDY = (

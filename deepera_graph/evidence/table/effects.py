@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from deepera_graph.judges.trained.direction.signs import POLAR, sign_of
+from deepera_graph.judges.trained.direction.wording import POLAR, sign_of
 from deepera_graph.text.words import Sentence, split_sentences
 
 Way = Literal["higher", "lower", "no difference", ""]
