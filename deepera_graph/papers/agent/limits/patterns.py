@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from deepera_graph.text.words import stems
 
@@ -47,6 +47,49 @@ def _behind_first(phrase: str) -> str:
 
 
 Span = tuple[int, int]
+
+
+class Near(NamedTuple):
+    """What stands in all that a pattern finds: it is looked for around that alone.
+
+    Attributes:
+        signs: One of them is in every find; in lower case.
+        before: Characters from the beginning of a find to the sign, as many as any limit has.
+        after: Characters behind the sign from which it is plain that something is found.
+    """
+
+    signs: "Sequence[str | re.Pattern[str]]"
+    before: int
+    after: int
+
+    def spans(self, text: str) -> list[Span]:
+        """Return where in a text in lower case finds may begin and end; those that meet as one."""
+        found = sorted(place for one in self.signs for place in _find_all(text, one))
+        return join_spans((max(start - self.before, 0), end + self.after) for start, end in found)
+
+
+def join_spans(spans: Iterable[Span]) -> list[Span]:
+    """Return spans, which are in order, with those that meet as one."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and span[0] <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(span[1], joined[-1][1]))
+        else:
+            joined.append(span)
+    return joined
+
+
+def _find_all(text: str, sign: "str | re.Pattern[str]") -> Iterator[Span]:
+    if isinstance(sign, re.Pattern):
+        yield from (one.span() for one in sign.finditer(text))
+        return
+    at = text.find(sign)
+    while at >= 0:
+        yield at, at + len(sign)
+        at = text.find(sign, at + 1)
+
+
+_WHOLE = 1 << 30  # a find may go from one end of a text to the other
 LISTS = WORDS["years"]
 NUMBERS: Sequence[str] = LISTS["numbers"]
 YEAR_WORDS: Mapping[str, int] = LISTS["words"]
@@ -129,8 +172,7 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         *RANGE,
     ),
 )
-REACH = 200  # characters: no limit in years has more on either side of its first or last
-NEAR_YEARS = re.compile(rf"{YEAR}(?:.{{0,{2 * REACH}}}?{YEAR})*", re.I)
+NEAR_YEARS = Near([re.compile(r"(?:19|20)\d\d"), re.compile(r"'[5-9]0s"), *YEAR_WORDS], 100, 40)
 COUNT = rf"(?P<n>\d{{1,2}}|{'|'.join(NUMBERS)})"
 AGES = (
     (
@@ -151,7 +193,7 @@ AGES = (
     ),
     (re.compile(rf"{LEAD}(?:\b(?:in|from)\s+)?\bthis\s+(?P<n>)(?P<unit>year)\b", re.I), 0),
 )
-NEAR_AGES = re.compile(rf"(?:year|decade)(?:.{{0,{2 * REACH}}}?(?:year|decade))*", re.I)
+NEAR_AGES = Near(["year", "decade"], 80, 40)
 NAME = r"((?:[A-Z][\w&+.-]*)(?:(?:,\s*|\s+(?:or|and|nor)\s+(?:at\s+)?|\s+)[A-Z][\w&+.-]*)*)"
 NOT_AT = re.compile(
     ONSET
@@ -165,6 +207,8 @@ ONLY_AT = re.compile(
     + r"(?:at|in|from)\s+"
     + NAME
 )
+NEAR_NOT_AT = Near(["not", "excluding", "except", "leaving out", "without"], 30, 60)
+NEAR_ONLY = Near([one.split()[0] for one in WORDS["limits"]["only"]] + ["alone"], 200, 80)
 
 
 def venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
@@ -195,6 +239,11 @@ TWICE = re.compile(
     + THING,
     re.I,
 )
+# The words of "not without", which each text that has it must have so.
+IS_TWICE = re.compile(
+    r"(?:not|never)\s+(?:(?:do|work|go|operate|function|be\s+done)\s+)?"
+    r"(?:without|exclud(?:e|ing)|lack(?:ing)?|avoid(?:ing)?)\s"
+)
 USE = any_of(CUES["use"])
 NEVER = rf"(?!\s*(?:{any_of(CUES['never'])}))"
 LEAD_IN = rf"(?:,?\s*(?:\b(?:{any_of(CUES['lead'])})\s+){{0,5}})"  # more would be quadratic
@@ -214,6 +263,19 @@ AFTER = re.compile(
     rf"|^(?P<first>[^,;:.?!(){GAP}]+?)\s+(?:{any_of(CUES['after'])})(?=\s*[,;:])",
     re.I,
 )
+
+
+def _sign_of(cue: str) -> str:
+    """Return the word of a cue that the fewest texts have: "not" or "no", else the longest."""
+    words = cue.lower().split()
+    negation = (one for one in words if one in ("not", "no") or "n't" in one)
+    return next(negation, max(words, key=len))
+
+
+_SIGNS = {_sign_of(one) for name in ("anywhere", "soft", "clause", "place") for one in CUES[name]}
+_NO = re.compile(r"no[rt]?\b(?:(?<=\bno)|(?<=\bno[rt]))")
+NEAR_EXCLUDING = Near([_NO, "n't", *sorted(_SIGNS - {"no", "nor", "not"})], 120, 60)
+NEAR_AFTER = Near(sorted({max(one.split(), key=len) for one in CUES["after"]}), 400, 60)
 BREAKS = any_of(
     [
         *CUES["anywhere"],
@@ -252,8 +314,12 @@ AHEAD = (
     r"(?:outperform(?:s|ed|ing)?|beat(?:s|ing)?|surpass(?:es|ed|ing)?|exceed(?:s|ed|ing)?"
     r"|(?:is|are|was|were|works?|performs?|does|do)\s+better\s+than|superior\s+to)"
 )
+_AHEAD_SIGNS = r"outperform|beat|surpass|exceed|better\s+than|superior\s+to"
 DIRECTIONS = (
     (
+        Near(
+            [re.compile(r"(?:better|higher|stronger)\s+(?:result|score|perf|accu)")], _WHOLE, _WHOLE
+        ),
         re.compile(
             rf"\b(?:better|higher|stronger)\s+(?:results?|scores?|performance|accuracy)\s+(?:for|with|of|by)"
             rf"\s+(.+?)\s+than\s+(?:for\s+|with\s+|of\s+|by\s+)?(.+?){END_OF_B}",
@@ -263,6 +329,9 @@ DIRECTIONS = (
         2,
     ),
     (
+        Near(
+            [re.compile(r"outperf|beat|surpass|exceed|better\s+than|superior\s+to")], _WHOLE, _WHOLE
+        ),
         re.compile(
             r"\b(?:that|where|which|show|showing|whether)\s+(?:that\s+)?([\w -]+?)"
             rf"\s+{AHEAD}\s+(.+?){END_OF_B}",

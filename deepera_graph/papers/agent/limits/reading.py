@@ -21,10 +21,15 @@ from deepera_graph.papers.agent.limits.patterns import (
     EXCLUDING,
     GAP,
     HANGS,
+    IS_TWICE,
     JOINED,
     LEADING,
     LIST,
+    NEAR_AFTER,
     NEAR_AGES,
+    NEAR_EXCLUDING,
+    NEAR_NOT_AT,
+    NEAR_ONLY,
     NEAR_YEARS,
     NOT_AT,
     NUMBERS,
@@ -32,18 +37,22 @@ from deepera_graph.papers.agent.limits.patterns import (
     ONLY_TYPES,
     PHRASES,
     PLAIN_MARKS,
-    REACH,
     TRAILING,
     TWICE,
     TYPES,
     YEAR_WORDS,
     YEARS,
+    Near,
     Pick,
     Span,
+    join_spans,
     venue_patterns,
 )
 from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.text.words import stems
+
+_LONGEST_SAID = 300  # characters of what is left out, behind the last comma of a list
+_REACH = 200  # characters before what was taken out in which another limit may begin
 
 
 def read_limits(
@@ -82,11 +91,13 @@ class _Reading:
         self._contrasts: list[str] = []  # words of the question that are searched for all the same
         self._notes: list[str] = []
         self._better: tuple[str, ...] = ()
-        self._near: tuple[re.Pattern[str] | None, str, list[Span]] = (None, "", [])
+        self._near: Near | None = None  # for which the spans are known
+        self._spans: list[Span] = []
 
     def read(self) -> None:
         """Take out all limits."""
-        self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
+        if IS_TWICE.search(self._text.lower()):
+            self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
         self._read_direction()
         self._read_years()
         self._read_types()
@@ -96,7 +107,7 @@ class _Reading:
     def limits(self, question: str) -> Limits:
         """Return what was read."""
         topic = _tidy(self._text)
-        in_topic = set(stems(topic))
+        in_topic = set(stems(topic)) if self._exclude else set()
         is_topic = {one for one in self._exclude if in_topic.issuperset(stems(one))}
         self._notes += [
             f"{one!r} is what is asked for, and is not left out" for one in sorted(is_topic)
@@ -118,34 +129,43 @@ class _Reading:
             notes=tuple(self._notes),
         )
 
-    def _take(
-        self, pattern: "re.Pattern[str]", near: "re.Pattern[str] | None" = None
-    ) -> Iterator["re.Match[str]"]:
+    def _take(self, pattern: "re.Pattern[str]", near: Near | None) -> Iterator["re.Match[str]"]:
         """Yield the matches of a pattern, and take them out of the text."""
         at = 0
         while found := self._search(pattern, at, near):
-            self._text = f"{self._text[: found.start()]} {GAP} {self._text[found.end() :]}"
-            at = max(found.start() - REACH, 0)
+            self._cut(found.start(), found.end())
+            at = max(found.start() - _REACH, 0)
             yield found
 
     def _search(
-        self, pattern: "re.Pattern[str]", at: int, near: "re.Pattern[str] | None"
+        self, pattern: "re.Pattern[str]", at: int, near: Near | None
     ) -> "re.Match[str] | None":
-        """Return the first match, which is looked for only within reach of what stands in all."""
+        """Return the first match, which is looked for only near what stands in all."""
         if near is None:
             return pattern.search(self._text, at)
-        if self._near[:2] != (near, self._text):  # most patterns take nothing out
-            self._near = (near, self._text, [one.span() for one in near.finditer(self._text)])
-        for start, end in self._near[2]:
-            if end > at and (
-                found := pattern.search(self._text, max(start - REACH, at), end + REACH)
-            ):
-                return found
+        if self._near is not near:
+            self._near, self._spans = near, near.spans(self._text.lower())
+        for start, end in self._spans:
+            while end > at and (found := pattern.search(self._text, max(start, at), end)):
+                if whole := pattern.match(self._text, found.start()):
+                    return whole
+                at = found.start() + 1  # what seemed to end goes on
         return None
 
+    def _cut(self, start: int, end: int) -> None:
+        """Take out a part of the text; what signs are left stay known, with what is before them."""
+        self._text = f"{self._text[:start]} {GAP} {self._text[end:]}"
+        more = start + len(f" {GAP} ") - end
+        self._spans = join_spans(
+            (first, last)
+            if last <= start
+            else (max(first + min(more, 0), 0), max(last + more, start))
+            for first, last in self._spans
+        )
+
     def _read_direction(self) -> None:
-        for pattern, first, second in DIRECTIONS:
-            if found := pattern.search(self._text):
+        for near, pattern, first, second in DIRECTIONS:
+            if found := self._search(pattern, 0, near):
                 self._better = (_bare(found[first]), _bare(found[second]))
                 return
 
@@ -153,7 +173,7 @@ class _Reading:
         for pattern, add in AGES:
             for found in self._take(pattern, NEAR_AGES):
                 self._count_back(found, add)
-        for pattern, low, high in YEARS if NEAR_YEARS.search(self._text) else ():
+        for pattern, low, high in YEARS:
             for found in self._take(pattern, NEAR_YEARS):
                 self._keep_years([_span(one) for one in found.groups() if one], low, high)
 
@@ -179,16 +199,18 @@ class _Reading:
 
     def _read_types(self) -> None:
         for pattern in ONLY_TYPES:
-            for found in self._take(pattern):
+            for found in self._take(pattern, NEAR_ONLY):
                 self._types += [TYPES[tuple(stems(one))] for one in split_phrases(found["types"])]
 
     def _read_venues(self) -> None:
-        for found in self._take(NOT_AT):
+        for found in self._take(NOT_AT, NEAR_NOT_AT):
             self._not_venues += self._names(found[1])
         low = self._text.casefold()
         named = [name for key, name in self._venues.items() if " ".join(key.split()) in low]
-        for pattern in (ONLY_AT, *venue_patterns(named)):
-            for found in self._take(pattern):
+        for found in self._take(ONLY_AT, NEAR_ONLY):
+            self._only += self._names(found[1])
+        for pattern in venue_patterns(named):
+            for found in self._take(pattern, None):
                 self._only += self._names(found[1])
 
     def _names(self, text: str) -> list[str]:
@@ -204,15 +226,15 @@ class _Reading:
         return [self._venues.get(one.casefold(), one) for one in parts if one]
 
     def _read_exclusions(self) -> None:
-        for pattern in (AFTER, EXCLUDING):
+        for pattern, near in ((AFTER, NEAR_AFTER), (EXCLUDING, NEAR_EXCLUDING)):
             at = 0
-            while found := pattern.search(self._text, at):
+            while found := self._search(pattern, at, near):
                 said, end = _said(found, self._text)
                 at = found.end()
                 if _is_limit(said, found[0]):
                     self._leave_out(said)
                     at = found.start()
-                    self._text = f"{self._text[:at]} {GAP} {self._text[end:]}"
+                    self._cut(at, end)
                     if found.groupdict().get("soft"):
                         self._contrasts.append(" ".join(said.split()))
 
@@ -260,10 +282,12 @@ def _tidy(text: str) -> str:
         text = re.sub(r"\s+please\b|^please\s", " ", text, flags=re.I)
     text = " ".join(text.replace(GAP, " ").split())
     text = re.sub(r"\([ ,;]+", "(", text)
-    text = re.sub(r"(?<![ ,;])[ ,;]+\)", ")", text)
-    text = re.sub(r" ([,.?!;:)])", r"\1", text)
+    if any(end in text for end in (" )", ",)", ";)")):
+        text = re.sub(r"(?<![ ,;])[ ,;]+\)", ")", text)
+    for mark in ",.?!;:)":
+        text = text.replace(f" {mark}", mark)
     text = re.sub(r"(?:[,;:] ?)+(?=[,;:.?!]|$)", "", text)
-    text = re.sub(r"(?<=[.?!])[.,;]+", "", text)  # of a sentence that was a limit as a whole
+    text = re.sub(r"([.?!])[.,;]+", r"\1", text)  # of a sentence that was a limit as a whole
     text = re.sub(r" (?:and|but|--?|\()(?: (?:and|but|--?|\())*(?= ?(?:$|[.?!]))", "", text)
     return re.sub(r"\A(?:and|but) ", "", text, count=1).lstrip(" ,;:.?!)-").rstrip(" ,;:-")
 
@@ -273,7 +297,10 @@ def _said(found: "re.Match[str]", text: str) -> tuple[str, int]:
     if found.re is AFTER:
         return found["said"] or found["first"], found.end()
     listed = LIST.match(text, found.end())
-    end = END.search(text, listed.end() if listed else found.end())
+    begin = listed.end() if listed else found.end()
+    end = END.search(text, begin, begin + _LONGEST_SAID)
+    if end is None and len(text) > begin + _LONGEST_SAID:
+        return "", begin
     at = end.start() if end else len(text)
     return text[found.end() : at], at
 
