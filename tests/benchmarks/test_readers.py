@@ -52,6 +52,8 @@ def test_no_reader_raises_on_what_is_repeated(part, run):
         ("papers: limits", "and "),
         ("papers: limits", ";"),
         ("papers: limits", "from 2010 "),
+        ("papers: limits", "without "),
+        ("papers: limits", "show that "),
     ],
 )
 def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(reader, unit, run):

@@ -11,7 +11,11 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.agent import Limits, PaperSearch
-from deepera_graph.papers.agent.selectors import EvidenceSelector, make_selector
+from deepera_graph.papers.agent.selectors import (
+    EvidenceSelector,
+    make_selector,
+    select_by_vectors,
+)
 from deepera_graph.schema import Intent, Judgement
 from deepera_graph.usage import Usage
 from papers.world import write_lines
@@ -169,3 +173,12 @@ def test_the_old_name_of_the_selector_by_vectors_says_where_it_went(base):
         PaperSearch(base, selector="local")
     with pytest.raises(SettingsError, match="did you mean 'vectors'"):
         PaperSearch(base, selector="vector")
+
+
+@pytest.mark.parametrize(("denial", "verdict"), [("", "out"), (" Vaccines were excluded.", "in")])
+def test_nearness_in_meaning_is_not_held_against_a_paper_that_denies_the_thing(denial, verdict):
+    limits = Limits(question="influenza", topic="influenza spread", exclude=("vaccines",))
+    text = f"Immunisation began a year later.{denial}"
+    asked = {**task("fits", limits=limits), "limits": limits.to_dict()}
+    asked["papers"] = [{**asked["papers"][0], "title": "Influenza in schools", "abstract": text}]
+    assert select_by_vectors(asked).papers[0].verdict == verdict

@@ -247,12 +247,13 @@ def _against(
 ) -> PaperVerdict | None:
     """Return the verdict on a paper that breaks an exclusion, the nearest sentence as its quote."""
     worst: tuple[float, str, str] | None = None
-    for number, text in enumerate(sentences):
-        for column, phrase in enumerate(limits.exclude):
-            named = says(text, phrase)
-            found = float(named or 0.0)
-            by_words = named is not None or goes_by_words(text, phrase, limits.topic)
-            if not by_words and _counts(text):
+    for column, phrase in enumerate(limits.exclude):
+        named = [says(text, phrase) for text in sentences]
+        is_denied = False in named  # what else a paper says is then no other name of the thing
+        for number, text in enumerate(sentences):
+            found = float(named[number] or 0.0)
+            by_words = is_denied or goes_by_words(text, phrase, limits.topic)
+            if named[number] is None and not by_words and _counts(text):
                 found = float(nearness[number, column])
             if found >= AGAINST and (worst is None or found > worst[0]):
                 worst = (found, phrase, text)
