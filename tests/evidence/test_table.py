@@ -109,6 +109,13 @@ def test_what_a_model_fills_stands_in_the_study_or_is_left_out(cell, value, note
     assert (found.value, found.note, found.by) == (value, note, "model" if value else "")
 
 
+def test_a_number_that_the_study_has_in_words_stands_in_it():
+    found = fill(("n", "84", "Eighty-four adults"))
+    passages = ["Eighty-four adults drank green tea, which lowered fasting glucose."]
+    [row] = tabulator(("n",), found).tabulate(QUESTION, passages).rows
+    assert (row.cells["n"].value, row.cells["n"].by) == ("84", "model")
+
+
 def test_rules_fill_what_a_model_leaves_empty():
     [row] = tabulator(("n", "dose"), fill(("n", "", ""))).tabulate(QUESTION, PASSAGES).rows
     assert (row.cells["n"].value, row.cells["n"].by) == ("210", "rules")

@@ -9,6 +9,7 @@ from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
 from deepera_graph.evidence.table.extract import Extracted
 from deepera_graph.literature.citation import find_pages
 from deepera_graph.result import RankedPassage
+from deepera_graph.text.numbers import write_numbers
 from deepera_graph.text.quotes import find_quote
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d])(?<![A-Za-z]-)\d+(?:[.,]\d+)*")  # not that of IL-6
@@ -158,7 +159,8 @@ def _verify(value: str, quote: str, passages: Sequence[RankedPassage]) -> TableC
         place = find_quote(one.text, quote, any_length=True)
         if place.start is not None and place.end is not None:
             words = one.text[place.start : place.end]
-            missing = [number for number in _NUMBER.findall(value) if number not in words]
+            there = f"{words} {write_numbers(words)}"
+            missing = [number for number in _NUMBER.findall(value) if number not in there]
             if missing:
                 return TableCell(note=f"its quote does not have {', '.join(missing)}")
             page = find_pages(one.metadata, (place.start, place.end))

@@ -5,20 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from deepera_graph.evidence.table.effects import SentencePart
+from deepera_graph.text.numbers import SPELT, read_spelt
 from deepera_graph.text.words import split_sentences
 
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()  # noqa: SIM905
-_ONES = """
-    one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-    """.split()  # noqa: SIM905
-_IN_WORDS = {word: n for n, word in enumerate(_ONES, start=1)} | {
-    word: n * 10 for n, word in enumerate(_TENS, start=2)
-}
-_WORDS = "|".join([*_TENS, *reversed(_ONES)])
 _COUNT = (
     rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
-    rf"|\b(?:{_WORDS})(?:-(?:{'|'.join(_ONES[:9])}))?\b)(?![.,]\d|\s?%|-)"
+    rf"|\b{SPELT})(?![.,]\d|\s?%|-)"
 )
 _PEOPLE = (
     "patients|participants|adults|adolescents|teenagers|children|pupils|students|women|men|people"
@@ -136,7 +128,5 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
 
 
 def _to_int(said: str) -> int:
-    plain = re.sub(r"[,\s ]", "", said.lower())
-    if plain.isdigit():
-        return int(plain)
-    return sum(_IN_WORDS[one] for one in plain.split("-"))
+    digits = re.sub(r"[,\s]", "", said)
+    return int(digits) if digits.isdigit() else read_spelt(said)

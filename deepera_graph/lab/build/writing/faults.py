@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.demo import read_corpus
+from deepera_graph.text.numbers import write_numbers
 
 # Names of units, and what one of them is in the unit of its kind.
 _SCALES: Final[dict[str, dict[str, float]]] = {
@@ -53,19 +54,6 @@ _UNITS: Final = {
     for name in names.split()
 }
 _TEMPERATURES: Final = {"k": (1.0, -273.15), "c": (1.0, 0.0), "f": (5 / 9, -160 / 9)}  # to °C
-_ONES_TEXT: Final = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-    """
-_ONES: Final = {word: number for number, word in enumerate(_ONES_TEXT.split())}
-_TENS_TEXT: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
-_TENS: Final = {word: 10 * number for number, word in enumerate(_TENS_TEXT.split(), start=2)}
-_SPELT = "|".join([*_TENS, *_ONES])
-_SPELT_NUMBER = re.compile(
-    rf"\b(?:(?:{_SPELT}|a)[\s-]hundred(?:[\s-]and[\s-]|[\s-])?(?:(?:{_SPELT})(?:-(?:{_SPELT}))?)?"
-    rf"|(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_ONES)}))?|(?:{'|'.join(_ONES)}))\b",
-    re.IGNORECASE,
-)
 _PARTS: Final = (  # shares in words, in percent
     (re.compile(r"\b(?:two[\s-]thirds|2/3)\b", re.IGNORECASE), "66.67 percent"),
     (re.compile(r"\b(?:(?:a|one|the|by)[\s-]third|1/3)\b", re.IGNORECASE), "33.33 percent"),
@@ -132,17 +120,7 @@ def _leave_word(found: re.Match[str]) -> str:
 def _write_numbers(text: str) -> str:
     for pattern, instead in _PARTS:
         text = pattern.sub(instead, text)
-    return _SPELT_NUMBER.sub(_write_number, text)
-
-
-def _write_number(found: re.Match[str]) -> str:
-    total = 0
-    for word in re.split(r"[\s-]+", found.group().lower()):
-        if word == "hundred":
-            total *= 100
-        elif word != "and":
-            total += 1 if word == "a" else _TENS.get(word, _ONES.get(word, 0))
-    return str(total)
+    return write_numbers(text)
 
 
 def _read(found: re.Match[str]) -> Quantity:
