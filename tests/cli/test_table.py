@@ -75,3 +75,23 @@ def test_what_is_wrong_is_said_in_a_line(deepera, args, said):
     result = deepera("table", *args)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_table_goes_on_with_what_is_kept_beside_it(deepera, tmp_path):
+    out = tmp_path / "t.json"
+    args = ("table", QUESTION, LIBRARY, "--quiet", "-o", out)
+    assert deepera(*args).exit_code == 0
+    whole, kept = out.read_bytes(), tmp_path / "t.json.table.jsonl"
+    lines = kept.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 2  # how it was made, and what was judged
+    kept.write_bytes(lines[0] + lines[1][:-9])  # cut off by a kill
+    out.unlink()
+    assert deepera(*args, "--resume").exit_code == 0
+    assert out.read_bytes() == whole
+    judged = kept.read_bytes()
+    assert deepera(*args, "--resume").exit_code == 0
+    assert (out.read_bytes(), kept.read_bytes()) == (whole, judged)
+    other = deepera("table", "Does tea help?", LIBRARY, "-o", out, "--resume")
+    assert (other.exit_code, "question was" in other.stderr) == (2, True)
+    alone = deepera("table", QUESTION, LIBRARY, "--resume")
+    assert (alone.exit_code, "--resume goes with --out" in alone.stderr) == (2, True)

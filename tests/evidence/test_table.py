@@ -12,7 +12,8 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
-from deepera_graph import EvidenceReranker, EvidenceTabulator, export_table
+from deepera_graph import Budget, EvidenceReranker, EvidenceTabulator, export_table
+from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.table.cells import read_cells
 from deepera_graph.evidence.table.extract import Extracted, ExtractedCell
@@ -145,6 +146,60 @@ async def test_async_gives_the_same():
     both = tabulator(("n", "dose"), fill(("dose", "4%", "by 4%")))
     table = await both.atabulate(QUESTION, PASSAGES)
     assert table.to_dict() == both.tabulate(QUESTION, PASSAGES).to_dict()
+
+
+class Told:
+    """An extractor that notes what it is asked, and is cut short at the study with a word."""
+
+    def __init__(self, stops_at=""):
+        self.asked, self.stops_at = [], stops_at
+
+    def __call__(self, task):
+        [text] = task["passages"]
+        self.asked.append(text)
+        if self.stops_at and self.stops_at in text:
+            raise KeyboardInterrupt
+        return Extracted(cells=[ExtractedCell(column="dose", value="4%", quote="by 4%")])
+
+
+TWO = [
+    *PASSAGES,
+    Document(id="v", page_content="Tea lowered glucose by 4%.", metadata={"title": "V"}),
+]
+
+
+def resumed(journal, told, *, resume=True):
+    reranker = EvidenceReranker(
+        Script({"lowered": 0.9}).backend(), content="passage", threshold=0.8, max_concurrency=1
+    )
+    with journal.open(resume=resume):
+        return EvidenceTabulator(
+            reranker, columns=("dose",), extractor=RunnableLambda(told), journal=journal
+        ).tabulate(QUESTION, TWO)
+
+
+def test_a_table_that_was_cut_short_goes_on_and_asks_for_no_study_twice(tmp_path):
+    path = tmp_path / "t.jsonl"
+    whole = resumed(Journal(tmp_path / "whole.jsonl", {}), Told(), resume=False)
+    cut, rest = Told(stops_at="Tea lowered"), Told()
+    with pytest.raises(KeyboardInterrupt):
+        resumed(Journal(path, {}), cut, resume=False)
+    table = resumed(Journal(path, {}), rest)
+    assert (table.rows, len(whole.rows)) == (whole.rows, 2)
+    assert rest.asked == ["Tea lowered glucose by 4%."]
+    assert resumed(Journal(path, {}), again := Told()).rows == whole.rows
+    assert again.asked == []
+
+
+def test_a_budget_holds_for_judging_and_filling_together():
+    backend = Script({"lowered": 0.9}).backend()
+    reranker = EvidenceReranker(
+        backend, content="passage", threshold=0.8, budget=Budget(max_calls=4)
+    )
+    table = EvidenceTabulator(reranker, columns=("dose",), extractor=RunnableLambda(Told()))
+    notes = [one.cells["dose"].note for one in table.tabulate(QUESTION, TWO).rows]
+    assert notes
+    assert all("budget" in one for one in notes)
 
 
 def test_nothing_kept_is_a_table_without_rows():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,18 +30,20 @@ if TYPE_CHECKING:
 
     from langchain_core.documents import Document
 
+    from deepera_graph.agents.journal import Journal
     from deepera_graph.evidence.table.table import EvidenceTable, EvidenceTabulator
 
 DAILY = {
     "table": (
-        "columns", "out", "overwrite", "format", "dry_run", "sources", "library", "retrieve",
-        "where", "backend", "model", "base_url", "threshold", "as_json", "quiet",
+        "columns", "out", "resume", "overwrite", "format", "dry_run", "sources", "library",
+        "retrieve", "where", "backend", "model", "base_url", "threshold", "as_json", "quiet",
     ),
 }  # fmt: skip
 _OF_SUFFIX = {
     ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json",
     ".xlsx": "xlsx", ".svg": "svg",
 }  # fmt: skip
+_JOURNAL = ".table.jsonl"
 _table = partial(opt, panel="The table")
 
 
@@ -71,6 +74,12 @@ class FillOptions:
         brief="File of the table: .xlsx, .csv, .html, .md, .json or .svg.",
         metavar="FILE",
         shown="stdout",
+    )
+    resume: bool = opt(
+        "With --out: go on with a table that was cut short; what was judged and filled is kept "
+        f"beside it, in FILE{_JOURNAL}.",
+        brief="Go on with a table that was cut short.",
+        default=False,
     )
     overwrite: bool = opt("Replace the file.", default=False)
     format: Literal["markdown", "html", "csv", "json", "svg", "xlsx"] | None = opt(
@@ -130,11 +139,15 @@ def table(
     from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
     from deepera_graph.reranker import EvidenceReranker
 
-    with judgements_of(backend, cache.cache) as held:
+    with ExitStack() as open_:
+        held = open_.enter_context(judgements_of(backend, cache.cache))
+        reranker = EvidenceReranker(backend, cache=held, **settings)
+        ran = {"question": question, "columns": columns or COLUMNS, "judge": backend.name}
+        journal = _make_journal(chosen, {**ran, "settings": reranker.settings.to_dict()})
+        if journal is not None and not chosen.dry_run:
+            open_.enter_context(journal.open(resume=chosen.resume))
         tabulator = EvidenceTabulator(
-            EvidenceReranker(backend, cache=held, **settings),
-            columns=columns or COLUMNS,
-            extractor=chat_of(backend),
+            reranker, columns=columns or COLUMNS, extractor=chat_of(backend), journal=journal
         )
         conditions = read_conditions(chosen.where or [])
         scope = find_scope(literature, conditions)
@@ -158,6 +171,14 @@ def table(
             made = tabulator.tabulate(question, found)
     _write(made, form, chosen, output)
     raise typer.Exit(OK if read is None else read.exit_code)
+
+
+def _make_journal(chosen: FillOptions, ran: dict[str, Any]) -> Journal | None:
+    from deepera_graph.agents.journal import Journal
+
+    if chosen.out is None:
+        return None
+    return Journal(chosen.out.with_name(chosen.out.name + _JOURNAL), {"command": "table", **ran})
 
 
 def _tell_estimate(
@@ -195,8 +216,10 @@ def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:
         if chosen.out is None:
             raise SettingsError("--format xlsx goes with --out")
         check_extra("openpyxl", extra="tables", what="writing .xlsx")
+    if chosen.resume and (chosen.out is None or chosen.overwrite):
+        raise SettingsError("--resume goes with --out, and without --overwrite")
     if chosen.out is not None:
-        check_file(chosen.out, overwrite=chosen.overwrite)
+        check_file(chosen.out, overwrite=chosen.overwrite, resume=chosen.resume)
     return form
 
 

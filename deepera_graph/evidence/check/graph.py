@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.run import share_limits
+from deepera_graph.agents.run import AgentRun
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_found, query_of
 from deepera_graph.evidence.check.manuscript import (
@@ -37,7 +37,7 @@ from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import Estimate, EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
-from deepera_graph.usage import Usage, UsageRecord
+from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources import Literature
 
 _N_FOUND = 5  # papers of each service that a reference is looked for among
-_STEPS = 20
 
 
 class CheckInput(TypedDict):
@@ -64,7 +63,7 @@ class CheckState(CheckInput, total=False):
     notes: list[str]
     pairs: Annotated[list[dict[str, Any]], operator.add]
     suggestions: Annotated[list[dict[str, Any]], operator.add]
-    costs: Annotated[list[UsageRecord], operator.add]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
     doubtful: list[dict[str, Any]]
     report: dict[str, Any]
 
@@ -124,13 +123,13 @@ class ManuscriptCheck:
             InputError: The manuscript cannot be read, has no references, or cites none.
             SettingsError: The package that reads it is not installed.
         """
-        return _read_output(self.graph.invoke(*self._arguments(path, bibliography, config)))
+        return CheckRun(self, path, bibliography, config).finish()
 
     async def acheck(
         self, path: str | Path, bibliography: str | Path | None = None, **config: Any
     ) -> CheckReport:
         """Do what `check` does, in the running loop."""
-        return _read_output(await self.graph.ainvoke(*self._arguments(path, bibliography, config)))
+        return await CheckRun(self, path, bibliography, config).afinish()
 
     def check_text(self, manuscript: str, **config: Any) -> CheckReport:
         """Check a text in Markdown, which has its list of references under a heading.
@@ -179,18 +178,6 @@ class ManuscriptCheck:
         graph.add_edge("suggest", "report")
         graph.add_edge("report", END)
         return graph.compile(name="ManuscriptCheck")
-
-    def _arguments(
-        self, path: str | Path, bibliography: str | Path | None, config: Mapping[str, Any]
-    ) -> tuple[CheckInput, RunnableConfig]:
-        given: RunnableConfig = {
-            "max_concurrency": self.reranker.questions_at_once,
-            "recursion_limit": _STEPS,
-            **config,  # type: ignore[typeddict-item]  # keys of a config
-        }
-        named = None if bibliography is None else str(bibliography)
-        shared = share_limits(given, self.reranker.settings)
-        return {"path": str(path), "bibliography": named}, shared
 
     def _read(self, state: CheckState) -> dict[str, Any]:
         found = read_manuscript(
@@ -271,7 +258,7 @@ class ManuscriptCheck:
         pair = CheckedPair.of(claim, task["key"], note_overview(claim.purpose, found), **about)
         if self._journal is not None and found.verdict != "not_judged":
             self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
-        return {"pairs": [pair.to_dict()], "costs": [verified.usage.record()]}
+        return {"pairs": [pair.to_dict()], "usage": {"judge": verified.usage.record()}}
 
     def _suggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
         claim, found = self._find_others(task)
@@ -295,7 +282,7 @@ class ManuscriptCheck:
     def _end_suggestion(self, claim: Claim, result: RerankResult) -> dict[str, Any]:
         best = Alternative.of(result)
         suggestions = [] if best is None else [{"claim": claim.number, "other": asdict(best)}]
-        return {"suggestions": suggestions, "costs": [result.total_usage.record()]}
+        return {"suggestions": suggestions, "usage": {"suggest": result.total_usage.record()}}
 
     def _report(self, state: CheckState) -> dict[str, Any]:
         others = {one["claim"]: one["other"] for one in state.get("suggestions", [])}
@@ -312,14 +299,37 @@ class ManuscriptCheck:
                 for one in pairs
             ),
             notes=tuple(state.get("notes", [])),
-            usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
+            usage=sum((Usage.of(one) for one in state.get("usage", {}).values()), Usage()),
             judge=self.reranker.backend.name,
         )
         return {"report": report.to_dict()}
 
 
-def _read_output(state: Mapping[str, Any]) -> CheckReport:
-    return CheckReport.from_dict(state["report"])
+class CheckRun(AgentRun[CheckReport]):
+    """One manuscript on its way; its question, to the kernel, is the file."""
+
+    name, kind, begun = "check", "checker", "manuscript"
+    differs = "by another judge, or with other settings"
+
+    def __init__(
+        self,
+        checker: ManuscriptCheck,
+        path: str | Path,
+        bibliography: str | Path | None,
+        config: Mapping[str, Any],
+    ) -> None:
+        named = None if bibliography is None else str(bibliography)
+        given = {"question": str(path), "path": str(path), "bibliography": named}
+        self._at_once = checker.reranker.questions_at_once
+        settings = checker.reranker.settings
+        super().__init__(checker.graph, given, RunnableConfig(**config), settings)  # type: ignore[typeddict-item]  # keys of a config
+
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        return min(asked or self._at_once, self._at_once)
+
+    def result(self) -> CheckReport:
+        """Return the report."""
+        return CheckReport.from_dict(self._state["report"])
 
 
 def _one_per_pair(state: CheckState) -> list[Send] | str:

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, NotRequired, Self
 
+from typing_extensions import TypedDict
+
+from deepera_graph.errors import RoleError
 from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
 from deepera_graph.evidence.table.extract import Extracted
 from deepera_graph.literature.citation import find_pages
@@ -14,6 +17,8 @@ from deepera_graph.text.quotes import find_quote
 
 _NUMBER = re.compile(r"(?<![A-Za-z\d])(?<![A-Za-z]-)\d+(?:[.,]\d+)*")  # not that of IL-6
 _OF_NUMBERS = ("n", "effect", "interval", "p")
+_NO_MODEL = "rules cannot fill this column; it needs a chat model"
+_UNTOLD = "not found by the rules"
 _FULL_TEXT = 3  # passages, from which on the abstract is compared with the rest
 
 
@@ -84,6 +89,16 @@ class StudyRow:
             for part in ("cells", "more")
         }
         return cls(**{**plain, **read})
+
+
+class StudyTask(TypedDict):
+    """A study to fill the cells of: how it is cited, its passages, and what was found before."""
+
+    number: int
+    question: str
+    about: dict[str, Any]
+    passages: list[dict[str, Any]]
+    found: NotRequired[dict[str, Any] | None]
 
 
 def in_order(passages: Sequence[RankedPassage]) -> list[RankedPassage]:
@@ -166,3 +181,33 @@ def _verify(value: str, quote: str, passages: Sequence[RankedPassage]) -> TableC
             page = find_pages(one.metadata, (place.start, place.end))
             return TableCell(value=value, words=words, passage=one.id, page=page, by="model")
     return TableCell(note="its quote is not in the study")
+
+
+def fill_row(
+    columns: Sequence[str], task: StudyTask, found: Extracted | RoleError | None = None
+) -> dict[str, Any]:
+    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
+
+    None is no model, or what the journal has of one.
+    """
+    passages = [RankedPassage.from_dict(one) for one in task["passages"]]
+    by_rules = fill_by_rules(passages, RULED)
+    if found is None and (kept := task.get("found")):
+        found = Extracted.model_validate(kept)
+    if isinstance(found, Extracted):
+        cells = verify_extracted(found, passages, columns)
+    else:
+        why = "" if found is None else str(found)
+        cells = {
+            name: TableCell(note=why or (_UNTOLD if name in RULED else _NO_MODEL))
+            for name in columns
+        }
+    for name, cell in cells.items():
+        if not cell.value and name in by_rules:
+            cells[name] = by_rules[name]
+    row = {
+        **task["about"],
+        "cells": {name: asdict(cell) for name, cell in cells.items()},
+        "more": {name: asdict(cell) for name, cell in by_rules.items() if name not in cells},
+    }
+    return {"rows": [{"number": task["number"], "row": row}]}

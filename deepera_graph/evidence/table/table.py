@@ -1,12 +1,13 @@
 """The table of studies, as a whole.
 
-judge -> fill (one branch a study that is kept) -> report. Nothing kept: judge -> report. A result
-that was judged before begins with fill.
+judge -> fill, or ask a chat model (one branch a study that is kept) -> report. Nothing kept: judge
+-> report. A result that was judged before begins with the second.
 """
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -14,34 +15,27 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import CheckedRole
-from deepera_graph.agents.run import share_limits
+from deepera_graph.agents.role import CheckedRole, RoleNode
+from deepera_graph.agents.run import AgentRun, hash_plain
 from deepera_graph.budget import Limiter
-from deepera_graph.errors import RoleError, SettingsError
+from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.extract import Extracted, ExtractTask, llm_extractor
-from deepera_graph.evidence.table.rows import (
-    StudyRow,
-    TableCell,
-    fill_by_rules,
-    in_order,
-    verify_extracted,
-)
+from deepera_graph.evidence.table.rows import StudyRow, StudyTask, fill_row, in_order
 from deepera_graph.passages import PassageLike, check_question
 from deepera_graph.passages import read_passages as read_given
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.usage import Usage, UsageRecord
+from deepera_graph.result import RerankResult
+from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
+    from deepera_graph.agents.journal import Journal
+
 FORMAT = 1
 COLUMNS = ("n", "design", "effect", "interval", "p", "direction")
-_NO_MODEL = "rules cannot fill this column; it needs a chat model"
-_UNTOLD = "not found by the rules"
 _FREE = Usage()
-_STEPS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +66,7 @@ class EvidenceTable:
             SettingsError: A column is blank or named twice.
         """
         names, listed = _check_columns(columns), _list_studies(result)
-        filled = [_fill_row(one, names, None) for one in listed["studies"]]
+        filled = [fill_row(names, one) for one in listed["studies"]]
         rows = [row for one in filled for row in one["rows"]]
         state: Any = {**listed, "rows": rows}
         return _join_rows(state, names, str(result.manifest.get("backend", "")))
@@ -115,21 +109,12 @@ class TableInput(TypedDict):
     passages: list[dict[str, Any]]
 
 
-class StudyTask(TypedDict):
-    """A study to fill the cells of: its number, how it is cited, and its passages."""
-
-    number: int
-    question: str
-    about: dict[str, Any]
-    passages: list[dict[str, Any]]
-
-
 class TableState(TableInput, total=False):
     """What the nodes write."""
 
     studies: list[StudyTask]
     rows: Annotated[list[dict[str, Any]], operator.add]
-    costs: Annotated[list[UsageRecord], operator.add]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
     notes: list[str]
     table: dict[str, Any]
 
@@ -147,6 +132,8 @@ class EvidenceTabulator:
         extractor: A chat model, its name or its backend; or a runnable from `ExtractTask` to
             `Extracted`. What it leaves empty of the columns above is filled by rules. If None,
             rules fill all.
+        journal: Keeps what was judged and filled, so that a table that was cut short goes on;
+            opened by the caller.
 
     Raises:
         SettingsError: A column is blank or named twice, or the model cannot be made.
@@ -158,12 +145,11 @@ class EvidenceTabulator:
         *,
         columns: Sequence[str] = COLUMNS,
         extractor: Any = None,
+        journal: "Journal | None" = None,
     ) -> None:
         self.reranker = reranker or EvidenceReranker("local", content="passage", top_n=100)
-        self.columns = _check_columns(columns)
-        role = _find_role(extractor)
-        limiter = Limiter(self.reranker.settings.max_concurrency)
-        self._role = None if role is None else CheckedRole(role, Extracted, limiter)
+        self.columns, self._journal = _check_columns(columns), journal
+        self._role = _find_role(extractor)
         self.graph = self._build()
 
     @property
@@ -171,112 +157,135 @@ class EvidenceTabulator:
         """Whether an extractor is asked, once a study."""
         return self._role is not None
 
-    def tabulate(self, question: str, passages: Iterable[PassageLike]) -> EvidenceTable:
-        """Judge passages, and fill a row for each study that is kept.
+    def tabulate(
+        self, question: str, passages: Iterable[PassageLike], config: RunnableConfig | None = None
+    ) -> EvidenceTable:
+        """Judge passages, and fill a row for each study that is kept; one budget holds for both.
 
         Raises:
             InputError: The question or a passage cannot be used.
         """
-        state = self.graph.invoke(_read_input(question, passages), self._config())
-        return EvidenceTable.from_dict(state["table"])
+        return TableRun(self, _read_input(question, passages), config).finish()
 
-    async def atabulate(self, question: str, passages: Iterable[PassageLike]) -> EvidenceTable:
+    async def atabulate(
+        self, question: str, passages: Iterable[PassageLike], config: RunnableConfig | None = None
+    ) -> EvidenceTable:
         """Do what `tabulate` does, in the running loop."""
-        state = await self.graph.ainvoke(_read_input(question, passages), self._config())
-        return EvidenceTable.from_dict(state["table"])
+        return await TableRun(self, _read_input(question, passages), config).afinish()
 
-    def tabulate_result(self, result: RerankResult) -> EvidenceTable:
+    def tabulate_result(
+        self, result: RerankResult, config: RunnableConfig | None = None
+    ) -> EvidenceTable:
         """Fill a row for each study that was kept for a question that has been asked."""
-        return EvidenceTable.from_dict(
-            self.graph.invoke(_list_studies(result), self._config())["table"]
-        )
+        return TableRun(self, _list_studies(result), config).finish()
 
-    async def atabulate_result(self, result: RerankResult) -> EvidenceTable:
+    async def atabulate_result(
+        self, result: RerankResult, config: RunnableConfig | None = None
+    ) -> EvidenceTable:
         """Do what `tabulate_result` does, in the running loop."""
-        state = await self.graph.ainvoke(_list_studies(result), self._config())
-        return EvidenceTable.from_dict(state["table"])
+        return await TableRun(self, _list_studies(result), config).afinish()
 
     def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
         graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState)
         graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
-        graph.add_node("fill", RunnableLambda(self._fill, afunc=self._afill))
+        graph.add_node("fill", partial(fill_row, self.columns))
+        if self._role is not None:
+            limiter = Limiter(self.reranker.settings.max_concurrency)
+            ask: RoleNode[StudyTask, ExtractTask, Extracted] = RoleNode(
+                "ask",
+                ask=self._ask,
+                role=CheckedRole(self._role, Extracted, limiter),
+                record=self._record,
+                on_failure=lambda task, error: fill_row(self.columns, task, error),
+                run_name=lambda task: f"study {task['number']}",
+            )
+            graph.add_node("ask", ask)
+            graph.add_edge("ask", "report")
         graph.add_node("report", self._report)
-        graph.add_conditional_edges(START, _begin, ["judge", "fill", "report"])
-        graph.add_conditional_edges("judge", _one_per_study, ["fill", "report"])
+        nodes = ["ask", "fill", "report"] if self._role is not None else ["fill", "report"]
+        graph.add_conditional_edges(START, self._begin, ["judge", *nodes])
+        graph.add_conditional_edges("judge", self._one_per_study, nodes)
         graph.add_edge("fill", "report")  # waits for every branch
         graph.add_edge("report", END)
         return graph.compile(name="EvidenceTabulator")
 
-    def _config(self) -> RunnableConfig:
-        given: RunnableConfig = {
-            "max_concurrency": self.reranker.questions_at_once,
-            "recursion_limit": _STEPS,
-        }
-        return share_limits(given, self.reranker.settings)
-
     def _judge(self, state: TableState, config: RunnableConfig) -> dict[str, Any]:
-        return _list_studies(
-            self.reranker.rerank(state["question"], state["passages"], config=config)
-        )
+        if known := self._find_kept(name := _name_judged(state)):
+            return _list_studies(RerankResult.from_dict(known["result"]))
+        how = (state["question"], state["passages"])
+        return self._keep_judged(name, self.reranker.rerank(*how, config=config))
 
     async def _ajudge(self, state: TableState, config: RunnableConfig) -> dict[str, Any]:
-        return _list_studies(
-            await self.reranker.arerank(state["question"], state["passages"], config=config)
-        )
+        if known := self._find_kept(name := _name_judged(state)):
+            return _list_studies(RerankResult.from_dict(known["result"]))
+        how = (state["question"], state["passages"])
+        return self._keep_judged(name, await self.reranker.arerank(*how, config=config))
 
-    def _fill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        if self._role is None:
-            return _fill_row(task, self.columns, None)
-        try:
-            found: Extracted | str = self._role.invoke(self._ask(task), config)
-        except RoleError as error:
-            found = str(error)
-        return _fill_row(task, self.columns, found)
+    def _find_kept(self, name: str) -> Mapping[str, Any] | None:
+        return None if self._journal is None else self._journal.entries.get(name)
 
-    async def _afill(self, task: StudyTask, config: RunnableConfig) -> dict[str, Any]:
-        if self._role is None:
-            return _fill_row(task, self.columns, None)
-        try:
-            found: Extracted | str = await self._role.ainvoke(self._ask(task), config)
-        except RoleError as error:
-            found = str(error)
-        return _fill_row(task, self.columns, found)
+    def _keep_judged(self, name: str, result: RerankResult) -> dict[str, Any]:
+        """Keep what was judged, unless some of it could not be."""
+        if self._journal is not None and not result.failed and result.outcome != "budget_stop":
+            self._journal.put(name, {"result": result.to_dict()})
+        return _list_studies(result)
+
+    def _begin(self, state: TableState) -> list[Send] | str:
+        return self._one_per_study(state) if "studies" in state else "judge"
+
+    def _one_per_study(self, state: TableState) -> list[Send] | str:
+        """Have a model asked about each study that the journal does not have."""
+        sends = []
+        for one in state["studies"]:
+            known = self._find_kept(_name_study(one))
+            found = None if known is None else known["found"]
+            asks = self._role is not None and found is None
+            sends.append(Send("ask" if asks else "fill", {**one, "found": found}))
+        return sends or "report"
 
     def _ask(self, task: StudyTask) -> ExtractTask:
         texts = [one["text"] for one in task["passages"]]
         return {"question": task["question"], "columns": list(self.columns), "passages": texts}
+
+    def _record(self, task: StudyTask, found: Extracted) -> dict[str, Any]:
+        if self._journal is not None:
+            self._journal.put(_name_study(task), {"found": found.model_dump()})
+        return fill_row(self.columns, task, found)
 
     def _report(self, state: TableState) -> dict[str, Any]:
         table = _join_rows(state, self.columns, self.reranker.backend.name)
         return {"table": table.to_dict()}
 
 
-def _fill_row(
-    task: StudyTask, columns: Sequence[str], found: Extracted | str | None
-) -> dict[str, Any]:
-    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
+class TableRun(AgentRun[EvidenceTable]):
+    """One table."""
 
-    None is no model.
-    """
-    passages = [RankedPassage.from_dict(one) for one in task["passages"]]
-    by_rules = fill_by_rules(passages, RULED)
-    if isinstance(found, Extracted):
-        cells = verify_extracted(found, passages, columns)
-    else:
-        cells = {
-            name: TableCell(note=found or (_UNTOLD if name in RULED else _NO_MODEL))
-            for name in columns
-        }
-    for name, cell in cells.items():
-        if not cell.value and name in by_rules:
-            cells[name] = by_rules[name]
-    row = {
-        **task["about"],
-        "cells": {name: asdict(cell) for name, cell in cells.items()},
-        "more": {name: asdict(cell) for name, cell in by_rules.items() if name not in cells},
-    }
-    cost = found.usage if isinstance(found, Extracted) and found.usage else Usage()
-    return {"rows": [{"number": task["number"], "row": row}], "costs": [cost.record()]}
+    name, kind, begun = "table", "tabulator", "studies"
+    differs = "by another judge, or with other settings"
+
+    def __init__(
+        self, tabulator: EvidenceTabulator, given: Any, config: RunnableConfig | None
+    ) -> None:
+        settings = tabulator.reranker.settings
+        self._at_once = tabulator.reranker.questions_at_once
+        super().__init__(tabulator.graph, given, config, settings)
+
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        return min(asked or self._at_once, self._at_once)
+
+    def result(self) -> EvidenceTable:
+        """Return the table."""
+        return EvidenceTable.from_dict(self._state["table"])
+
+
+def _name_judged(state: TableState) -> str:
+    passages = [(one["id"], one["text"]) for one in state["passages"]]
+    return f"judged {hash_plain([state['question'], passages])}"
+
+
+def _name_study(task: StudyTask) -> str:
+    texts = [one["text"] for one in task["passages"]]
+    return f"study {hash_plain([task['question'], texts])}"
 
 
 def _join_rows(state: TableState, columns: tuple[str, ...], judge: str) -> EvidenceTable:
@@ -286,7 +295,7 @@ def _join_rows(state: TableState, columns: tuple[str, ...], judge: str) -> Evide
         columns=columns,
         rows=tuple(StudyRow.from_dict(one["row"]) for one in rows),
         notes=tuple(state.get("notes", [])),
-        usage=sum((Usage.of(one) for one in state.get("costs", [])), Usage()),
+        usage=sum((Usage.of(one) for one in state.get("usage", {}).values()), Usage()),
         judge=judge,
     )
 
@@ -351,13 +360,5 @@ def _list_studies(result: RerankResult) -> dict[str, Any]:
         "question": result.question,
         "studies": studies,
         "notes": notes,
-        "costs": [result.total_usage.record()],
+        "usage": {"judge": result.total_usage.record()},
     }
-
-
-def _begin(state: TableState) -> list[Send] | str:
-    return _one_per_study(state) if "studies" in state else "judge"
-
-
-def _one_per_study(state: TableState) -> list[Send] | str:
-    return [Send("fill", one) for one in state["studies"]] or "report"
