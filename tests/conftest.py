@@ -18,7 +18,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it would call out, once imported
 
-settings.register_profile("short", max_examples=50)  # --hypothesis-profile=default has 100
+# --hypothesis-profile=default has 100 examples; a busy machine is no fault of what is tested.
+settings.register_profile("default", settings.get_profile("default"), deadline=None)
+settings.register_profile("short", max_examples=50, deadline=None)
 settings.load_profile("short")
 
 # It makes all commands of an app anew at each call, which takes longer than most calls do.
