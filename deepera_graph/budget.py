@@ -9,11 +9,10 @@ from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from deepera_graph.errors import BudgetError, SettingsError
-from deepera_graph.usage import Usage
+from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -73,11 +72,60 @@ class Budget:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate(HasUsage):
+    """The most that questions may cost if every reply is usable; second tries are not counted.
+
+    With `stop_after` among the settings fewer passages may be asked about: all of them are counted.
+
+    Attributes:
+        n_questions: Questions counted, >= 0.
+        n_passages: Their passages together, >= 0.
+        usage: Calls and tokens a stage, for every passage that may be kept kept. A token is taken
+            for 4 characters of prompt, and a verdict or a summary in a reply for 60 tokens.
+        tokens_known: Whether all tokens are counted; the roles of one's own count calls alone.
+        cost: Money, in the currency of the budget's prices; None without both prices.
+    """
+
+    n_questions: int
+    n_passages: int
+    usage: Mapping[str, Usage]
+    tokens_known: bool
+    cost: float | None
+
+    @classmethod
+    def of(
+        cls,
+        results: Sequence[HasUsage],
+        n_passages: int,
+        budget: Budget | None,
+        *,
+        tokens_known: bool,
+    ) -> Self:
+        """Add up what counting runs used; *budget* has the prices."""
+        usage: dict[str, Usage] = {}
+        for result in results:
+            for stage, used in result.usage.items():
+                usage[stage] = usage.get(stage, Usage()) + used
+        return cls(
+            n_questions=len(results),
+            n_passages=n_passages,
+            usage=usage,
+            tokens_known=tokens_known,
+            cost=budget.cost(sum(usage.values(), Usage()))
+            if budget is not None and budget.has_prices
+            else None,
+        )
+
+
+_NO_BUDGET, _NOTHING = Budget(), Usage()
+
+
 class Meter:
     """Counts what one run, or several that share it, have cost; for threads and loops alike."""
 
     def __init__(self, budget: Budget | None, clock: Callable[[], float] = monotonic) -> None:
-        self._budget = budget or Budget()
+        self._budget = budget or _NO_BUDGET
         self._clock, self._started = clock, clock()
         self._lock = Lock()
         self._in_flight = 0
@@ -86,7 +134,8 @@ class Meter:
     def admit(self) -> None:
         """Let one more call start."""
         with self._lock:
-            self._check(self._reached(calls=True))
+            if reached := self._reached(calls=True):
+                raise BudgetError(f"{_REACHED}: {reached}")
             self._in_flight += 1
 
     @property
@@ -98,7 +147,8 @@ class Meter:
     def check(self, *, after: float = 0.0) -> None:
         """Make sure that a call admitted before may still start, *after* seconds from now."""
         with self._lock:
-            self._check(self._reached(after=after))
+            if reached := self._reached(after=after):
+                raise BudgetError(f"{_REACHED}: {reached}")
 
     @property
     def seconds_left(self) -> float | None:
@@ -117,14 +167,10 @@ class Meter:
         with self._lock:
             self.spent += usage
 
-    @property
-    def out_of_time(self) -> str:
-        """What to say when the time is up."""
-        return f"{_REACHED}: {self._budget.max_seconds:g} seconds"
-
-    def _check(self, reached: str) -> None:
-        if reached:
-            raise BudgetError(f"{_REACHED}: {reached}")
+    def abandoned(self, usage: Usage) -> BudgetError:
+        """Return what a call raises that was in flight when the time was up."""
+        seconds = f"{_REACHED}: {self._budget.max_seconds:g} seconds"
+        return BudgetError(f"{seconds}; a call in flight was abandoned", usage=usage)
 
     def _reached(self, *, after: float = 0.0, calls: bool = False) -> str:
         budget, spent = self._budget, self.spent
@@ -134,63 +180,50 @@ class Meter:
         if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
             return f"{budget.max_tokens} tokens"
         if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
-            return f"cost {_write_cost(budget.max_cost)}"
+            digits = ".2f" if budget.max_cost == round(budget.max_cost, 2) else "g"
+            return f"cost {budget.max_cost:{digits}}"
         seconds = self._clock() - self._started + after
         if budget.max_seconds is not None and seconds >= budget.max_seconds:
             return f"{budget.max_seconds:g} seconds"
         return ""
 
 
-def _write_cost(cost: float) -> str:
-    return f"{cost:.2f}" if cost == round(cost, 2) else f"{cost:g}"
-
-
+@dataclass(slots=True)
 class Tab:
     """What one role call runs up: the calls it really sends, one after the other or at once.
 
     The first of them is admitted already, when the role is called. A retry or a repeated
     question is a call of its own, and starts only if the budget allows another.
+
+    Attributes:
+        meter: What the run has cost.
+        usage: What the role says in the end.
     """
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter, self._admitted = meter, True
-        self._charged = Usage()
-        self.usage = Usage()  # what the role says in the end
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds until the time is up, >= 0; None if there is no such limit."""
-        return self._meter.seconds_left
-
-    def check(self, *, after: float) -> None:
-        """Make sure that there is still time for a call *after* seconds from now."""
-        self._meter.check(after=after)
-
-    def abandoned(self, usage: Usage) -> BudgetError:
-        """Return what a call raises that was in flight when the time was up."""
-        return BudgetError(
-            f"{self._meter.out_of_time}; a call in flight was abandoned", usage=usage
-        )
+    meter: Meter
+    usage: Usage = _NOTHING
+    _admitted: bool = True
+    _charged: Usage = _NOTHING
 
     def start(self) -> None:
         """Let one call start now."""
         if self._admitted:
-            self._meter.check()
+            self.meter.check()
             self._admitted = False
         else:
-            self._meter.admit()
+            self.meter.admit()
 
     def end(self, usage: Usage) -> None:
         """Note that a call has ended, and what it cost."""
         self._charged += usage
-        self._meter.charge(usage)
+        self.meter.charge(usage)
 
-    def close(self, usage: Usage) -> None:
+    def close(self) -> None:
         """Charge what the role says it cost, as far as its calls were not charged one by one."""
         if self._admitted:  # not one of them was
-            self._meter.charge(usage)
-            return
-        self._meter.add(usage.beyond(self._charged))
+            self.meter.charge(self.usage)
+        else:
+            self.meter.add(self.usage.beyond(self._charged))
 
 
 class Limiter:
@@ -211,13 +244,15 @@ class Limiter:
                 raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._release()
+    def __exit__(self, *error: object) -> None:
+        """Pass the turn on to the first who waits."""
+        with self._lock:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
+            self._free += 1
 
     async def __aenter__(self) -> Self:
         turn = self._ask()
@@ -229,13 +264,8 @@ class Limiter:
                 raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._release()
+    async def __aexit__(self, *error: object) -> None:
+        self.__exit__()
 
     def _ask(self) -> "Future[None] | None":
         with self._lock:
@@ -246,21 +276,12 @@ class Limiter:
             self._waiting.append(turn)
             return turn
 
-    def _release(self) -> None:
-        with self._lock:
-            while self._waiting:
-                turn = self._waiting.popleft()
-                if turn.set_running_or_notify_cancel():
-                    turn.set_result(None)
-                    return
-            self._free += 1
-
     def _give_up(self, turn: "Future[None]") -> None:
         """Pass the turn on if it was granted while its owner was being cancelled."""
         with self._lock:
             granted = not turn.cancel()
         if granted:
-            self._release()
+            self.__exit__()
 
 
 _NO_LIMIT = Limiter(sys.maxsize)

@@ -1,74 +1,42 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.run import Event, share_limits
-from deepera_graph.budget import Budget, Limiter, ado_many, do_many
+from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
+from deepera_graph.budget import Estimate, Limiter, ado_many, do_many
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
 from deepera_graph.passages import PassageLike, check_question, read_passages
 from deepera_graph.pipeline.graph import build_graph, with_threshold
-from deepera_graph.pipeline.state import Output, Question, State
-from deepera_graph.result import RerankResult
-from deepera_graph.runner import RerankRun
+from deepera_graph.pipeline.state import Output, Question, State, read_outcome
+from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.thresholds import calibration_differences
-from deepera_graph.usage import HasUsage, Usage
+from deepera_graph.thresholds import Calibrated, calibration_differences
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate(HasUsage):
-    """The most that questions may cost if every reply is usable; second tries are not counted.
-
-    With `stop_after` among the settings fewer passages may be asked about: all of them are counted.
-
-    Attributes:
-        n_questions: Questions counted, >= 0.
-        n_passages: Their passages together, >= 0.
-        usage: Calls and tokens a stage, for every passage that may be kept kept. A token is taken
-            for 4 characters of prompt, and a verdict or a summary in a reply for 60 tokens.
-        tokens_known: Whether all tokens are counted; the roles of one's own count calls alone.
-        cost: Money, in the currency of the budget's prices; None without both prices.
-    """
-
-    n_questions: int
-    n_passages: int
-    usage: Mapping[str, Usage]
-    tokens_known: bool
-    cost: float | None
-
-    @classmethod
-    def of(
-        cls, results: Sequence[RerankResult], budget: Budget | None, *, tokens_known: bool
-    ) -> Self:
-        """Add up what counting runs used; *budget* has the prices."""
-        usage: dict[str, Usage] = {}
-        for result in results:
-            for stage, used in result.usage.items():
-                usage[stage] = usage.get(stage, Usage()) + used
-        return cls(
-            n_questions=len(results),
-            n_passages=sum(len(result.all_passages) for result in results),
-            usage=usage,
-            tokens_known=tokens_known,
-            cost=budget.cost(sum(usage.values(), Usage()))
-            if budget is not None and budget.has_prices
-            else None,
-        )
-
-
+_STAGE_OF = {
+    "intent": "intent",
+    "scored": "score",
+    "selected": "select",
+    "summarized": "summarize",
+    "answered": "answer",
+}
+_MOST_THREADS = 10_000  # started one by one, as branches need them
+_STEPS_APART = 8  # receive, intent, plan, select, summarize, collect, answer, and the end
+_STEPS_A_PASSAGE = 4  # at most: two rounds of judging, each a plan and a batch
 _MOST_QUESTIONS_AT_ONCE = 8
 _COUNTED_AT_ONCE = 4
 Job = tuple[str, Iterable[PassageLike]]
@@ -217,7 +185,9 @@ class EvidenceReranker:
         )
         twin = self._sibling(counting_backend(self.backend), settings, Limiter(_COUNTED_AT_ONCE))
         known = tokens_known(self.backend)
-        return Estimate.of(twin.batch(jobs), self.settings.budget, tokens_known=known)
+        results = twin.batch(jobs)
+        n_passages = sum(len(result.all_passages) for result in results)
+        return Estimate.of(results, n_passages, self.settings.budget, tokens_known=known)
 
     def with_settings(self, **changes: Unpack[SettingsKwargs]) -> Self:
         """Return a reranker on the same backend with some settings changed; this one stays.
@@ -231,7 +201,7 @@ class EvidenceReranker:
         same_limit = settings.max_concurrency == self.settings.max_concurrency
         limiter = self._limiter if same_limit else Limiter(settings.max_concurrency)
         return self._sibling(
-            self.backend, settings, limiter, checkpointer=self._checkpointer, cache=self._cache
+            self.backend, settings, limiter, checkpointer=self.checkpointer, cache=self._cache
         )
 
     def with_backend(self, backend: Backend) -> Self:
@@ -240,7 +210,7 @@ class EvidenceReranker:
             backend,
             self.settings,
             self._limiter,
-            checkpointer=self._checkpointer,
+            checkpointer=self.checkpointer,
             cache=self._cache,
         )
 
@@ -272,9 +242,8 @@ class EvidenceReranker:
         return cls(load_backend(plain["backend"]), cache=cache, **plain["settings"])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.backend.spec is not None:
-            return _from_dict, (type(self), self.to_dict())
-        return _from_backend, (type(self), self.backend, self.settings.to_dict())
+        backend = self.backend if self.backend.spec is None else dict(self.backend.spec)
+        return _make, (type(self), backend, self.settings.to_dict())
 
     def __repr__(self) -> str:
         return f"EvidenceReranker({self.backend.name!r}, {self.settings})"
@@ -303,7 +272,7 @@ class EvidenceReranker:
         self.backend, self.settings = backend, settings
         self.effective_settings = with_threshold(settings, as_judge(backend.judge))
         calibration_differences(settings.threshold, backend.name, backend.about)
-        self._checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
+        self.checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
         self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
             backend,
             self.effective_settings,
@@ -314,16 +283,108 @@ class EvidenceReranker:
 
     def _run(
         self, question: str, passages: Iterable[PassageLike], config: RunnableConfig | None
-    ) -> RerankRun:
-        return RerankRun(
-            self.graph,
-            question,
-            passages,
+    ) -> "RerankRun":
+        return RerankRun(self, question, passages, config)
+
+
+class RerankRun(AgentRun[RerankResult]):
+    """One question on its way through the pipeline of a reranker."""
+
+    name, kind, begun = "DeepEra", "reranker", "passages"
+    differs = "by another backend or with other settings"
+    modes = ("custom", "values")
+    _settings: Settings
+
+    def __init__(
+        self,
+        reranker: EvidenceReranker,
+        question: str,
+        passages: Iterable[PassageLike],
+        config: RunnableConfig | None,
+    ) -> None:
+        check_question(question, passages)
+        self._backend = reranker.backend
+        self._passages = read_passages(passages)
+        self._stage_seconds: dict[str, float] = {}
+        given: Question = {
+            "question": question,
+            "passages": [passage.to_document() for passage in self._passages],
+        }
+        super().__init__(
+            reranker.graph,
+            given,
             config,
-            backend=self.backend,
-            settings=self.effective_settings,
-            has_saver=self._checkpointer is not None,
+            reranker.effective_settings,
+            # were every passage judged in rounds alone
+            n_steps=_STEPS_APART + _STEPS_A_PASSAGE * (1 + len(self._passages)),
+            has_saver=reranker.checkpointer is not None,
         )
+        self._last = self._started
+
+    def result(self) -> RerankResult:
+        """Return the result, once the stream has ended."""
+        state = self._state
+        if not state:
+            raise RuntimeError("the graph ended without a state")
+        passages, left_out = (
+            tuple(RankedPassage.of(self._passages[one["index"]], one) for one in records)
+            for records in (state["ranking"], state.get("left_out", ()))
+        )
+        manifest = make_manifest(self._backend, self._settings)
+        manifest["reads_by_rules"] = self._backend.reads_by_rules
+        threshold = self._settings.threshold
+        if isinstance(threshold, Calibrated):  # for another judge, maybe
+            differences = threshold.curve.differences(self._backend.name, self._backend.about)
+            manifest["calibration"] = {"differences": differences}
+        return RerankResult(
+            question=state["question"],
+            intent=state["intent"],
+            passages=passages,
+            left_out=left_out,
+            warnings=tuple(state.get("warnings", ())),
+            outcome=read_outcome(state["outcome"]),
+            fallback=state["fallback"],
+            threshold=state["threshold"],
+            evidence_point=state.get("evidence_point"),
+            missing_words=tuple(state.get("missing_words", ())),
+            answer=state["answer"],
+            usage=self.usage,
+            seconds={**self._stage_seconds, "total": self.seconds},
+            manifest=manifest,
+        )
+
+    def made_by(self) -> str:
+        """Return who judges, and how."""
+        return made_by(self._backend, self._settings)
+
+    def _events(self, chunk: Any) -> Iterable[Event]:
+        """Return the chunk if it is an event of ours, not of a role; note how long it took."""
+        stage = _STAGE_OF.get(str(chunk.get("event"))) if isinstance(chunk, dict) else None
+        if stage is None:
+            return ()
+        now = perf_counter()
+        self._stage_seconds[stage] = self._stage_seconds.get(stage, 0.0) + now - self._last
+        self._last = now
+        return (chunk,)
+
+    def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
+        """Return how many threads LangGraph may use.
+
+        One more than calls, as one of them does nothing but wait for events, and a single one would
+        wait forever. With a saver one for every branch: what a branch has found is saved by a
+        thread too, and would else wait until all branches have begun, and be lost with the process.
+        In a loop there is no limit, as LangGraph's complains when cancelled.
+        """
+        if in_loop:
+            return None
+        limit = self._settings.max_concurrency
+        return _MOST_THREADS if self._has_saver else min(asked or limit, limit) + 1
+
+    def _check_same(self, saved: Mapping[str, Any]) -> None:
+        super()._check_same(saved)
+        before, now = read_passages(saved["passages"]), self._passages
+        if [(one.id, one.text) for one in before] != [(one.id, one.text) for one in now]:
+            raise InputError("the thread to resume is of other passages")
 
 
 def most_questions_at_once(settings: Settings) -> int:
@@ -331,12 +392,8 @@ def most_questions_at_once(settings: Settings) -> int:
     return min(settings.max_concurrency, _MOST_QUESTIONS_AT_ONCE)
 
 
-def _from_dict(cls: type[EvidenceReranker], plain: Mapping[str, Any]) -> EvidenceReranker:
-    return cls.from_dict(plain)
-
-
-def _from_backend(
-    cls: type[EvidenceReranker], backend: Backend, settings: Mapping[str, Any]
+def _make(
+    cls: type[EvidenceReranker], backend: Any, settings: Mapping[str, Any]
 ) -> EvidenceReranker:
     return cls(backend, **settings)
 

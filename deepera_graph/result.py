@@ -237,28 +237,23 @@ class RankedPassage:
         """Join what the caller handed in with its verdict."""
         verdict: dict[str, Any] = {**record}
         del verdict["index"]
-        return cls.from_dict(
-            {
-                **verdict,
-                "id": passage.id,
-                "text": passage.text,
-                "metadata": passage.metadata,
-                "document_id": passage.document_id,
-                "windowed": record["window"] is not None,
-            }
+        for name in ("quote_span", "window"):
+            verdict[name] = None if verdict[name] is None else tuple(verdict[name])
+        return cls(
+            **{**verdict, "id": passage.id},
+            text=passage.text,
+            metadata=passage.metadata,
+            document_id=passage.document_id,
+            windowed=record["window"] is not None,
         )
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
         known = {one.name: plain[one.name] for one in fields(cls) if one.name in plain}
-        return cls(
-            **{
-                **known,
-                "quote_span": _pair(plain["quote_span"]),
-                "window": _pair(plain["window"]),
-            }
-        )
+        for name in ("quote_span", "window"):
+            known[name] = None if plain[name] is None else tuple(plain[name])
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,9 +303,10 @@ class RerankResult(HasUsage):
     missing_words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if all(one.study for one in self.all_passages):
+        every = (*self.passages, *self.left_out)
+        if all(one.study for one in every):
             return
-        found = iter(find_studies((one.id, one.metadata) for one in self.all_passages))
+        found = iter(find_studies((one.id, one.metadata) for one in every))
         for name in ("passages", "left_out"):
             told = ((one, next(found)) for one in getattr(self, name))
             numbered = (replace(one, study=by[0], paper_status=by[1]) for one, by in told)
@@ -522,7 +518,3 @@ def _read_passage(plain: Mapping[str, Any], result: Mapping[str, Any]) -> Ranked
     """Read a passage of a result; one written before there were bands is evidence if it passed."""
     passed = plain["kept"] and result["fallback"] is None
     return RankedPassage.from_dict({"band": EVIDENCE if passed else None, **plain})
-
-
-def _pair(span: Any) -> tuple[int, int] | None:
-    return None if span is None else (span[0], span[1])

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
-from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
+from deepera_graph.budget import Carried, Limiter, Tab, carried, carry, tab_of
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
@@ -165,10 +165,8 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         run = carried(config) or Carried()
-        with run.turn(run.limiter), run.turn(self._limiter), _charged(run) as tab:
-            answer = self._check(self._role.invoke(input, self._within(config, run, tab)))
-            tab.usage = answer.usage or Usage()
-            return answer
+        with run.turn(run.limiter), run.turn(self._limiter), self._charged(config, run) as within:
+            return self._check(self._role.invoke(input, within), within)
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
@@ -176,29 +174,45 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         """Call the role in the running loop."""
         run = carried(config) or Carried()
         async with run.turn(run.limiter), run.turn(self._limiter):
-            with _charged(run) as tab:
-                within = self._within(config, run, tab)
-                answer = self._check(await self._role.ainvoke(input, within))
-                tab.usage = answer.usage or Usage()
-                return answer
+            with self._charged(config, run) as within:
+                return self._check(await self._role.ainvoke(input, within), within)
 
-    def _within(self, config: RunnableConfig | None, run: Carried, tab: Tab) -> RunnableConfig:
-        """Return the config of what the role calls."""
+    @contextmanager
+    def _charged(self, config: RunnableConfig | None, run: Carried) -> Iterator[RunnableConfig]:
+        """Admit one call, charge it however it ends, and translate foreign errors.
+
+        Gives the config of what the role calls.
+        """
+        run.meter.admit()
+        tab = Tab(run.meter)
         limiters = (self._limiter,) if run.limiter is None else (run.limiter, self._limiter)
         held = {**run.held, **{one: Limiter(1) for one in limiters}}
-        return carry(config, replace(run, tab=tab, held=held))
-
-    def _check(self, answer: object) -> AnswerT:
         try:
-            checked = (
-                answer
-                if isinstance(answer, self._schema)
-                else self._schema.model_validate(answer, from_attributes=True)
-            )
+            yield carry(config, replace(run, tab=tab, held=held))
+        except RoleError as error:
+            tab.usage = error.usage
+            raise
+        except GraphBubbleUp:
+            raise
         except ValidationError as error:
-            raise AnswerError(name_problems(error), usage=Usage(calls=1)) from error
+            tab.usage = Usage(calls=1)
+            raise AnswerError(name_problems(error), usage=tab.usage) from error
+        except Exception as error:  # the boundary to foreign code
+            tab.usage = Usage(failed_calls=1)
+            raise CallError(f"{type(error).__name__}: {error}", usage=tab.usage) from error
+        finally:
+            tab.close()
+
+    def _check(self, answer: object, within: RunnableConfig) -> AnswerT:
+        """Return an answer of the schema, and charge what it says it cost."""
+        checked = (
+            answer
+            if isinstance(answer, self._schema)
+            else self._schema.model_validate(answer, from_attributes=True)
+        )
         if checked.usage is None:
-            return checked.model_copy(update={"usage": Usage(calls=1)})
+            checked = checked.model_copy(update={"usage": Usage(calls=1)})
+        tab_of(within).usage = checked.usage or Usage()
         return checked
 
 
@@ -242,7 +256,8 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
     def invoke(self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any) -> Update:
         """Run the node."""
         try:
-            answer = self._role.invoke(self._ask(input), self._named(input, config))
+            named: RunnableConfig = {**(config or {}), "run_name": self._run_name(input)}
+            answer = self._role.invoke(self._ask(input), named)
         except RoleError as error:
             return self._with_usage(self._on_failure(input, error), error.usage)
         return self._with_usage(self._record(input, answer), answer.usage)
@@ -252,42 +267,14 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
     ) -> Update:
         """Run the node in the running loop."""
         try:
-            answer = await self._role.ainvoke(self._ask(input), self._named(input, config))
+            named: RunnableConfig = {**(config or {}), "run_name": self._run_name(input)}
+            answer = await self._role.ainvoke(self._ask(input), named)
         except RoleError as error:
             return self._with_usage(self._on_failure(input, error), error.usage)
         return self._with_usage(self._record(input, answer), answer.usage)
-
-    def _named(self, state: StateT, config: RunnableConfig | None) -> RunnableConfig:
-        return {**(config or {}), "run_name": self._run_name(state)}
 
     def _with_usage(self, update: Update, usage: Usage | None) -> Update:
         if self._tell is not None:
             self._tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
-
-
-@contextmanager
-def _charged(run: Carried) -> Iterator[Tab]:
-    """Admit one call, charge it however it ends, and translate foreign errors."""
-    run.meter.admit()
-    tab = Tab(run.meter)
-    try:
-        yield tab
-    except RoleError as error:
-        tab.usage = error.usage
-        raise
-    except GraphBubbleUp:
-        raise
-    except Exception as error:  # the boundary to foreign code
-        translated = _translated(error)
-        tab.usage = translated.usage
-        raise translated from error
-    finally:
-        tab.close(tab.usage)
-
-
-def _translated(error: Exception) -> RoleError:
-    if isinstance(error, ValidationError):
-        return AnswerError(name_problems(error), usage=Usage(calls=1))
-    return CallError(f"{type(error).__name__}: {error}", usage=Usage(failed_calls=1))

@@ -188,24 +188,28 @@ class AgentRun(ABC, Generic[ResultT]):
 
     def stream(self, *, resume: bool = False) -> Iterator[Event]:
         """Run the graph, or what is left of it, and yield events; the last one has the result."""
-        config = self._configured(in_loop=False)
+        config = self._configured(in_loop=False, resume=resume)
         if resume:
-            self._check_saver()
             self._go_on(self._graph.get_state(config))
         if not self._is_over:
             for mode, chunk in self._graph.stream(self._given, config, **self._how):
-                yield from self._take(mode, chunk)
+                if mode == "values":
+                    self._state = chunk
+                else:
+                    yield from self._events(chunk)
         yield {"event": "result", "result": self.result()}
 
     async def astream(self, *, resume: bool = False) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        config = self._configured(in_loop=True)
+        config = self._configured(in_loop=True, resume=resume)
         if resume:
-            self._check_saver()
             self._go_on(await self._graph.aget_state(config))
         if not self._is_over:
             async for mode, chunk in self._graph.astream(self._given, config, **self._how):
-                for event in self._take(mode, chunk):
+                if mode == "values":
+                    self._state = chunk
+                    continue
+                for event in self._events(chunk):
                     yield event
         yield {"event": "result", "result": self.result()}
 
@@ -249,8 +253,10 @@ class AgentRun(ABC, Generic[ResultT]):
                 f"not {self._question!r:.80}"
             )
 
-    def _configured(self, *, in_loop: bool) -> RunnableConfig:
+    def _configured(self, *, in_loop: bool, resume: bool) -> RunnableConfig:
         """Return the config that LangGraph is given: name, room for all steps, who works."""
+        if resume and not self._has_saver:
+            raise SettingsError(f"resume=True needs a checkpointer, and this {self.kind} has none")
         given = self._config
         n_threads = self._n_threads(given.pop("max_concurrency", None), in_loop=in_loop)
         if n_threads is not None:
@@ -260,10 +266,6 @@ class AgentRun(ABC, Generic[ResultT]):
         if self._has_saver:
             given["metadata"] = {**(given.get("metadata") or {}), MADE_BY: self.made_by()}
         return given
-
-    def _check_saver(self) -> None:
-        if not self._has_saver:
-            raise SettingsError(f"resume=True needs a checkpointer, and this {self.kind} has none")
 
     def _go_on(self, saved: "StateSnapshot") -> None:
         """Take up what a thread holds; nothing is begun anew."""
@@ -278,13 +280,6 @@ class AgentRun(ABC, Generic[ResultT]):
             )
         self._given, self._state = None, saved.values
         self._is_over = not saved.next
-
-    def _take(self, mode: str, chunk: Any) -> Iterable[Event]:
-        """Note a chunk of the stream, and return what it has to say."""
-        if mode != "values":
-            return self._events(chunk)
-        self._state = chunk
-        return ()
 
 
 class Batched(ABC, Generic[JobT, ResultT]):

@@ -280,7 +280,7 @@ class ChatModel:
 
         When the time of the run is up before that, the call is abandoned.
         """
-        usage, left = Usage(failed_calls=1), tab.seconds_left
+        usage, left = Usage(failed_calls=1), tab.meter.seconds_left
         try:
             async with asyncio.timeout(self._timeout if left is None else min(left, self._timeout)):
                 message = await asked
@@ -289,7 +289,7 @@ class ChatModel:
             return message, usage
         except TimeoutError as error:
             if left is not None and left <= self._timeout:
-                raise tab.abandoned(usage) from error
+                raise tab.meter.abandoned(usage) from error
             late = f"no answer within {self._timeout:g} s; {_SLOW}"
             raise CallError(late, transport=True, usage=usage) from error
         except Exception as error:  # providers raise types of their own

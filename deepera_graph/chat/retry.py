@@ -151,7 +151,7 @@ class Retrier:
         for attempt in range(1, self._policy.attempts + 1):
             try:
                 if wait:
-                    tab.check(after=wait)
+                    tab.meter.check(after=wait)
                     await asyncio.sleep(wait)
                 async with slot():
                     reply = await call()
@@ -254,13 +254,13 @@ class RateLimiter:
     async def slot(self, n_tokens: float, tab: Tab) -> AsyncIterator[None]:
         """Wait for the slot of a call that takes about *n_tokens*, or raise `BudgetError`."""
         try:
-            async with asyncio.timeout(tab.seconds_left), self._queue:
+            async with asyncio.timeout(tab.meter.seconds_left), self._queue:
                 await self._wait(tab)
                 tab.start()
                 self._reserve(n_tokens)
                 self._in_flight += 1
         except TimeoutError:
-            tab.check(after=_LATENESS)  # says so: the time is up
+            tab.meter.check(after=_LATENESS)  # says so: the time is up
             raise
         try:
             yield
@@ -287,7 +287,7 @@ class RateLimiter:
     async def _wait(self, tab: Tab) -> None:
         while (seconds := self._seconds_to_wait()) > 0:
             if seconds < float("inf"):
-                tab.check(after=seconds)
+                tab.meter.check(after=seconds)
             self._changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds if seconds < float("inf") else None):

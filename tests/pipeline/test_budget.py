@@ -120,7 +120,7 @@ def test_a_budget_survives_writing_down() -> None:
 def test_a_role_that_charges_no_call_itself_is_charged_when_it_ends() -> None:
     meter = Meter(Budget(max_calls=3))
     meter.admit()
-    Tab(meter).close(Usage(calls=2))
+    Tab(meter, Usage(calls=2)).close()
     assert meter.spent == Usage(calls=2)
     meter.admit()
     with pytest.raises(BudgetError, match="3 calls"):
@@ -134,7 +134,8 @@ def test_what_was_charged_call_by_call_is_not_charged_again() -> None:
     for cost in (Usage(failed_calls=1), Usage(1, 40, 2)):
         tab.start()
         tab.end(cost)
-    tab.close(Usage(1, 40, 2, failed_calls=1))
+    tab.usage = Usage(1, 40, 2, failed_calls=1)
+    tab.close()
     assert meter.spent == Usage(1, 40, 2, failed_calls=1)
     meter.admit()
 
@@ -143,7 +144,7 @@ def test_a_role_that_sent_nothing_costs_nothing() -> None:
     meter = Meter(Budget(max_calls=1))
     for _ in range(3):
         meter.admit()
-        Tab(meter).close(Usage())
+        Tab(meter).close()
     assert meter.spent == Usage()
 
 
@@ -152,10 +153,10 @@ def test_the_first_call_of_a_role_is_admitted_already_but_not_for_ever() -> None
     meter = Meter(Budget(max_calls=1, max_seconds=5), lambda: now[0])
     meter.admit()
     tab = Tab(meter)
-    tab.check(after=4.9)
-    assert tab.seconds_left == 5
+    tab.meter.check(after=4.9)
+    assert tab.meter.seconds_left == 5
     now[0] = 6.0
-    assert tab.seconds_left == 0
+    assert tab.meter.seconds_left == 0
     with pytest.raises(BudgetError, match="5 seconds"):
         tab.start()
 
@@ -186,6 +187,8 @@ def test_whatever_roles_do_no_more_calls_start_than_the_limit(
                 going[role] -= 1
                 done[role] += 1
             elif step == "close" and not going[role]:
-                tabs.pop(role).close(Usage(calls=done.pop(role, 0)))
+                tab = tabs.pop(role)
+                tab.usage = Usage(calls=done.pop(role, 0))
+                tab.close()
     assert n_started <= limit
     assert meter.spent.sent_calls == n_started - going.total()

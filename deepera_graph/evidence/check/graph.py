@@ -19,6 +19,7 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentRun
+from deepera_graph.budget import Estimate
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_found, query_of
 from deepera_graph.evidence.check.manuscript import (
@@ -34,7 +35,7 @@ from deepera_graph.evidence.check.verdict import MOST_OTHERS, Decision, note_ove
 from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
 from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
-from deepera_graph.reranker import Estimate, EvidenceReranker
+from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
