@@ -21,6 +21,7 @@ _HOME = {
     )
 }
 _MOVED = {  # until 0.11
+    "budget": "Estimate",
     "chat.retry": "RateLimits RetryPolicy",
     "errors": (
         "AnswerError BudgetError CallError MissingStoreError PromptError RoleError StoreError "
@@ -45,7 +46,6 @@ _MOVED = {  # until 0.11
     "papers.sources": "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base",
     "passages": "Passage",
     "prompts": "Domain",
-    "reranker": "Estimate",
     "retrieval.collections.passage_store": "PassageStore",
     "schema": (
         "Answer AnswerTask Batch EvidenceItem IntentFields IntentTask PassageTask RewriteTask "
