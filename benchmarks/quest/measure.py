@@ -22,7 +22,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from deepera_graph.lab.quest.builder import QuestResult, build_quest
+from deepera_graph.lab.construction.shell import Built
+from deepera_graph.lab.quest.builder import build_quest
 from deepera_graph.lab.quest.plan import QuestPlan, Topic
 from deepera_graph.papers import PaperBase
 from deepera_graph.text.words import stems
@@ -216,7 +217,7 @@ def main() -> None:
 
 
 def report(
-    made: QuestResult, given: argparse.Namespace, n_topics: int, seconds: tuple[float, float]
+    made: Built, given: argparse.Namespace, n_topics: int, seconds: tuple[float, float]
 ) -> None:
     """Print what the steps took, and what they would take for as many questions as the paper's."""
     manifest = made.manifest

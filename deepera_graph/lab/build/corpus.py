@@ -21,6 +21,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.plan import DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
+from deepera_graph.lab.construction.shell import RowSink
 from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"
@@ -100,6 +101,16 @@ class Corpus:
     def n_chunks(self) -> int:
         """Chunks of the documents that were kept."""
         return int(self.fetch(f"SELECT count(*) {_KEPT_CHUNKS}")[0][0])
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {
+            "sha256": self.fingerprint,
+            "read": self.n_read,
+            "used": len(self.documents),
+            "min_similarity": self.min_similarity,
+            "chunks": self.n_chunks,
+        }
 
     def check_not_empty(self) -> None:
         """Raise `DatasetError` if there is nothing to make questions of."""
@@ -284,7 +295,7 @@ class _Chunks(Mapping[str, tuple[Chunk, ...]]):
 def read_corpus(
     documents: Iterable[Document],
     max_tokens: int,
-    drops: list[DropRecord],
+    drops: RowSink,
     *,
     path: Path | None = None,
     workers: Workers | None = None,
@@ -303,7 +314,7 @@ def read_corpus(
 
 
 def _read_batches(
-    documents: Iterable[Document], corpus: Corpus, drops: list[DropRecord]
+    documents: Iterable[Document], corpus: Corpus, drops: RowSink
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Add documents to a corpus as they come; yield the ids and texts of those that were."""
     digest = sha256()

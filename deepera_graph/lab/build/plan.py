@@ -1,22 +1,14 @@
-"""The settings of a build, the records of its logs, and the chat model that it asks."""
+"""The settings of a build, the records of its logs, and what its chat model fills in."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self, TypeVar, get_args
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self, get_args
 
-from langchain_core.messages import BaseMessage
 from pydantic import BaseModel, ConfigDict, Field
 
-from deepera_graph.agents.cached import cache_key
-from deepera_graph.budget import Limiter, Meter
-from deepera_graph.chat.parsing import ReplyModel, json_schema
-from deepera_graph.errors import AnswerError, CallError, SettingsError
+from deepera_graph.chat.parsing import ReplyModel
+from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.writing.gates import Gates
-from deepera_graph.lab.rankers.llm import Chat
-from deepera_graph.schema import Backend
-from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.usage import Usage
 
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]
@@ -24,10 +16,6 @@ _COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attemp
 PACKAGE = "deepera_graph.lab.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
 Relation = Literal["agrees", "partly", "differs", "silent"]
-FilledT = TypeVar("FilledT", bound=ReplyModel)
-_USAGE_COLUMNS = ("calls", "input_tokens", "output_tokens", "reasked_calls")
-_UNUSABLE = "unusable"
-_SERVER = "base_url"
 
 
 # Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
@@ -117,89 +105,6 @@ class RejectedDistractor(BaseModel):
     type: str = Field(description="What kind it was meant to be.")
     reasons: tuple[str, ...] = Field(description="Gates it failed, or why there is no text.")
     text: str = Field(default="", description="What was written.")
-
-
-def count_drops(drops: Sequence[DropRecord]) -> dict[str, dict[str, int]]:
-    """Return how many were dropped, by stage and reason, both in order of the alphabet."""
-    stages = sorted({one.stage for one in drops})
-    return {
-        stage: dict(sorted(Counter(one.reason for one in drops if one.stage == stage).items()))
-        for stage in stages
-    }
-
-
-# A reply that stayed unusable is kept, too: asking again might give another build. A call that
-# failed is not, so the next run tries again.
-class BuilderModel(Chat):
-    """A chat model that is asked one step of the build after the other, and counted by step."""
-
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        cache: JudgementCache,
-        limiter: Limiter,
-        meter: Meter,
-        on_answer: Callable[[], None] = lambda: None,
-    ) -> None:
-        super().__init__(backend, cache=cache, limiter=limiter, meter=meter)
-        self._kept, self._on_answer = cache, on_answer
-        self.n_failed: Counter[str] = Counter()
-
-    async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the answer to a prompt of a step, from the cache if it is there."""
-        shown = [[one.type, str(one.content)] for one in messages]
-        fingerprint = {"model": self.fingerprint, "schema": json_schema(kind)}
-        key = cache_key(f"{_UNUSABLE} {name}", {"messages": shown}, fingerprint)
-        try:
-            self._raise_kept(name, key)
-            return await super().ask(name, messages, kind)
-        except AnswerError as error:
-            usage = {column: getattr(error.usage, column) for column in _USAGE_COLUMNS}
-            self._kept.put(key, _UNUSABLE, {"why": str(error), "usage": usage})
-            raise
-        except CallError:
-            self.n_failed[name] += 1
-            raise
-        finally:
-            self._on_answer()
-
-    def count_apart(self) -> Self:
-        """Return this model with counts of its own; cache, limits and budget are shared."""
-        return type(self)(
-            self.backend,
-            cache=self._kept,
-            limiter=self._limiter,
-            meter=self._meter,
-            on_answer=self._on_answer,
-        )
-
-    @property
-    def n_sent(self) -> int:
-        """Calls whose replies were not in the cache."""
-        return self.usage.calls - self.usage.cached_calls
-
-    def _raise_kept(self, name: str, key: str) -> None:
-        """Raise again what was wrong with a reply, if it was unusable before."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            usage = Usage(**kept["usage"], cached_calls=kept["usage"]["calls"])
-            self._count(name, usage)
-            raise AnswerError(str(kept["why"]), usage=usage)
-
-
-def without_server(backend: Backend) -> Backend:
-    """Return a backend whose answers count as its own, whatever server the model runs on."""
-    # A build may go on when a server comes back under another address.
-    spec: Mapping[str, Any] = backend.spec or {"kind": "llm", "model": backend.about.get("model")}
-    return replace(backend, spec={key: spec[key] for key in spec if key != _SERVER})
-
-
-def describe_model(backend: Backend) -> dict[str, Any]:
-    """Return what the manifest says of a model: its options, its server, never a key."""
-    spec: Mapping[str, Any] = without_server(backend).fingerprint()["spec"]
-    server = (backend.spec or {}).get(_SERVER)
-    return {**spec, "server": str(server)} if server else dict(spec)
 
 
 # The model is shown the names and docstrings of the classes below.

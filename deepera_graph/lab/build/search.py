@@ -21,6 +21,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.build.corpus import STAGE, Chunk, Corpus
 from deepera_graph.lab.build.plan import BuildPlan, DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
+from deepera_graph.lab.construction.shell import RowSink
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack
@@ -147,7 +148,7 @@ def drop_unconnected(
     corpus: Corpus,
     vectors: Vectors,
     plan: BuildPlan,
-    drops: list[DropRecord],
+    drops: RowSink,
     *,
     folder: Path | None = None,
     workers: Workers | None = None,
@@ -167,10 +168,8 @@ def drop_unconnected(
             "(1 keeps all documents) or the least similarity"
         )
     corpus.min_similarity = least
-    drops.extend(
-        DropRecord(stage=STAGE, document=id, reason="weakly-connected")
-        for id in corpus.leave_out(~mask)
-    )
+    for id in corpus.leave_out(~mask):
+        drops.append(DropRecord(stage=STAGE, document=id, reason="weakly-connected"))
 
 
 # Source: Tukey (1977), Exploratory Data Analysis, section 2D: what lies beyond the lower fence, 1.5

@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
-    SOME_FAILED,
     count,
-    describe_estimate,
-    go_on_command,
     needing,
-    progress_bar,
-    reading_manifest,
     say,
-    tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
-from deepera_graph.errors import BackendError, BudgetError, SettingsError
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli.construction import (
+    NO_MODEL,
+    Earlier,
+    construct,
+    end,
+    tell_estimate,
+)
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from deepera_graph.budget import Budget
-    from deepera_graph.lab.build.builder import BuildEstimate, BuildProgress, BuildResult
-    from deepera_graph.lab.build.corpus import Document
-    from deepera_graph.lab.build.plan import BuildPlan
     from deepera_graph.lab.build.workers import Workers
+    from deepera_graph.lab.construction.asking import Estimate
+    from deepera_graph.lab.construction.shell import Built
 
-_CONTINUE = "what was answered is kept, run it again to go on"
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
 _corpus = partial(opt, panel="Corpus")
@@ -144,44 +141,50 @@ def build(
 ) -> None:
     """Build a benchmark from documents: questions, pools and look-alikes, by a chat model."""
     with needing("bench build", "bench"):
-        from deepera_graph.lab.build import outputs
+        from deepera_graph.lab.build.builder import build as build_datasets
         from deepera_graph.lab.build.builder import estimate_build
         from deepera_graph.lab.build.corpus import read_corpus
         from deepera_graph.lab.build.plan import BuildPlan
+        from deepera_graph.lab.construction.shell import check_folder
         from deepera_graph.lab.data.documents import read_documents
-    from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening.judges import search_here
+    from deepera_graph.cli.opening.judges import chat_backend, search_here
     from deepera_graph.cli.opening.sources import check_engine
+    from deepera_graph.cli.opening.stores import server_key
 
     check_engine(engine)
     earlier = None
     if chosen.manifest is not None:
-        earlier = _Earlier.read(chosen.manifest)
-        chosen, chat = earlier.settle(_given_names(context), chosen, chat)
+        earlier = Earlier.read(chosen.manifest, "a build", _read_settled)
+        chosen, chat = _settle(earlier, _given_names(context), chosen, chat)
     names = split_names("--generator", chosen.generator)
-    checked = BuildPlan(**given(plan)) if earlier is None else earlier.plan
-    limits: Budget = Budget(**given(budget))
+    checked = BuildPlan(**given(plan)) if earlier is None else earlier.settled["plan"]
     _fetch(documents, chosen, checked.seed)
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
-        _tell_estimate(estimate_build(corpus, checked, names), limits, output)
+        tell_estimate(estimate_build(corpus, checked, names), budget, output, _describe_estimate)
         return
-    outputs.check_folder(chosen.out, overwrite=chosen.overwrite)
+    check_folder(chosen.out, overwrite=chosen.overwrite)
     search_here()
-    total = checked.n_questions * len(names)
-    with progress_bar("building", total=total, hidden=output.quiet) as bar:
-
-        def show(progress: BuildProgress) -> None:
-            bar.move(to=progress.n_questions, count=progress.n_answers)
-
-        built = _build(documents_read, chosen, chat, engine, plan=checked, budget=limits, show=show)
-    tell(output, built.manifest, lambda: _describe_built(built))
-    problems = _find_problems(built, earlier)
-    for problem in problems:
-        say(problem)
-    if problems:
-        raise typer.Exit(SOME_FAILED)
+    if not chat.model:
+        raise SettingsError(NO_MODEL)
+    backend = chat_backend(chat)
+    make = None if chosen.embeddings is None else partial(_make_embeddings, chosen.embeddings)
+    with _open_workers(engine) as workers:
+        work = partial(
+            build_datasets,
+            documents_read,
+            chosen.out,
+            model=backend,
+            plan=checked,
+            generators=names,
+            embeddings=make,
+            workers=workers,
+            qdrant_url=chosen.qdrant_url,
+            qdrant_key=server_key(),
+        )
+        built = construct(work, chat=chat, budget=budget, overwrite=chosen.overwrite, output=output)
+    end(built, output, _describe_built, _find_problems(built, earlier))
 
 
 def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:
@@ -215,50 +218,6 @@ def _given_names(context: typer.Context) -> frozenset[str]:
     )
 
 
-def _build(
-    documents: Iterator[Document],
-    chosen: BuildOptions,
-    chat: options.ChatOptions,
-    engine: options.EngineOptions,
-    *,
-    plan: BuildPlan,
-    budget: Budget,
-    show: Callable[[BuildProgress], None],
-) -> BuildResult:
-    from deepera_graph.cli.opening.judges import chat_backend
-    from deepera_graph.cli.opening.stores import server_key
-    from deepera_graph.lab.build.builder import CALLS_AT_ONCE, build
-
-    if not chat.model:
-        raise SettingsError("a chat model is needed: give --model, e.g. openai:gpt-5-mini")
-    at_once = chat.max_concurrency
-    backend = chat_backend(chat)
-    make = None if chosen.embeddings is None else partial(_make_embeddings, chosen.embeddings)
-    try:
-        with _open_workers(engine) as workers:
-            return build(
-                documents,
-                chosen.out,
-                model=backend,
-                plan=plan,
-                generators=split_names("--generator", chosen.generator),
-                embeddings=make,
-                calls_at_once=CALLS_AT_ONCE if at_once is None else at_once,
-                budget=budget,
-                overwrite=chosen.overwrite,
-                workers=workers,
-                qdrant_url=chosen.qdrant_url,
-                qdrant_key=server_key(),
-                on_progress=show,
-            )
-    except (BudgetError, KeyboardInterrupt) as error:
-        say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
-        code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
-        raise typer.Exit(code) from error
-    except BackendError as error:
-        raise BackendError(f"{error}; {_CONTINUE}") from error
-
-
 def _make_embeddings(name: str) -> Embeddings:
     """Make the embeddings that an option names, here or in a worker."""
     from deepera_graph.cli.opening.stores import find_embeddings
@@ -277,93 +236,60 @@ def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Worke
     return RayWorkers(count_workers(engine), address=engine.ray_address)
 
 
-@dataclass(frozen=True, slots=True)
-class _Earlier:
-    """What the manifest of an earlier build says."""
+def _read_settled(record: Any) -> dict[str, Any]:
+    """Return what the manifest of an earlier build settles."""
+    from deepera_graph.lab.build.plan import BuildPlan
 
-    path: Path
-    record: Mapping[str, Any]
-    plan: BuildPlan
-    generators: tuple[str, ...]
-    model: str
-    server: str | None
-    n_documents: int
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a manifest."""
-        from deepera_graph.lab.build.plan import BuildPlan
-
-        with reading_manifest(path, "a build") as record:
-            return cls(
-                path,
-                record,
-                BuildPlan.from_dict(record["plan"]),
-                tuple(one["name"] for one in record["generators"]),
-                record["model"]["model"],
-                record["model"].get("server"),
-                record["documents"]["read"],
-            )
-
-    def settle(
-        self, names: Collection[str], chosen: BuildOptions, chat: options.ChatOptions
-    ) -> tuple[BuildOptions, options.ChatOptions]:
-        """Return the options with what the manifest says; *names* are on the command line."""
-        self._check(names)
-        made_of = chosen.generator if "generator" in names else ",".join(self.generators)
-        server = chat.base_url or (None if chat.model else self.server)
-        return (
-            replace(chosen, generator=made_of, limit=self.n_documents),
-            replace(chat, model=chat.model or self.model, base_url=server),
-        )
-
-    def _check(self, names: Collection[str]) -> None:
-        from deepera_graph.lab.build.embeddings import LsaEmbeddings
-        from deepera_graph.lab.build.writing.questions import DEFAULT
-
-        fixed = {"limit", *(one.name for one in fields(PlanOptions))}
-        settled = sorted(f"--{name.replace('_', '-')}" for name in fixed & set(names))
-        if settled:
-            raise SettingsError(f"--manifest settles {', '.join(settled)}: leave them out")
-        elsewhere = [name for name in self.generators if name not in DEFAULT]
-        if elsewhere and "generator" not in names:
-            raise SettingsError(
-                f"--manifest {self.path}: {elsewhere[0]!r} was made of a file of pairs; name all "
-                "generators with --generator, this one as file:PATH"
-            )
-        embeddings = self.record.get("embeddings", {}).get("name")
-        if embeddings != LsaEmbeddings.model and "embeddings" not in names:
-            raise SettingsError(
-                f"--manifest {self.path}: it was built with {embeddings}; name it with --embeddings"
-            )
-
-    def differences(self, manifest: Mapping[str, Any]) -> list[str]:
-        """Return in what another manifest differs, by its keys; the server does not count."""
-        return [name for name in _COMPARED if self.record.get(name) != manifest[name]]
-
-
-def _tell_estimate(found: BuildEstimate, budget: Budget, output: options.OutputOptions) -> None:
-    """Write what a build would ask of the model, and what that costs where prices are known."""
-    total = found.total_usage
-    calls, by_step, price = describe_estimate(found.usage, total, budget)
-    plain = {
-        "documents": found.n_documents,
-        "questions": found.n_questions,
-        "most_calls": found.most_calls,
-        **calls,
+    return {
+        "plan": BuildPlan.from_dict(record["plan"]),
+        "generators": tuple(one["name"] for one in record["generators"]),
+        "model": record["model"]["model"],
+        "server": record["model"].get("server"),
+        "n_documents": record["documents"]["read"],
     }
-    words = (
-        f"{count(found.n_questions, 'question')} from {count(found.n_documents, 'document')}: "
-        f"{count(total.calls, 'call')} ({by_step}), at most {found.most_calls} if look-alikes are "
-        f"rejected; about {total.input_tokens} prompt and {total.output_tokens} "
+
+
+def _settle(
+    earlier: Earlier, names: Collection[str], chosen: BuildOptions, chat: options.ChatOptions
+) -> tuple[BuildOptions, options.ChatOptions]:
+    """Return the options with what a manifest says; *names* are on the command line."""
+    from deepera_graph.lab.build.embeddings import LsaEmbeddings
+    from deepera_graph.lab.build.writing.questions import DEFAULT
+
+    earlier.refuse(sorted({"limit", *(one.name for one in fields(PlanOptions))} & set(names)))
+    before = earlier.settled
+    elsewhere = [name for name in before["generators"] if name not in DEFAULT]
+    if elsewhere and "generator" not in names:
+        raise SettingsError(
+            f"--manifest {earlier.path}: {elsewhere[0]!r} was made of a file of pairs; name all "
+            "generators with --generator, this one as file:PATH"
+        )
+    embeddings = earlier.record.get("embeddings", {}).get("name")
+    if embeddings != LsaEmbeddings.model and "embeddings" not in names:
+        raise SettingsError(
+            f"--manifest {earlier.path}: it was built with {embeddings}; name it with --embeddings"
+        )
+    made_of = chosen.generator if "generator" in names else ",".join(before["generators"])
+    server = chat.base_url or (None if chat.model else before["server"])
+    return (
+        replace(chosen, generator=made_of, limit=before["n_documents"]),
+        replace(chat, model=chat.model or before["model"], base_url=server),
+    )
+
+
+def _describe_estimate(found: Estimate, by_step: str, price: str) -> str:
+    total, counts = found.total_usage, found.counts
+    return (
+        f"{count(counts['questions'], 'question')} from {count(counts['documents'], 'document')}: "
+        f"{count(total.calls, 'call')} ({by_step}), at most {counts['most_calls']} if look-alikes "
+        f"are rejected; about {total.input_tokens} prompt and {total.output_tokens} "
         f"answer tokens{price}"
     )
-    tell(replace(output, quiet=False), plain, lambda: words)
 
 
-def _describe_built(built: BuildResult) -> str:
+def _describe_built(built: Built) -> str:
     """Return a line a data set, what was dropped, and where all of it is."""
-    from deepera_graph.lab.build.outputs import DROPPED
+    from deepera_graph.lab.build.datasets import DROPPED
 
     lines = [_describe_dataset(name, one) for name, one in built.manifest["datasets"].items()]
     n_dropped = sum(sum(reasons.values()) for reasons in built.manifest["dropped"].values())
@@ -384,9 +310,9 @@ def _describe_dataset(name: str, record: Mapping[str, Any]) -> str:
     return text
 
 
-def _find_problems(built: BuildResult, earlier: _Earlier | None) -> list[str]:
+def _find_problems(built: Built, earlier: Earlier | None) -> list[str]:
     """Return what is not as it was to be, a line each."""
-    from deepera_graph.lab.build.outputs import DROPPED
+    from deepera_graph.lab.build.datasets import DROPPED
 
     problems = [
         f"{name} has no question, see {DROPPED}"
@@ -397,7 +323,8 @@ def _find_problems(built: BuildResult, earlier: _Earlier | None) -> list[str]:
         problems.append(
             f"{count(built.n_failed, 'call')} failed; run it again with --overwrite to retry them"
         )
-    changed = [] if earlier is None else earlier.differences(built.manifest)
-    if earlier is not None and changed:
-        problems.append(f"not the same as in {earlier.path}: {', '.join(changed)}")
-    return problems
+    return (
+        problems
+        if earlier is None
+        else [*problems, *earlier.differences(built.manifest, _COMPARED)]
+    )

@@ -20,7 +20,7 @@ from pydantic import Field, WithJsonSchema
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.lab.build.plan import BuilderModel
+from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.lab.quest.plan import INTENTS, MAX_GRADE, Constraint, QuestQuestion, Topic
 from deepera_graph.papers.paper import Paper, read_year
 from deepera_graph.prompts import messages_of
@@ -138,7 +138,7 @@ class PairGrade:
 
 
 async def ask_classes(
-    model: BuilderModel, topic: Topic, classes: Sequence[str]
+    model: StepModel, topic: Topic, classes: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the classes of a topic that are among those given, best first; and the others."""
     known = {one.casefold(): one for one in classes}
@@ -151,7 +151,7 @@ async def ask_classes(
 
 
 async def ask_questions(
-    model: BuilderModel, topic: Topic, categories: tuple[str, ...]
+    model: StepModel, topic: Topic, categories: tuple[str, ...]
 ) -> list[tuple[QuestQuestion, str]]:
     """Return the four questions on a topic, each with what makes it useless, or empty."""
     filled = await model.ask("questions", _topic_messages("questions", topic), FilledQuestions)
@@ -205,7 +205,7 @@ def _check_years(question: QuestQuestion) -> str:
 
 
 async def ask_review(
-    model: BuilderModel, questions: Sequence[QuestQuestion]
+    model: StepModel, questions: Sequence[QuestQuestion]
 ) -> dict[str, tuple[str, str]]:
     """Return what is wrong with each question by its id, and why; those forgotten are missing."""
     blocks = [
@@ -228,9 +228,7 @@ async def ask_review(
     return said
 
 
-async def ask_rewrites(
-    model: BuilderModel, question: QuestQuestion, n: int
-) -> list[tuple[str, str]]:
+async def ask_rewrites(model: StepModel, question: QuestQuestion, n: int) -> list[tuple[str, str]]:
     """Return at most *n* queries of each kind, as (kind, query), each query once."""
     block = (
         f"{question.intent}: {show.one_line(question.query)}\n"
@@ -247,7 +245,7 @@ async def ask_rewrites(
 
 
 async def ask_grades(
-    model: BuilderModel, question: QuestQuestion, papers: Sequence[Paper]
+    model: StepModel, question: QuestQuestion, papers: Sequence[Paper]
 ) -> dict[str, PairGrade]:
     """Return what a judge says of papers by id; each has an entry."""
     block = "\n".join(_paper_lines(papers))
@@ -256,7 +254,7 @@ async def ask_grades(
 
 
 async def ask_rulings(
-    model: BuilderModel,
+    model: StepModel,
     question: QuestQuestion,
     papers: Sequence[Paper],
     said: Mapping[str, Mapping[str, PairGrade]],
@@ -278,7 +276,7 @@ async def ask_rulings(
 
 
 async def ask_filter(
-    model: BuilderModel, question: QuestQuestion, papers: Sequence[Paper]
+    model: StepModel, question: QuestQuestion, papers: Sequence[Paper]
 ) -> dict[str, tuple[bool, str]]:
     """Return whether each paper may stand, by id, and which constraints do not hold."""
     block = "\n".join(_paper_lines(papers))

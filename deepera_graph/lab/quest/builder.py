@@ -1,84 +1,51 @@
-"""The builder: topics in, a benchmark of searches for papers out; and what it will cost."""
+"""The builder: topics in, a benchmark of searches for papers out."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.budget import Budget, Limiter, Meter, ado_paid
+from deepera_graph.budget import ado_paid
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.embeddings import find_embeddings
-from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.build.embeddings import CachedEmbeddings
-from deepera_graph.lab.build.outputs import check_folder, hash_prompts, write_manifest
-from deepera_graph.lab.build.plan import BuilderModel, describe_model, without_server
-from deepera_graph.lab.quest import outputs
+from deepera_graph.lab.construction.asking import Model, describe_model, open_model
+from deepera_graph.lab.construction.shell import (
+    Built,
+    Construction,
+    ReasonLog,
+    begin_manifest,
+    hash_prompts,
+    plain_usage,
+)
 from deepera_graph.lab.quest.asking import PACKAGE
 from deepera_graph.lab.quest.construct import Outcome, construct, judge_given
 from deepera_graph.lab.quest.judging import Tools, name_judges
+from deepera_graph.lab.quest.outputs import (
+    FILES,
+    REJECTED,
+    describe_outcome,
+    explain_empty,
+    reject_thin,
+    write_rows,
+)
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
 from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
-from deepera_graph.lab.quest.sources import (
-    describe_source,
-    look_up,
-    name_sources,
-    take_turns,
-)
+from deepera_graph.lab.quest.sources import describe_source, look_up, name_sources, take_turns
 from deepera_graph.lab.quest.topics import check_topics
-from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
 from deepera_graph.papers.library.vectors import name_of
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least
-from deepera_graph.stores.judgements import JudgementCache, open_cache
-from deepera_graph.usage import Usage
 
-CALLS_AT_ONCE = MAX_CONCURRENCY
+JOURNAL = "questions.journal"
 QUESTIONS_AT_ONCE = 4  # ScholarQuest, section 3
-Model = Backend | BaseChatModel | str
-
-
-@dataclass(frozen=True, slots=True)
-class QuestProgress:
-    """How far a construction is.
-
-    Attributes:
-        n_topics: Topics whose questions are written.
-        n_all_topics: Topics of which questions are written, 0 if they are there.
-        n_done: Questions that are judged.
-        n_wanted: Questions to judge, 0 while they are being written.
-        n_judged: Pairs judged in this run.
-    """
-
-    n_topics: int = 0
-    n_all_topics: int = 0
-    n_done: int = 0
-    n_wanted: int = 0
-    n_judged: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class QuestResult:
-    """What was made: its folder, what ``manifest.json`` holds, and the calls of this run.
-
-    Attributes:
-        folder: Where the files are.
-        manifest: What the manifest holds.
-        n_sent: Calls whose replies had not been kept.
-        failed: Topics and questions with calls that failed, by id, with the cause; a run with
-            *overwrite* asks them again.
-    """
-
-    folder: Path
-    manifest: dict[str, Any]
-    n_sent: int
-    failed: dict[str, str]
 
 
 def build_quest(
@@ -92,7 +59,7 @@ def build_quest(
     plan: QuestPlan | None = None,
     topics_sha256: str = "",
     **options: Any,
-) -> QuestResult:
+) -> Built:
     """Build a benchmark in a folder: questions of topics, judged papers, records, a manifest.
 
     Replies and finished questions are kept in the folder ``work`` within as they come. A run that
@@ -137,7 +104,7 @@ def answer_quest(
     adjudicator: Model | None = None,
     plan: QuestPlan | None = None,
     **options: Any,
-) -> QuestResult:
+) -> Built:
     """Find and judge the papers of given questions, in a folder as `build_quest` makes it.
 
     Args:
@@ -174,7 +141,7 @@ def judge_quest(
     adjudicator: Model | None = None,
     plan: QuestPlan | None = None,
     **options: Any,
-) -> QuestResult:
+) -> Built:
     """Judge given papers for given questions, in a folder as `build_quest` makes it.
 
     Args:
@@ -215,20 +182,17 @@ class _Done(NamedTuple):
 
 
 class _Quest:
-    """One run of the builder.
+    """The recipe: questions of topics, each with the papers that answer it.
 
     Args:
         out: The folder.
         sources: What is searched.
         model, judges, adjudicator: Who writes, who grade, who settles.
         plan: The settings.
-        calls_at_once: Most calls of models in flight, >= 1.
         questions_at_once: Questions worked on at once, >= 1.
-        budget: What this run may cost.
-        overwrite: Whether results in the folder may be replaced; kept replies are used anyway.
         embeddings: Of the prefilter and of the search for repeated questions: ``"local"``, or any
             LangChain embeddings; None compares words alone.
-        on_progress: Told how far things are; called in another thread.
+        options: See `Construction`: `calls_at_once`, `budget`, `overwrite`, `on_progress`.
     """
 
     def __init__(
@@ -240,42 +204,33 @@ class _Quest:
         adjudicator: Model | None,
         *,
         plan: QuestPlan | None = None,
-        calls_at_once: int = CALLS_AT_ONCE,
         questions_at_once: int = QUESTIONS_AT_ONCE,
-        budget: Budget | None = None,
-        overwrite: bool = False,
         embeddings: Any = "local",
-        on_progress: Callable[[QuestProgress], None] = lambda progress: None,
+        **options: Any,
     ) -> None:
-        check_at_least("calls_at_once", calls_at_once, 1)
         check_at_least("questions_at_once", questions_at_once, 1)
-        self._out, self._plan, self._overwrite = out, plan or QuestPlan(), overwrite
-        check_folder(out, overwrite=overwrite)
+        self._shell, self._plan = Construction(out, **options), plan or QuestPlan()
         self._sources = name_sources(sources)
         self._turns = take_turns(self._sources)
         self._embeddings = find_embeddings(embeddings)
         if self._plan.prefilter == "local" and self._embeddings is None:
             raise SettingsError("prefilter 'local' needs embeddings; 'words' and 'none' do not")
-        self._writer = _open_model(model)
-        self._judges = name_judges([_open_model(one) for one in judges] or [self._writer])
+        self._writer = open_model(model)
+        self._judges = name_judges([open_model(one) for one in judges] or [self._writer])
         self._plan.quorum_of(len(self._judges))
-        self._adjudicator = self._writer if adjudicator is None else _open_model(adjudicator)
-        self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
+        self._adjudicator = self._writer if adjudicator is None else open_model(adjudicator)
         self._at_once = questions_at_once
         self._papers: dict[str, dict[str, Any]] = {}
-        self._progress, self._on_progress = QuestProgress(), on_progress
 
     def run(
         self,
         write: Callable[[], Any],
         work: Callable[[QuestQuestion, Tools], Any],
         about: Mapping[str, Any],
-    ) -> QuestResult:
+    ) -> Built:
         """Work on questions, and write what came of them."""
-        cache = open_cache(self._out / outputs.WORK)
-        assert cache is not None  # a folder was named
-        with cache:
-            self._open(cache)
+        with self._shell.open():
+            self._open()
             made_of = self._describe()
             ran = {
                 "plan": self._plan.to_dict(),
@@ -283,37 +238,36 @@ class _Quest:
                 "candidates": about.get("candidates", ""),
                 **made_of,
             }
-            with outputs.open_journal(self._out, ran, resume=not self._overwrite) as journal:
+            with self._shell.journal(JOURNAL, ran) as journal:
                 written: Written = io_loop.run(write())
-                self._move(n_wanted=len(written.questions))
+                self._shell.move(n_done=0, n_wanted=len(written.questions), n_counted=0)
                 done = io_loop.run(self._work_all(written.questions, work, journal))
                 return self._write(written, done, {**about, **made_of})
 
     async def write(self, topics: Sequence[Topic]) -> Written:
         """Write the questions of topics."""
-        self._move(n_all_topics=len(topics))
+        self._shell.move(n_wanted=len(topics))
         return await write_questions(
             topics,
             self._models[0],
             self._plan,
             embeddings=self._kept_embeddings,
             at_once=self._at_once,
-            on_topic=lambda: self._move(n_topics=self._progress.n_topics + 1),
+            on_topic=lambda: self._count(n_done=1, n_counted=1),
         )
 
-    def _open(self, cache: JudgementCache) -> None:
-        def model(backend: Backend) -> BuilderModel:
-            return BuilderModel(
-                without_server(backend), cache=cache, limiter=self._limiter, meter=self._meter
-            )
+    def _count(self, **steps: int) -> None:
+        before = self._shell.progress
+        self._shell.move(**{name: getattr(before, name) + n for name, n in steps.items()})
 
+    def _open(self) -> None:
+        model = self._shell.model
         self._models = [model(self._writer), model(self._adjudicator)]
         self._judging = {name: model(one) for name, one in self._judges.items()}
-        self._asked: list[BuilderModel] = [*self._models]
         self._kept_embeddings: Embeddings | None = None
         if self._embeddings is not None:
             name = name_of(self._embeddings)
-            self._kept_embeddings = CachedEmbeddings(self._embeddings, name, cache)
+            self._kept_embeddings = CachedEmbeddings(self._embeddings, name, self._shell.cache)
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -326,18 +280,16 @@ class _Quest:
 
     def _tools(self) -> Tools:
         """Return the tools of one question, whose calls are counted apart."""
-        writer, adjudicator = (one.count_apart() for one in self._models)
-        judges = {name: one.count_apart() for name, one in self._judging.items()}
-        self._asked += [writer, adjudicator, *judges.values()]
+        writer, adjudicator = map(self._shell.apart, self._models)
         return Tools(
             plan=self._plan,
             sources=self._sources,
             turns=self._turns,
             writer=writer,
-            judges=judges,
+            judges={name: self._shell.apart(one) for name, one in self._judging.items()},
             adjudicator=adjudicator,
             embeddings=self._kept_embeddings,
-            on_judged=lambda n: self._move(n_judged=self._progress.n_judged + n),
+            on_judged=lambda n: self._count(n_counted=n),
         )
 
     async def _work_all(
@@ -350,7 +302,7 @@ class _Quest:
 
         async def one(question: QuestQuestion) -> _Done:
             done = await self._work_one(question, work, journal)
-            self._move(n_done=self._progress.n_done + 1)
+            self._count(n_done=1)
             return done
 
         return await ado_paid(one, questions, self._at_once)
@@ -389,58 +341,35 @@ class _Quest:
         known = ((self._papers.setdefault(one["id"], one), one) for one in papers)
         return [first if first == one else one for first, one in known]
 
-    def _write(
-        self, written: Written, done: Sequence[_Done], made_of: Mapping[str, Any]
-    ) -> QuestResult:
+    def _write(self, written: Written, done: Sequence[_Done], made_of: Mapping[str, Any]) -> Built:
         entries = {one.id: one.entry for one in done if one.entry is not None}
         rejected = [*written.rejected, *(one.rejection for one in done if one.rejection)]
         worked = [one for one in written.questions if one.id in entries]
-        kept, thin = outputs.reject_thin(worked, entries, self._plan)
-        rejected += thin
+        kept, thin = reject_thin(worked, entries, self._plan)
         failed = written.failed | {one.id: one.failure for one in done if one.failure}
-        if not kept:
-            raise DatasetError(f"no question is left: {outputs.explain_empty(rejected, failed)}")
-        manifest = outputs.build_manifest(
-            self._plan,
-            made_of,
-            kept,
-            entries,
-            rejected,
-            written={"written": written.n_written or len(written.questions)},
-            usage=self._sum_usage(entries),
-            files=outputs.write_files(
-                self._out,
-                questions=worked,
-                kept=kept,
-                entries=entries,
-                rejected=rejected,
-                plan=self._plan,
-            ),
-        )
-        write_manifest(self._out, manifest)
-        n_sent = sum(one.n_sent for one in self._asked)
-        return QuestResult(self._out, manifest, n_sent, failed)
+        with self._shell.write(*FILES) as rows:
+            log = ReasonLog(rows[REJECTED])
+            for one in (*rejected, *thin):
+                log.append(one)
+            if not kept:
+                raise DatasetError(f"no question is left: {explain_empty(log, failed)}")
+            manifest = {
+                **begin_manifest(self._plan.to_dict(), made_of, PACKAGE),
+                **describe_outcome(written, kept, entries, log),
+                "usage": self._sum_usage(entries),
+            }
+            write_rows(rows, worked=worked, kept=kept, entries=entries, tau=self._plan.tau)
+            return self._shell.finish(manifest, rows, failed=failed)
 
     def _sum_usage(self, entries: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """Return what replies took when they were new, by step: of topics, and of questions."""
-        total: dict[str, Usage] = {**self._models[0].used}
+        total: dict[str, Counter[str]] = {
+            step: Counter(plain_usage(used)) for step, used in self._models[0].used.items()
+        }
         for entry in entries.values():
             for step, used in entry["record"]["usage"].items():
-                total[step] = total.get(step, Usage()) + Usage(
-                    calls=used["calls"],
-                    input_tokens=used["input_tokens"],
-                    output_tokens=used["output_tokens"],
-                    reasked_calls=used["asked_twice"],
-                )
-        return {step: outputs.plain_usage(used) for step, used in sorted(total.items())}
-
-    def _move(self, **changes: Any) -> None:
-        self._progress = replace(self._progress, **changes)
-        self._on_progress(self._progress)
-
-
-def _open_model(model: Model) -> Backend:
-    return model if isinstance(model, Backend) else llm_backend(model)
+                total.setdefault(step, Counter()).update(used)
+        return {step: dict(used) for step, used in sorted(total.items())}
 
 
 def _without_place(backend: Backend) -> dict[str, Any]:

@@ -22,9 +22,9 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import AnswerError
+from deepera_graph.lab.construction.shell import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
 from deepera_graph.lab.quest.judging import JudgedPairs, Tools
-from deepera_graph.lab.quest.outputs import plain_usage
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.lab.quest.sources import (
     ALL,

@@ -1,12 +1,11 @@
 """What a construction would ask of models, before anything is asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from deepera_graph.lab.build.builder import estimate_step
+from deepera_graph.lab.construction.asking import Estimate, estimate_steps
 from deepera_graph.lab.quest.asking import KINDS, PACKAGE
 from deepera_graph.lab.quest.plan import INTENTS, QuestPlan
-from deepera_graph.usage import HasUsage, Usage
+from deepera_graph.usage import Usage
 
 # Measured on 46 467 papers with few citations, see docs/quest.md: of what searches return so many
 # pass the prefilter once, and a hop along citations brings so many pairs on top of each.
@@ -18,25 +17,6 @@ _TOPIC, _QUESTION, _REVIEW, _QUERY = 80, 300, 150, 45  # usual lengths in charac
 _PAPER, _GRADE, _RULING, _CHOICE = 950, 330, 330, 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestEstimate(HasUsage):
-    """The calls of a construction by step if every question passes, at 4 characters a token.
-
-    Attributes:
-        n_topics: Topics.
-        n_questions: Questions.
-        n_pairs: Pairs that judges are asked about.
-        most_pairs: The same if every question ends by the number of its judged papers.
-        usage: By step; of grades all judges together.
-    """
-
-    n_topics: int
-    n_questions: int
-    n_pairs: int
-    most_pairs: int
-    usage: dict[str, Usage]
-
-
 def estimate_quest(
     plan: QuestPlan,
     *,
@@ -44,7 +24,7 @@ def estimate_quest(
     n_sources: int,
     n_topics: int = 0,
     n_questions: int | None = None,
-) -> QuestEstimate:
+) -> Estimate:
     """Count the calls of a construction from topics, or from questions that are there."""
     n_questions = n_topics * len(INTENTS) if n_questions is None else n_questions
     n_searched = (1 + plan.rewrites * len(KINDS)) * plan.per_search * n_sources * NEW_SHARE
@@ -57,29 +37,20 @@ def estimate_quest(
         ("rewrite", n_questions, _QUESTION, queries * _QUERY),
     )
     judging = _estimate_judging([per_question] * n_questions, plan, n_judges)
-    usage = {
-        step: estimate_step(step, n, n_given, n_said, package=PACKAGE)
-        for step, n, n_given, n_said in before
-        if n
+    counts = {
+        "topics": n_topics,
+        "questions": n_questions,
+        "pairs": per_question * n_questions,
+        "most_pairs": plan.max_scored * n_questions,
     }
-    return QuestEstimate(
-        n_topics=n_topics,
-        n_questions=n_questions,
-        n_pairs=per_question * n_questions,
-        most_pairs=plan.max_scored * n_questions,
-        usage={**usage, **judging},
-    )
+    return Estimate(counts=counts, usage={**estimate_steps(before, PACKAGE), **judging})
 
 
-def estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, *, n_judges: int) -> QuestEstimate:
+def estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, *, n_judges: int) -> Estimate:
     """Count the calls that judging takes, by the number of pairs of each question."""
-    return QuestEstimate(
-        n_topics=0,
-        n_questions=len(n_pairs),
-        n_pairs=sum(n_pairs),
-        most_pairs=sum(n_pairs),
-        usage=_estimate_judging(n_pairs, plan, n_judges),
-    )
+    n = sum(n_pairs)
+    counts = {"topics": 0, "questions": len(n_pairs), "pairs": n, "most_pairs": n}
+    return Estimate(counts=counts, usage=_estimate_judging(n_pairs, plan, n_judges))
 
 
 def _estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, n_judges: int) -> dict[str, Usage]:
@@ -88,13 +59,10 @@ def _estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, n_judges: int) ->
 
     disagreed = DISAGREED if n_judges > 1 else 0.0
     size = plan.group
+    seen = _QUESTION + size * (_PAPER + n_judges * _GRADE)
     steps = (
-        ("grade", n_judges * groups(1), size * _PAPER, size * _GRADE),
-        ("adjudicate", groups(disagreed), size * (_PAPER + n_judges * _GRADE), size * _RULING),
-        ("filter", groups(ANSWERED), size * _PAPER, size * _CHOICE),
+        ("grade", n_judges * groups(1), _QUESTION + size * _PAPER, size * _GRADE),
+        ("adjudicate", groups(disagreed), seen, size * _RULING),
+        ("filter", groups(ANSWERED), _QUESTION + size * _PAPER, size * _CHOICE),
     )
-    return {
-        step: estimate_step(step, n, _QUESTION + n_given, n_said, package=PACKAGE)
-        for step, n, n_given, n_said in steps
-        if n
-    }
+    return estimate_steps(steps, PACKAGE)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
-from deepera_graph.lab.build.plan import BuilderModel
+from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
 from deepera_graph.lab.quest.plan import MAX_GRADE, QuestPlan, QuestQuestion, StopRule
 from deepera_graph.papers.paper import Paper
@@ -152,9 +152,9 @@ class Tools:
     plan: QuestPlan
     sources: Mapping[str, Any]
     turns: Mapping[str, asyncio.Semaphore]
-    writer: BuilderModel
-    judges: Mapping[str, BuilderModel]
-    adjudicator: BuilderModel
+    writer: StepModel
+    judges: Mapping[str, StepModel]
+    adjudicator: StepModel
     embeddings: Embeddings | None
     on_judged: Callable[[int], None] = lambda n: None
 
@@ -286,7 +286,7 @@ class JudgedPairs:
             )
 
     async def _grade(
-        self, name: str, judge: BuilderModel, group: Sequence[Paper]
+        self, name: str, judge: StepModel, group: Sequence[Paper]
     ) -> dict[str, PairGrade]:
         """Ask a judge; if it cannot be asked, or says nothing usable, no pair of it has a grade."""
         try:

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError, InputError
-from deepera_graph.lab.build.plan import BuilderModel
+from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_review
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.literature.paper_keys import normalize_id, title_key
@@ -105,7 +105,7 @@ class Written:
 
 async def write_questions(
     topics: Sequence[Topic],
-    model: BuilderModel,
+    model: StepModel,
     plan: QuestPlan,
     *,
     embeddings: Embeddings | None,
@@ -132,7 +132,7 @@ async def write_questions(
     return whole
 
 
-async def _write_topic(topic: Topic, model: BuilderModel, plan: QuestPlan) -> Written:
+async def _write_topic(topic: Topic, model: StepModel, plan: QuestPlan) -> Written:
     found = Written()
     try:
         categories: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ def _reject_topic(topic: Topic, reason: str, detail: str = "") -> Rejection:
     return Rejection(stage="topic", topic=topic.path, reason=reason, detail=detail)
 
 
-async def _review(questions: Sequence[QuestQuestion], model: BuilderModel, found: Written) -> None:
+async def _review(questions: Sequence[QuestQuestion], model: StepModel, found: Written) -> None:
     if not questions:
         return
     said = await ask_review(model, questions)

@@ -245,9 +245,9 @@ def test_the_plan_in_a_manifest_builds_the_same_bytes(server, build_lakes, tmp_p
 def test_progress_ends_where_the_build_ends(server, build_lakes):
     seen = []
     build_lakes(server, generators=("lmqg", "guided"), on_progress=seen.append)
-    assert [one.n_questions for one in seen] == sorted(one.n_questions for one in seen)
-    assert (seen[-1].n_questions, seen[-1].n_wanted) == (12, 12)
-    assert seen[-1].n_answers == server.calls
+    assert [one.n_done for one in seen] == sorted(one.n_done for one in seen)
+    assert (seen[-1].n_done, seen[-1].n_wanted) == (12, 12)
+    assert seen[-1].n_counted == server.calls
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.lab.build.builder import build, estimate_build
 from deepera_graph.lab.build.corpus import Chunk, read_corpus
 from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
-from deepera_graph.lab.build.plan import BuildPlan, FilledGuide, describe_model, without_server
+from deepera_graph.lab.build.plan import BuildPlan, FilledGuide
 from deepera_graph.lab.build.search import drop_unconnected, embed_chunks
 from deepera_graph.lab.build.writing.distractors import (
     QAPair,
@@ -21,6 +21,7 @@ from deepera_graph.lab.build.writing.distractors import (
     draw_types,
     phrases_to_avoid,
 )
+from deepera_graph.lab.construction.asking import describe_model, without_server
 from deepera_graph.stores.judgements import JudgementCache
 
 
@@ -126,8 +127,8 @@ def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_l
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)
     found = estimate_build(read_corpus(lake_abstracts(), 120, []), plan, ("lmqg", "guided"))
     assert found.total_usage.calls == 3 * 6 + 2 * (6 + 18 + 18)
-    assert found.total_usage.calls <= server.calls <= found.most_calls + 20
-    assert found.n_questions == 12
+    assert found.total_usage.calls <= server.calls <= found.counts["most_calls"] + 20
+    assert found.counts["questions"] == 12
 
 
 def test_the_estimate_of_tokens_is_near_what_is_sent(server, build_lakes):

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.lab.build.corpus import Chunk
+from deepera_graph.lab.build.datasets import make_instance
 from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import PoolChunk
 from deepera_graph.lab.build.writing.distractors import Distractor, Draft, QAPair
-from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden, make_instance
+from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
 FOUND = tuple(PoolChunk(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))

@@ -9,7 +9,7 @@ from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
 from deepera_graph.errors import BudgetError, SettingsError, StoreError
-from deepera_graph.lab.quest import outputs
+from deepera_graph.lab.construction.shell import Construction
 from deepera_graph.lab.quest.builder import answer_quest, judge_quest
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.lab.quest.questions import read_questions
@@ -187,7 +187,7 @@ def test_candidates_that_were_changed_are_not_taken_for_judged(planted, base, tm
 
 
 def test_a_second_process_in_one_folder_is_refused(build, tmp_path):
-    with outputs.open_journal(made := tmp_path / "out", {}, resume=True):
+    with Construction(made := tmp_path / "out").open():
         with pytest.raises(SettingsError, match="another process builds in"):
             build(max_scored=5, max_hops=0)
         assert not (made / "manifest.json").exists()
@@ -197,7 +197,7 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_asked_again(
     build, planted, tmp_path
 ):
     writer = Scripted(model_name="writer", planted=planted)
-    in_the_way = tmp_path / "out" / "records.jsonl.part"
+    in_the_way = tmp_path / "out" / "work" / "records.jsonl"
     in_the_way.mkdir(parents=True)
     with pytest.raises(StoreError, match=r"the folder '.*out' cannot be written: Is a directory"):
         build(writer=writer, max_scored=5, max_hops=0)

@@ -1,7 +1,7 @@
 """SSLI generation: distractors are written, held against the gates, and written again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from statistics import median
@@ -14,9 +14,9 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.build.corpus import Chunk
 from deepera_graph.lab.build.plan import (
     PACKAGE,
-    BuilderModel,
     BuildPlan,
     DistractorType,
+    DropRecord,
     FilledCheck,
     FilledGuidance,
     FilledGuide,
@@ -31,6 +31,7 @@ from deepera_graph.lab.build.writing.gates import (
     explain,
     failed_gates,
 )
+from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.prompts import messages_of, text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Direction
@@ -74,7 +75,7 @@ class EvidenceCheck:
         return own.direction not in _CLEAR or own.direction in told or told[0] not in _CLEAR
 
 
-async def verify(model: BuilderModel, text: str, *, question: str, answer: str) -> bool:
+async def verify(model: StepModel, text: str, *, question: str, answer: str) -> bool:
     """Tell whether the chat model finds nothing of the answer in a passage.
 
     Raises:
@@ -132,6 +133,15 @@ class Draft:
     rejected: tuple[RejectedDistractor, ...] = ()
 
 
+@dataclass(slots=True)
+class Drafts:
+    """The drafts of a document, in order, and what was lost on the way."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    rejected: list[RejectedDistractor] = field(default_factory=list)
+    drops: list[DropRecord] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class PoolProfile:
     """What the natural passages of a pool are like."""
@@ -158,7 +168,7 @@ class PoolProfile:
 class DistractorWriter:
     """Writes the distractors of a question, one after the other."""
 
-    def __init__(self, model: BuilderModel, search: ChunkSearch, plan: BuildPlan) -> None:
+    def __init__(self, model: StepModel, search: ChunkSearch, plan: BuildPlan) -> None:
         self._model, self._search, self._plan = model, search, plan
         self._prose = ProseModel.fit(search.sample_texts(MOST_TEXTS))
         self._evidence = EvidenceCheck()

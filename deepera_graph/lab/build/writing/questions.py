@@ -1,40 +1,37 @@
 """From a document to drafts: questions with their answers, their pools, their distractors."""
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Any, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deepera_graph.calibration.instance import Context, Instance, read_rows
+from deepera_graph.calibration.instance import read_rows
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.build.corpus import Chunk, Corpus, Document
 from deepera_graph.lab.build.plan import (
     PACKAGE,
-    BuilderModel,
     BuildPlan,
     DropRecord,
     FilledNotes,
     FilledPairs,
     Golden,
-    RejectedDistractor,
-    Setting,
 )
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import containment, contains_answer
-from deepera_graph.lab.build.writing.distractors import DistractorWriter, Draft, QAPair
+from deepera_graph.lab.build.writing.distractors import DistractorWriter, Draft, Drafts, QAPair
+from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.prompts import messages_of
 
 EXTRACT = "extract"
 DEFAULT = ("lmqg", "guided")
 FILE = "file:"
-_SHOWN = 200  # characters of an example in a message
 SPARE = 2  # pairs asked for beyond those needed, as some cannot be used
 MAX_ANSWER_WORDS = 30
 MIN_QUESTION_WORDS = 3
@@ -75,7 +72,7 @@ class _Generator:
 
     name: str
 
-    def __init__(self, model: BuilderModel, plan: BuildPlan) -> None:
+    def __init__(self, model: StepModel, plan: BuildPlan) -> None:
         self._model, self._plan = model, plan
 
     def describe(self) -> dict[str, str]:
@@ -176,9 +173,7 @@ def check_generators(names: Sequence[str]) -> None:
         raise SettingsError(f"generators must be one or more, and differ, got {','.join(names)!r}")
 
 
-def find_generators(
-    names: Sequence[str], model: BuilderModel, plan: BuildPlan
-) -> list[QAGenerator]:
+def find_generators(names: Sequence[str], model: StepModel, plan: BuildPlan) -> list[QAGenerator]:
     """Return the generators that names stand for: ``lmqg``, ``guided``, ``file:PATH``."""
     check_generators(names)
     known = {one.name: one for one in (PassageGenerator, GuidedGenerator)}
@@ -225,140 +220,6 @@ def find_ambiguous(chunks: Iterable[Chunk], pair: QAPair) -> frozenset[str]:
     return frozenset(one.id for one in chunks if one != pair.golden and wanted in fold(one.text))
 
 
-def make_instance(draft: Draft, setting: Setting, plan: BuildPlan) -> Instance:
-    """Return the instance of a draft in one setting."""
-    golden = draft.pair.golden
-    contexts = [
-        Context(
-            id=one.chunk.id,
-            text=one.chunk.text,
-            is_golden=one.chunk == golden,
-            first_stage_rank=one.rank,
-            first_stage_score=one.score,
-        )
-        for one in draft.pool
-    ]
-    if setting != "base":
-        contexts = _with_distractors(contexts, draft, plan)
-    return Instance(
-        id=draft.id,
-        dataset=draft.dataset,
-        setting=setting,
-        subject=draft.subject,
-        question=draft.pair.question,
-        gold_answer=draft.pair.answer,
-        contexts=tuple(contexts),
-        golden_outside={} if any(one.is_golden for one in contexts) else {golden.id: 1},
-    )
-
-
-def _with_distractors(natural: list[Context], draft: Draft, plan: BuildPlan) -> list[Context]:
-    """Put distractors at random places, in the room of the last passages that are not golden."""
-    n = len(draft.distractors)
-    room = max(0, len(natural) + n - plan.n_contexts)
-    leaving = [one for one in reversed(natural) if not one.is_golden][:room]
-    pool = [one for one in natural if one not in leaving]
-    rng = Random(f"{plan.seed} places {draft.id}")
-    places = rng.sample(range(len(pool) + n), n)
-    for place, number in sorted(zip(places, range(n), strict=True)):
-        distractor = draft.distractors[number]
-        context = Context(
-            id=f"{draft.id}~{number + 1}",
-            text=distractor.text,
-            is_distractor=True,
-            distractor_type=distractor.type,
-            parent_id=draft.pair.golden.id,
-        )
-        pool.insert(place, context)
-    return pool
-
-
-@dataclass(slots=True)
-class Drafts:
-    """The drafts of a document or a data set, in order, and what was lost on the way."""
-
-    drafts: list[Draft] = field(default_factory=list)
-    rejected: list[RejectedDistractor] = field(default_factory=list)
-    drops: list[DropRecord] = field(default_factory=list)
-    n_documents: int = 0  # documents that were asked about
-    questions: set[str] = field(default_factory=set)  # folded; filled by `add`
-
-    def add(self, other: "Drafts", n: int) -> None:
-        """Take in the drafts of a document, but no question twice and no more than *n*."""
-        self.n_documents += other.n_documents
-        self.drops += other.drops
-        self.rejected += other.rejected
-        for draft in other.drafts:
-            question, document = draft.pair.question, draft.pair.golden.document
-            if fold(question) in self.questions:
-                self.drops.append(
-                    DropRecord(
-                        stage=draft.dataset,
-                        document=document,
-                        reason="question-asked-twice",
-                        detail=question,
-                    )
-                )
-            elif len(self.drafts) < n:
-                self.questions.add(fold(question))
-                self.drafts.append(draft)
-
-    def explain_empty(self) -> str:
-        """Say what became of the documents, e.g. ``7 asked about, unusable-reply 7 (L3: ...)``."""
-        counts = Counter(one.reason for one in self.drops).most_common()
-        reasons = _list_counts(counts) or "none gave any"
-        often = counts[0][0] if counts else ""
-        first = next((one for one in self.drops if one.reason == often), None)
-        example = f" ({first.document}: {first.detail[:_SHOWN] or first.reason})" if first else ""
-        rejected = _list_counts(self.count_rejections().most_common())
-        tail = f"; distractors rejected: {rejected}" if rejected else ""
-        return f"{self.n_documents} documents asked about, {reasons}{example}{tail}"
-
-    def count_rejections(self) -> Counter[str]:
-        """Count the rejected distractors by gate."""
-        return Counter(reason.partition(":")[0] for one in self.rejected for reason in one.reasons)
-
-    def describe(self, plan: BuildPlan) -> dict[str, Any]:
-        """Return what the manifest says of the data set."""
-        drafts = self.drafts
-        found = sum(draft.was_found for draft in drafts)
-        record: dict[str, Any] = {
-            "questions": len(drafts),
-            "wanted": plan.n_questions,
-            "documents_asked": self.n_documents,
-            "golden": {
-                "found_by_retrieval": found,
-                "ceiling_of_retrieval": round(found / len(drafts), 6) if drafts else None,
-                "inserted": len(drafts) - found if plan.golden == "insert" else 0,
-                "outside": len(drafts) - found if plan.golden == "record" else 0,
-                "answer_elsewhere": sum(map(_has_answer_elsewhere, drafts)),
-                "chunks_left_out": sum(draft.n_left_out for draft in drafts),
-            },
-            "pools_below_size": sum(len(draft.pool) < plan.n_contexts for draft in drafts),
-        }
-        if "ssli" in plan.settings:
-            types = Counter(one.type for draft in drafts for one in draft.distractors)
-            record["distractors"] = {
-                "passed": types.total(),
-                "by_type": dict(sorted(types.items())),
-                "places_not_filled": len(drafts) * plan.n_distractors - types.total(),
-                "rejected": len(self.rejected),
-                "rejected_by": dict(sorted(self.count_rejections().items())),
-            }
-        return record
-
-
-def _list_counts(counts: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in counts)
-
-
-def _has_answer_elsewhere(draft: Draft) -> bool:
-    """Tell whether a passage that is not golden has the words of the answer."""
-    golden, pair = draft.pair.golden, draft.pair
-    others = (one.chunk.text for one in draft.pool if one.chunk != golden)
-    return any(contains_answer(text, pair.answer, pair.question) for text in others)
-
-
 class Drafter:
     """Makes the drafts of one generator; without a writer they have no distractors."""
 
@@ -375,7 +236,7 @@ class Drafter:
 
     async def draft(self, document: Document) -> Drafts:
         """Return the drafts of a document; a failure that concerns it alone is a drop."""
-        found = Drafts(n_documents=1)
+        found = Drafts()
         unfinished: list[Draft] = []
         for number, pair in enumerate(await self._usable_pairs(document, found.drops), start=1):
             try:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,21 +15,22 @@ from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
+from deepera_graph.lab.cli.construction import Earlier, tell_estimate
 from deepera_graph.lab.cli.papers import PaperOptions, papers
 from deepera_graph.lab.cli.quest.making import (
-    Earlier,
     PanelOptions,
-    Prefilter,
     QuestPlaceOptions,
     check_model,
     count_places,
+    describe_estimate,
     list_judges,
     make,
-    tell_estimate,
+    read_settled,
+    settle,
 )
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.quest.builder import QuestResult
+    from deepera_graph.lab.construction.shell import Built
 
 
 _topics = partial(opt, panel="Topics")
@@ -78,7 +79,7 @@ class FindOptions:
     max_hops: int | None = _papers(
         "Steps along citations, 0 to 2.", metavar="N", least=0, shown="2"
     )
-    prefilter: Prefilter | None = _papers(
+    prefilter: Literal["local", "words", "none"] | None = _papers(
         "What leaves out papers that are far from a question: [b]local[/b], by meaning, about 25 "
         "papers a second and core; [b]words[/b]; or [b]none[/b].",
         metavar="NAME",
@@ -113,9 +114,11 @@ def build(
         from deepera_graph.lab.quest.topics import is_shipped, read_topics
     check_input(*() if is_shipped(topics) else (topics,))
     n_sources = count_places(where, literature)
-    earlier = None if chosen.manifest is None else Earlier.read(chosen.manifest)
-    if earlier is None:
+    earlier = None
+    if chosen.manifest is None:
         check_model(where, chat)
+    else:
+        earlier = Earlier.read(chosen.manifest, "`deepera-lab bench quest`", read_settled)
     with needing("bench quest build", "bench"):
         from deepera_graph.lab.quest.builder import answer_quest, build_quest
         from deepera_graph.lab.quest.estimate import estimate_quest
@@ -126,8 +129,10 @@ def build(
     if earlier is None:
         plan = QuestPlan(**settings)
     else:
-        plan, chat, panel = earlier.settle(settings, chat, panel)
-    work: Callable[..., QuestResult]
+        earlier.refuse(settings)
+        plan = earlier.settled["plan"]
+        chat, panel = settle(earlier, chat, panel)
+    work: Callable[..., Built]
     if chosen.questions:
         asked = read_questions(topics)[: chosen.limit]
         work, n_topics = partial(answer_quest, asked), 0
@@ -145,7 +150,7 @@ def build(
             n_topics=n_topics,
             n_questions=n_questions,
         )
-        tell_estimate(found, budget, output)
+        tell_estimate(found, budget, output, describe_estimate)
         return
     make(
         work,
@@ -215,10 +220,10 @@ def judge(
     if where.dry_run:
         sizes = [len(papers.get(one.id, ())) for one in asked]
         found = estimate_judging(sizes, plan, n_judges=len(list_judges(panel)) or 1)
-        tell_estimate(found, budget, output)
+        tell_estimate(found, budget, output, describe_estimate)
         return
 
-    def work(out: Path, **how: Any) -> QuestResult:
+    def work(out: Path, **how: Any) -> Built:
         return judge_quest(asked, papers, out, **how)
 
     make(

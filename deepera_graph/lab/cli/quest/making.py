@@ -7,35 +7,26 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
-    SOME_FAILED,
     count,
-    describe_estimate,
-    go_on_command,
-    progress_bar,
-    reading_manifest,
     say,
-    tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt, split_names
-from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
+from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli.construction import NO_MODEL, Earlier, construct, end
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.quest.builder import QuestProgress, QuestResult
-    from deepera_graph.lab.quest.estimate import QuestEstimate
+    from deepera_graph.lab.construction.asking import Estimate
+    from deepera_graph.lab.construction.shell import Built
     from deepera_graph.lab.quest.plan import QuestPlan
     from deepera_graph.schema import Backend
 
-_CONTINUE = "what was answered is kept, run it again to go on"
 _NO_MODEL = (
-    "a chat model is needed: give --model, e.g. openai:gpt-5-mini. The local judge gives no grades "
-    "of 0, 1 and 2, and does not see what a question leaves out: all it can do is the prefilter"
+    f"{NO_MODEL}. The local judge gives no grades of 0, 1 and 2, and does not see what a question "
+    "leaves out: all it can do is the prefilter"
 )
 _judges = partial(opt, panel="Who judges")
 _panel = partial(opt, panel="How pairs are judged")
@@ -92,52 +83,28 @@ class PanelOptions:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What the manifest of an earlier construction says."""
+def read_settled(record: Any) -> dict[str, Any]:
+    """Return what the manifest of an earlier construction settles."""
+    from deepera_graph.lab.quest.plan import QuestPlan
 
-    path: Path
-    record: Mapping[str, Any]
-    plan: Mapping[str, Any]
-    model: str
-    judges: str
-    adjudicator: str
+    return {
+        "plan": QuestPlan.from_dict(record["plan"]),
+        "model": record["model"]["model"],
+        "judges": ",".join(one["model"] for one in record["judges"].values()),
+        "adjudicator": record["adjudicator"]["model"],
+    }
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read a manifest."""
-        with reading_manifest(path, "`deepera-lab bench quest`") as record:
-            return cls(
-                path,
-                record,
-                record["plan"],
-                record["model"]["model"],
-                ",".join(one["model"] for one in record["judges"].values()),
-                record["adjudicator"]["model"],
-            )
 
-    def settle(
-        self, plan: Mapping[str, Any], chat: options.ChatOptions, panel: PanelOptions
-    ) -> tuple[QuestPlan, options.ChatOptions, PanelOptions]:
-        """Return the plan and the models, those that are given first; *plan* must be empty."""
-        from deepera_graph.lab.quest.plan import QuestPlan
-
-        if plan:
-            named = ", ".join(f"--{one.replace('_', '-')}" for one in plan)
-            raise SettingsError(f"--manifest settles {named}: leave them out")
-        return (
-            QuestPlan.from_dict(self.plan),
-            replace(chat, model=chat.model or self.model),
-            replace(
-                panel,
-                judge_model=panel.judge_model or self.judges,
-                adjudicator=panel.adjudicator or self.adjudicator,
-            ),
-        )
-
-    def differences(self, manifest: Mapping[str, Any]) -> list[str]:
-        """Return in what another manifest differs, by its keys."""
-        return [name for name in manifest if self.record.get(name) != manifest[name]]
+def settle(
+    earlier: Earlier, chat: options.ChatOptions, panel: PanelOptions
+) -> tuple[options.ChatOptions, PanelOptions]:
+    """Return the models of an earlier construction, unless others are given."""
+    before = earlier.settled
+    return replace(chat, model=chat.model or before["model"]), replace(
+        panel,
+        judge_model=panel.judge_model or before["judges"],
+        adjudicator=panel.adjudicator or before["adjudicator"],
+    )
 
 
 @contextmanager
@@ -147,7 +114,7 @@ def open_places(
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.cli.papers.base import BaseOptions, open_base
-    from deepera_graph.lab.quest.outputs import WORK
+    from deepera_graph.lab.construction.shell import WORK
 
     with ExitStack() as block:
         found: list[Any] = [
@@ -185,17 +152,8 @@ def check_model(where: QuestPlaceOptions, chat: options.ChatOptions) -> None:
         raise SettingsError(_NO_MODEL)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestModels:
-    """The models of a construction, opened."""
-
-    model: Backend
-    judges: list[Backend]
-    adjudicator: Backend | None
-
-
-def open_models(chat: options.ChatOptions, panel: PanelOptions) -> QuestModels:
-    """Open the writer, the judges and the adjudicator."""
+def open_models(chat: options.ChatOptions, panel: PanelOptions) -> dict[str, Any]:
+    """Open the writer, the judges and the adjudicator, by the names that a recipe gives them."""
     from deepera_graph.cli.opening.judges import chat_backend
 
     def opened(name: str) -> Backend:
@@ -205,11 +163,11 @@ def open_models(chat: options.ChatOptions, panel: PanelOptions) -> QuestModels:
         return chat_backend(replace(chat, model=model, base_url=url or chat.base_url))
 
     judges = list_judges(panel)
-    return QuestModels(
-        chat_backend(chat),
-        [opened(one) for one in judges],
-        opened(panel.adjudicator) if panel.adjudicator else None,
-    )
+    return {
+        "model": chat_backend(chat),
+        "judges": [opened(one) for one in judges],
+        "adjudicator": opened(panel.adjudicator) if panel.adjudicator else None,
+    }
 
 
 def list_judges(panel: PanelOptions) -> tuple[str, ...]:
@@ -218,7 +176,7 @@ def list_judges(panel: PanelOptions) -> tuple[str, ...]:
 
 
 def make(
-    work: Callable[..., QuestResult],
+    work: Callable[..., Built],
     *,
     where: QuestPlaceOptions,
     literature: options.LiteratureOptions,
@@ -230,66 +188,33 @@ def make(
     earlier: Earlier | None = None,
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
-    from deepera_graph.budget import Budget
     from deepera_graph.cli.opening.judges import search_here
-    from deepera_graph.lab.build.outputs import check_folder
-    from deepera_graph.lab.quest.builder import CALLS_AT_ONCE
+    from deepera_graph.lab.construction.shell import check_folder
 
     check_folder(where.out, overwrite=where.overwrite)
     search_here()
     models = open_models(chat, panel)
-    if len(models.judges) < 2:
+    if len(models["judges"]) < 2:
         say("one judge alone: nothing is settled by a second opinion; give --judge-model two names")
-    at_once = chat.max_concurrency
-    with (
-        open_places(where, literature) as sources,
-        progress_bar("building", hidden=output.quiet) as bar,
-    ):
-
-        def show(progress: QuestProgress) -> None:
-            if progress.n_wanted:
-                bar.move(to=progress.n_done, count=progress.n_judged, total=progress.n_wanted)
-            else:
-                bar.move(to=progress.n_topics, count=progress.n_topics, total=progress.n_all_topics)
-
-        made = _keep_going(
-            lambda: work(
-                where.out,
-                sources=sources,
-                model=models.model,
-                judges=models.judges,
-                adjudicator=models.adjudicator,
-                plan=plan,
-                calls_at_once=CALLS_AT_ONCE if at_once is None else at_once,
-                questions_at_once=where.workers,
-                budget=Budget(**given(budget)),
-                overwrite=where.overwrite,
-                on_progress=show,
-            )
+    with open_places(where, literature) as sources:
+        opened = partial(work, where.out, sources=sources, plan=plan, **models)
+        made = construct(
+            partial(opened, questions_at_once=where.workers),
+            chat=chat,
+            budget=budget,
+            overwrite=where.overwrite,
+            output=output,
         )
-    tell(output, made.manifest, lambda: describe_made(made))
-    for name, cause in sorted(made.failed.items()):
-        say(f"{name}: {cause}; run it again with --overwrite to ask again")
-    changed = [] if earlier is None else earlier.differences(made.manifest)
-    if earlier is not None and changed:
-        say(f"not the same as in {earlier.path}: {', '.join(changed)}")
-    if made.failed or changed:
-        raise typer.Exit(SOME_FAILED)
+    problems = [
+        f"{name}: {cause}; run it again with --overwrite to ask again"
+        for name, cause in sorted(made.failed.items())
+    ]
+    if earlier is not None:
+        problems += earlier.differences(made.manifest, [*made.manifest])
+    end(made, output, describe_made, problems)
 
 
-def _keep_going(work: Callable[[], QuestResult]) -> QuestResult:
-    """Say how a run that ends early goes on."""
-    try:
-        return work()
-    except (BudgetError, KeyboardInterrupt) as error:
-        say(f"{str(error) or 'interrupted'}; {_CONTINUE}: {go_on_command()}")
-        code = SOME_FAILED if isinstance(error, BudgetError) else INTERRUPTED
-        raise typer.Exit(code) from error
-    except (BackendError, StoreError) as error:
-        raise type(error)(f"{error}; {_CONTINUE}") from error
-
-
-def describe_made(made: QuestResult) -> str:
+def describe_made(made: Built) -> str:
     """Return what came out: questions, pairs, why questions ended, and where all of it is."""
     about: Mapping[str, Any] = made.manifest
     questions, pairs = about["questions"], about["pairs"]
@@ -311,29 +236,12 @@ def describe_made(made: QuestResult) -> str:
     return "\n".join(lines)
 
 
-def tell_estimate(
-    found: QuestEstimate, budget: options.BudgetOptions, output: options.OutputOptions
-) -> None:
-    """Write what a run would ask of models, and what that costs where prices are known."""
-    from deepera_graph.budget import Budget
-
-    limits: Budget = Budget(**given(budget))
-    total = found.total_usage
-    calls, by_step, price = describe_estimate(found.usage, total, limits)
-    plain = {
-        "topics": found.n_topics,
-        "questions": found.n_questions,
-        "pairs": found.n_pairs,
-        "most_pairs": found.most_pairs,
-        **calls,
-    }
-    words = (
-        f"{count(found.n_questions, 'question')}, about {count(found.n_pairs, 'pair')}: about "
+def describe_estimate(found: Estimate, by_step: str, price: str) -> str:
+    """Return what a dry run says."""
+    total, counts = found.total_usage, found.counts
+    return (
+        f"{count(counts['questions'], 'question')}, about {count(counts['pairs'], 'pair')}: about "
         f"{count(total.calls, 'call')} ({by_step}), {total.input_tokens} prompt and "
         f"{total.output_tokens} reply tokens{price}, if every question passes its review; at most "
-        f"{found.most_pairs} pairs"
+        f"{counts['most_pairs']} pairs"
     )
-    tell(replace(output, quiet=False), plain, lambda: words)
-
-
-Prefilter = Literal["local", "words", "none"]

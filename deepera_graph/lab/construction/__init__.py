@@ -1,0 +1,1 @@
+"""What makes data sets: one shell, with two recipes, `lab.build` and `lab.quest`."""

@@ -1,0 +1,319 @@
+"""The shell of every construction: its folder, its journal, its files, its manifest.
+
+Replies are kept in the folder ``work`` within the results as they come, so that a run that was cut
+off goes on, and one that is repeated asks for nothing.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import file_digest, sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any, Protocol, Self
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel
+
+from deepera_graph import __version__
+from deepera_graph.agents.journal import Journal, naming_full_file
+from deepera_graph.budget import Budget, Limiter, Meter
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.lab.construction.asking import StepModel, without_server
+from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+from deepera_graph.schema import Backend
+from deepera_graph.settings import check_at_least
+from deepera_graph.stores.judgements import open_cache
+from deepera_graph.usage import Usage
+
+WORK = "work"
+MANIFEST = "manifest.json"
+FORMAT = 1
+CALLS_AT_ONCE = MAX_CONCURRENCY
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a construction is: parts done and wanted, and what it counts, replies or pairs."""
+
+    n_done: int = 0
+    n_wanted: int = 0
+    n_counted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a construction made.
+
+    Attributes:
+        folder: Where the files are.
+        manifest: What ``manifest.json`` holds.
+        n_sent: Calls of this run whose replies had not been kept.
+        failed: What calls failed for, with the cause; a run with *overwrite* asks again.
+        n_failed: How many calls of this run failed.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    n_sent: int
+    failed: Mapping[str, str] = field(default_factory=dict)
+    n_failed: int = 0
+
+
+class Construction:
+    """One run in a folder; its steps are within a block of `open`.
+
+    Args:
+        out: The folder; made if missing.
+        calls_at_once: Most calls of models in flight, >= 1.
+        budget: What this run may cost; when it is spent, another run goes on.
+        overwrite: Whether results in the folder may be replaced; kept replies are used anyway.
+        on_progress: Told how far things are; called in another thread.
+
+    Raises:
+        SettingsError: A setting is out of range, or results would be lost.
+    """
+
+    def __init__(
+        self,
+        out: Path,
+        *,
+        calls_at_once: int = CALLS_AT_ONCE,
+        budget: Budget | None = None,
+        overwrite: bool = False,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        check_at_least("calls_at_once", calls_at_once, 1)
+        check_folder(out, overwrite=overwrite)
+        self.out, self.work, self._overwrite = out, out / WORK, overwrite
+        self._limiter, self._meter = Limiter(calls_at_once), Meter(budget)
+        self.progress, self._on_progress = Progress(), on_progress
+        self._models: list[StepModel] = []
+
+    @contextmanager
+    def open(self) -> Iterator[Self]:
+        """Open what is kept; no other process can build in the folder meanwhile.
+
+        Raises:
+            SettingsError: Another process does.
+            StoreError: The folder cannot be used.
+        """
+        cache = open_cache(self.work)
+        assert cache is not None  # a folder was named
+        with cache, ExitStack() as block:
+            try:
+                block.enter_context(FileLock(self.work / "construction.lock", timeout=0))
+            except Timeout as error:
+                raise SettingsError(
+                    f"another process builds in {str(self.out)!r}; one at a time can"
+                ) from error
+            self.cache = cache
+            yield self
+
+    def model(self, backend: Backend, *, on_answer: Callable[[], None] = lambda: None) -> StepModel:
+        """Return a model to be asked, within the budget and the limit of this run."""
+        made = StepModel(
+            without_server(backend),
+            cache=self.cache,
+            limiter=self._limiter,
+            meter=self._meter,
+            on_answer=on_answer,
+        )
+        self._models.append(made)
+        return made
+
+    def apart(self, model: StepModel) -> StepModel:
+        """Return a model that counts its calls apart."""
+        made = model.count_apart()
+        self._models.append(made)
+        return made
+
+    def move(self, **changes: int) -> None:
+        """Tell how far things are, by the fields of `Progress` that changed."""
+        self.progress = replace(self.progress, **changes)
+        self._on_progress(self.progress)
+
+    @contextmanager
+    def journal(self, name: str, ran: Mapping[str, Any]) -> Iterator[Journal]:
+        """Open what keeps the parts that are finished.
+
+        Raises:
+            SettingsError: It was made with other settings.
+            StoreError: Within the block: a file of the folder cannot be written.
+        """
+        with ExitStack() as block:
+            try:
+                opened = Journal(self.work / name, ran).open(resume=not self._overwrite)
+                journal = block.enter_context(opened)
+            except SettingsError as error:
+                raise SettingsError(
+                    f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
+                ) from error
+            try:
+                yield journal
+            except OSError as error:
+                raise StoreError(
+                    f"the folder {str(self.out)!r} cannot be written: {error.strerror or error}"
+                ) from error
+
+    @contextmanager
+    def write(self, *names: str) -> Iterator[dict[str, "RowFile"]]:
+        """Give files for rows, in the order of the names; `finish` puts them where they belong.
+
+        Until then they are in the folder ``work``, so that what was built before stays.
+        """
+        with ExitStack() as block:
+            yield {name: block.enter_context(RowFile(self.work / name)) for name in names}
+
+    def finish(
+        self, manifest: Mapping[str, Any], rows: Mapping[str, "RowFile"], **more: Any
+    ) -> Built:
+        """Put files of rows in place of those of an earlier run, the manifest last.
+
+        So where the manifest is, the other files are whole. It ends with their SHA-256.
+        """
+        for one in rows.values():
+            one.close()
+        hashes = {name: hash_file(one.path) for name, one in rows.items()}
+        whole = {**manifest, "files": hashes}
+        _remove_earlier(self.out)
+        for name, one in rows.items():
+            one.path.replace(self.out / name)
+        text = json.dumps(whole, ensure_ascii=False, indent=2)
+        part = self.out / f"{MANIFEST}.part"
+        part.write_text(f"{text}\n", encoding="utf-8")
+        part.replace(self.out / MANIFEST)
+        n_failed = sum(one.n_failed for one in self._models)
+        n_sent = sum(one.n_sent for one in self._models)
+        return Built(self.out, whole, n_sent, n_failed=n_failed, **more)
+
+
+class RowFile:
+    """A file of JSON lines that is written row by row; what is left of it at the end goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        """Open it, empty."""
+        self._file = self.path.open("wb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it, and remove it unless it was moved."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+    def append(self, row: BaseModel | Mapping[str, Any]) -> None:
+        """Write a row."""
+        assert self._file is not None
+        if isinstance(row, BaseModel):
+            text = row.model_dump_json(exclude_defaults=True)
+        else:
+            text = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        with naming_full_file(self.path):
+            self._file.write(text.encode("utf-8") + b"\n")
+
+    def close(self) -> None:
+        """Write all of it to the disk."""
+        if self._file is not None:
+            with naming_full_file(self.path):
+                self._file.close()
+            self._file = None
+
+
+class RowSink(Protocol):
+    """Whatever takes rows: a list, a file, a log."""
+
+    def append(self, row: Any, /) -> None:
+        """Take a row."""
+        ...
+
+
+class ReasonLog:
+    """What went no further: counted by stage and reason, with the first of each; and written."""
+
+    def __init__(self, file: RowSink) -> None:
+        self._file = file
+        self.counts: dict[str, Counter[str]] = {}
+        self.first: dict[tuple[str, str], Any] = {}
+
+    def append(self, row: Any, /) -> None:
+        """Take one, which has a `stage` and a `reason`."""
+        self.counts.setdefault(row.stage, Counter())[row.reason] += 1
+        self.first.setdefault((row.stage, row.reason), row)
+        self._file.append(row if isinstance(row, BaseModel) else _without_blanks(row))
+
+    def describe(self) -> dict[str, dict[str, int]]:
+        """Return how many there are by stage and reason, both in order of the alphabet."""
+        return {stage: dict(sorted(found.items())) for stage, found in sorted(self.counts.items())}
+
+
+def _without_blanks(row: Any) -> dict[str, Any]:
+    return {name: value for name, value in asdict(row).items() if value}
+
+
+def begin_manifest(
+    plan: Mapping[str, Any], made_of: Mapping[str, Any], package: str
+) -> dict[str, Any]:
+    """Return the beginning of a manifest: what made it, down to its prompts."""
+    return {
+        "format": FORMAT,
+        "package": __version__,
+        "plan": dict(plan),
+        **made_of,
+        "prompts": hash_prompts(package),
+    }
+
+
+def hash_prompts(package: str) -> dict[str, str]:
+    """Return 12 hex digits for each prompt of a package, by file name."""
+    templates = (one for one in files(package).iterdir() if one.name.endswith(".md"))
+    return {
+        one.name: sha256(one.read_bytes()).hexdigest()[:12]
+        for one in sorted(templates, key=lambda one: one.name)
+    }
+
+
+def plain_usage(used: Usage) -> dict[str, int]:
+    """Return what replies took when they were new, in plain data."""
+    return {
+        "calls": used.calls,
+        "input_tokens": used.input_tokens,
+        "output_tokens": used.output_tokens,
+        "asked_twice": used.reasked_calls,
+    }
+
+
+def check_folder(folder: Path, *, overwrite: bool) -> None:
+    """Raise `SettingsError` if results would be lost, or cannot be written."""
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"the results go to a folder, got the file {str(folder)!r}")
+    if (folder / MANIFEST).exists() and not overwrite:
+        raise SettingsError(
+            f"{str(folder / MANIFEST)!r} exists: a build is there already; give --overwrite "
+            "(overwrite=True) to replace it"
+        )
+
+
+def _remove_earlier(folder: Path) -> None:
+    """Remove the files of the run that is replaced, its manifest first."""
+    manifest = folder / MANIFEST
+    if not manifest.exists():
+        return
+    try:
+        names = list(json.loads(manifest.read_bytes())["files"])
+    except (ValueError, KeyError, TypeError):  # not ours: only what is written anew is replaced
+        names = []
+    manifest.unlink()
+    for name in names:
+        (folder / Path(name).name).unlink(missing_ok=True)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
