@@ -1,15 +1,20 @@
 """Pools: the golden passage, and where distractors go."""
 
+import tracemalloc
+from contextlib import ExitStack
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.lab.build.corpus import Chunk
-from deepera_graph.lab.build.datasets import make_instance
+from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files, make_instance
 from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import PoolChunk
-from deepera_graph.lab.build.writing.distractors import Distractor, Draft, QAPair
+from deepera_graph.lab.build.writing.distractors import Distractor, Draft, Drafts, QAPair
 from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden
+from deepera_graph.lab.construction.shell import ReasonLog, RowFile
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
 FOUND = tuple(PoolChunk(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))
@@ -94,3 +99,24 @@ def test_places_are_spread_over_the_whole_pool():
         if one.is_distractor
     }
     assert places == set(range(8))
+
+
+def test_a_data_set_holds_a_few_bytes_of_a_question_once_it_is_written(tmp_path):
+    plan, n = BuildPlan(n_questions=2_000, n_contexts=8), 2_000
+    with ExitStack() as files:
+        rows = {
+            name: files.enter_context(RowFile(tmp_path / name))
+            for name in list_files(["lmqg"], plan)
+        }
+        dataset = DraftedSet("lmqg", plan, rows, ReasonLog(rows[DROPPED]))
+        tracemalloc.start()
+        for number in range(n):
+            chunk = Chunk(f"x{number}#1", f"Lake {number} froze. {'It thawed. ' * 500}", "d")
+            made = draft(pool=(PoolChunk(chunk, 1, 0.5), *FOUND[:7]), id=f"q{number}")
+            asked = QAPair(f"Which lake froze in year {number}?", f"Lake {number}", chunk)
+            dataset.add(Drafts(drafts=[replace(made, pair=asked)]))
+        held, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert dataset.describe()["questions"] == n
+        assert (tmp_path / "lmqg.base.jsonl").stat().st_size > 10_000_000
+    assert held / n < 500
