@@ -112,7 +112,7 @@ def test_a_data_set_holds_a_few_bytes_of_a_question_once_it_is_written(tmp_path)
         tracemalloc.start()
         for number in range(n):
             chunk = Chunk(f"x{number}#1", f"Lake {number} froze. {'It thawed. ' * 500}", "d")
-            made = draft(pool=(PoolChunk(chunk, 1, 0.5), *FOUND[:7]), id=f"q{number}")
+            made = draft(pool=(PoolChunk(chunk, 1, 1.1), *FOUND[1:8]), id=f"q{number}")
             asked = QAPair(f"Which lake froze in year {number}?", f"Lake {number}", chunk)
             dataset.add(Drafts(drafts=[replace(made, pair=asked)]))
         held, _ = tracemalloc.get_traced_memory()
