@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeV
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import (
+    OPERATING_POINT,
     Gap,
     Quantile,
     Threshold,
@@ -29,13 +30,42 @@ OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
 
 
+def setting(
+    default: Any,
+    text: str,
+    *,
+    least: int | None = None,
+    is_share: bool = False,
+    choices: Any = (),
+    metavar: str = "",
+    brief: str = "",
+    shown: str = "",
+) -> Any:
+    """Declare a setting as a field of `AgentSettings`, with all that follows from it.
+
+    Args:
+        default: Its value where it is not given; None is never checked then.
+        text: What it is, as the help of its option says it, and its field in LangChain's classes.
+        least: Lowest whole number.
+        is_share: Whether it is a number in [0, 1].
+        choices: Values it may have, or a `Literal` of them.
+        metavar: What a value is called in the help.
+        brief: The text where only daily options are shown.
+        shown: The default in words, where it is more than its value.
+    """
+    about = {"text": text, "metavar": metavar, "brief": brief, "is_share": is_share}
+    about |= {"least": 1 if least is None and type(default) is int else least}
+    about |= {"choices": choices if isinstance(choices, tuple) else get_args(choices)}
+    return field(default=default, metadata={**about, "shown": shown or str(default)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """Settings of an agent: checked when made, read by name, written as plain data.
 
-    A subclass is a dataclass, too. Its whole numbers are at least 1, or what `_LEAST` says;
-    `_READ` names the fields that are dataclasses and may be given by name; `_check` checks the
-    rest. None is left alone where it is the default.
+    A subclass is a dataclass, too, whose fields may be declared by `setting`. Its whole numbers are
+    at least 1, or what `_LEAST` says; `_READ` names the fields that are dataclasses and may be
+    given by name; `_check` checks the rest. None is left alone where it is the default.
 
     Raises:
         SettingsError: A name is unknown, or a value is out of range.
@@ -63,8 +93,13 @@ class AgentSettings:
             name, value = one.name, getattr(self, one.name)
             if value is None and one.default is None:
                 continue
-            if name in self._LEAST or type(one.default) is int:
-                check_at_least(name, value, self._LEAST.get(name, 1))
+            if type(one.default) is int or name in self._LEAST or one.metadata.get("least"):
+                least = one.metadata.get("least") or 1
+                check_at_least(name, value, self._LEAST.get(name, least))
+            if one.metadata.get("is_share"):
+                check_share(name, value)
+            if choices := one.metadata.get("choices"):
+                check_choice(name, value, choices)
             if name in self._READ:
                 object.__setattr__(self, name, read_fields(name, self._READ[name], value))
         self._check()
@@ -132,37 +167,7 @@ class SettingsKwargs(TypedDict, total=False):
 class Settings(AgentSettings):
     """How passages are filtered and returned.
 
-    Attributes:
-        threshold: Lowest score kept, in [0, 1], inclusive; or a rule of `deepera_graph.thresholds`;
-            None is the judge's own, its `operating_point`: 0.8 for a chat model.
-        top_n: Most passages kept, >= 1.
-        order: Order of the kept passages: by score, or as they were retrieved.
-        content: What a kept document holds. ``"both"``: the passage as `page_content`, its summary
-            in the metadata. ``"summary"``: the summary as `page_content`, the passage in the
-            metadata. ``"passage"``: the passage, and no summary is made, which saves calls.
-        on_empty: What to keep when no passage passes: nothing, the best one, the best `top_n`,
-            or the first `top_n` as they were retrieved.
-        on_error: A passage that could not be judged stays in the ranking, last and never kept; is
-            taken out of the ranking, and listed apart; or raises after the others are done. One
-            that the budget left unjudged is no error: it always stays in the ranking.
-        max_concurrency: Most role calls in flight at once, over all questions, >= 1.
-        max_failed_share: Share of failed passages, in [0, 1], above which the outcome is
-            ``degraded``.
-        max_passage_chars: Longest text judged in one piece, >= 200 characters; a longer passage is
-            read in overlapping windows of this size and its best window counts.
-        answer: Whether to draw an answer from the kept evidence.
-        budget: What one call of the front door may cost, all questions of a batch together; its
-            fields by name, or None for no limit.
-        require_evidence: Whether a passage only passes with a quote that occurs in it; None leaves
-            it to the backend, of which none of ours asks for one: a passage that a language model
-            scores high without naming a sentence is kept, and flagged.
-        stop_after: Early stopping: once so many passages, >= 1, are clearly above the threshold,
-            those that have not been judged yet are not; None judges all. Needs a threshold that is
-            known before all scores are: neither `Gap` nor `Quantile`.
-        stop_margin: How far above the threshold a score is clear, in [0, 1]; at most half the way
-            from the threshold to 1 is asked for.
-        round_size: Passages judged in one round, >= 1; between two rounds the run may stop. None is
-            all at once, or with `stop_after` what `passages_a_round` says.
+    What each of them is and may be stands with it, and in docs/settings.md.
 
     Raises:
         SettingsError: A value is out of range.
@@ -173,33 +178,102 @@ class Settings(AgentSettings):
         sizes save is in docs/language-models.md.
     """
 
-    threshold: Threshold | None = None
-    top_n: int = 10
-    order: Order = "score"
-    content: Content = "both"
-    on_empty: OnEmpty = "empty"
-    on_error: OnError = "keep_last"
-    max_concurrency: int = 16
-    max_failed_share: float = 0.2
-    max_passage_chars: int = 12_000
-    answer: bool = False
-    budget: Budget | None = None
-    require_evidence: bool | None = None
-    stop_after: int | None = None
-    stop_margin: float = 0.1
-    round_size: int | None = None
-    _LEAST = MappingProxyType({"max_passage_chars": 200, "stop_after": 1, "round_size": 1})
+    threshold: Threshold | None = setting(
+        None,
+        "Lowest score that is kept, from 0 to 1. Or a rule: [b]gap[/b] cuts at the widest gap "
+        "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
+        "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
+        "on the kind of question.",
+        brief="Lowest score that is kept, from 0 to 1, or a rule. \\[the judge's own]",
+        metavar="T|RULE",
+        shown=f"the judge's own: {OPERATING_POINT:g} for a chat model",
+    )
+    top_n: int = setting(
+        10,
+        "Upper bound of passages kept, 1 or more.",
+        brief="Upper bound of passages kept. [10]",
+        metavar="N",
+    )
+    order: Order = setting(
+        "score",
+        "Order of the kept passages: by [b]score[/b], or by [b]retrieval[/b], as they came.",
+        choices=Order,
+        metavar="HOW",
+    )
+    content: Content = setting(
+        "both",
+        "Whether kept passages are summarized; [b]passage[/b] is the same as --no-summaries, the "
+        "other two differ for LangChain documents alone.",
+        choices=Content,
+        metavar="WHAT",
+    )
+    on_empty: OnEmpty = setting(
+        "empty",
+        "What to keep when no passage passes: nothing ([b]empty[/b]), the best one ([b]top1[/b]), "
+        "the best N ([b]topn[/b]), or the first N as they were retrieved ([b]original[/b]).",
+        choices=OnEmpty,
+        metavar="WHAT",
+    )
+    on_error: OnError = setting(
+        "keep_last",
+        "A passage that could not be judged is never kept: it comes last in the ranking "
+        "([b]keep_last[/b]), is listed apart under left_out ([b]drop[/b]), or fails its question "
+        "([b]raise[/b]).",
+        choices=OnError,
+        metavar="WHAT",
+    )
+    max_concurrency: int = setting(
+        16, "Upper bound of model calls in flight, over all questions.", metavar="N"
+    )
+    max_failed_share: float = setting(
+        0.2,
+        "Share of failed passages, from 0 to 1, above which the outcome is degraded.",
+        is_share=True,
+        metavar="S",
+    )
+    max_passage_chars: int = setting(
+        12_000,
+        "Longest text judged in one piece, 200 characters or more; a longer passage is read in "
+        "overlapping windows, and its best window counts.",
+        least=200,
+        metavar="N",
+    )
+    answer: bool = setting(False, "Draw an answer from what is kept.", choices=(True, False))
+    budget: Budget | None = setting(None, "What all calls together may cost.")
+    require_evidence: bool | None = setting(
+        None,
+        "Whether a passage passes only with a quote that occurs in it.",
+        choices=(True, False, None),
+        metavar="yes|no",
+        shown="no; what a chat model keeps without one is flagged",
+    )
+    stop_after: int | None = setting(
+        None,
+        "Stop early: judge the passages of a question in rounds, best of the first stage first, "
+        "until N of them are clearly above the threshold, see --stop-margin. The others get no "
+        "score, and the status not_needed.",
+        least=1,
+        metavar="N",
+        shown="judge all",
+    )
+    stop_margin: float = setting(
+        0.1,
+        "How far above the threshold a score has to be to count for --stop-after, from 0 to 1; at "
+        "most half the way from the threshold to 1.",
+        is_share=True,
+        metavar="M",
+    )
+    round_size: int | None = setting(
+        None,
+        "Passages of a question in one round. Smaller rounds waste fewer calls with --stop-after, "
+        "but take longer.",
+        least=1,
+        metavar="N",
+        shown=f"all; with --stop-after twice as many as that, {FEWEST_A_ROUND} or more",
+    )
 
     def _check(self) -> None:
         object.__setattr__(self, "threshold", threshold_from_plain(self.threshold))
-        check_share("max_failed_share", self.max_failed_share)
-        _check_choice("order", self.order, get_args(Order))
-        _check_choice("content", self.content, get_args(Content))
-        _check_choice("on_empty", self.on_empty, get_args(OnEmpty))
-        _check_choice("on_error", self.on_error, get_args(OnError))
-        _check_choice("answer", self.answer, (True, False))
-        _check_choice("require_evidence", self.require_evidence, (True, False, None))
-        check_share("stop_margin", self.stop_margin)
         if self.stop_after is not None and isinstance(self.threshold, Gap | Quantile):
             raise SettingsError(
                 f"stop_after needs a threshold that is known before all scores are, got the rule "
@@ -341,7 +415,8 @@ def check_at_least(name: str, value: object, least: int) -> None:
         raise SettingsError(f"{name} must be a whole number >= {least}, got {what}")
 
 
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Raise `SettingsError` unless a value is one of the choices."""
     if not any(value is choice or value == choice for choice in choices):
         known, hint = ", ".join(map(repr, choices)), suggest_value(value, choices)
         raise SettingsError(f"{name} must be one of {known}, got {value!r}{hint}")

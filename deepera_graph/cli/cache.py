@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepera_graph.cli.shared.console import tell
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class FolderOptions:
 
     cache: str | None = opt(
         "Folder of the cache.",
-        config=True,
+        config=A_KEY,
         metavar="DIR",
         shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
     )

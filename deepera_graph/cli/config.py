@@ -20,7 +20,7 @@ from deepera_graph.cli.judging.candidates import SearchOptions
 from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared import trust as trusting
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import Key, opt
 from deepera_graph.cli.shared.renamed import KEYS
 from deepera_graph.errors import SettingsError
 
@@ -43,11 +43,6 @@ _FLAGS = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
     **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
 }
-_PATHS = frozenset({"cache", "curve", "path"})
-_ADDRESSES = frozenset({"base_url", "qdrant_url", "ray_address"})
-_OF_A_CHAT_MODEL = frozenset(
-    one.name for one in fields(options.JudgeOptions) if one.name not in options.FOR_ALL_JUDGES
-)
 _PROVIDERS = frozenset(
     {"anthropic", "azure_openai", "bedrock", "bedrock_converse", "cohere", "deepseek", "fireworks"}
     | {"google_genai", "google_vertexai", "groq", "mistralai", "nvidia", "openai", "openrouter"}
@@ -59,23 +54,6 @@ _NOT_TRUSTED = (
     "`deepera config trust`"
 )
 _ENVIRONMENT, _GIVEN = 1, 2  # levels; a file is 0
-# An option of a file or the environment is left out where one of these was given nearer by.
-_YIELDS_TO: Mapping[str, Collection[str]] = {
-    **dict.fromkeys(_OF_A_CHAT_MODEL, ("backend",)),
-    "api_key_env": ("backend", "base_url"),  # it is the key of another server
-    "backend": ("model", "base_url"),
-    "content": ("no_summaries",),
-    "curve": ("threshold",),
-    "group_size": ("backend", "mode"),
-    "library": ("source", "sources"),
-    "no_summaries": ("content",),
-    "path": ("qdrant_url", "source", "sources"),
-    "probability": ("threshold",),
-    "qdrant_url": ("path", "source", "sources"),
-    "ray_address": ("engine",),
-    "threshold": ("curve",),
-    "workers": ("engine",),
-}
 
 
 class Value(NamedTuple):
@@ -111,7 +89,7 @@ def show(*, output: ShowConfigOptions) -> None:
     if "api_key_env" in problems:
         found["api_key_env"] = found["api_key_env"]._replace(value=_NOT_SHOWN)  # may be a key
     for name, one in found.items():
-        if name in _ADDRESSES:
+        if _key(name).is_address:
             found[name] = one._replace(value=hide_login(str(one.value)))
     held_back = [name for name, one in found.items() if not one.is_allowed]
     problems |= {name: f"{name} {_NOT_TRUSTED}" for name in held_back if name not in problems}
@@ -209,10 +187,15 @@ def read_config() -> dict[str, Value]:
 
 def find_problem(name: str, one: Value) -> str:
     """Return what is wrong with a value that is configured; nothing if it can be used."""
-    from deepera_graph.cli.opening.checks import check_option
+    from deepera_graph.settings import check_at_least
 
+    check, least = _key(name).check, OPTIONS[name].metadata["option"].min
     try:
-        check_option(name, _convert(name, one.value))
+        value = _convert(name, one.value)
+        if check is not None:
+            check(value)
+        elif isinstance(value, int) and least is not None:
+            check_at_least(name, value, least)
     except SettingsError as error:
         return str(error)
     return ""
@@ -307,8 +290,17 @@ def _is_trusted(file: Path, table: Mapping[str, Any] | None = None) -> bool:
 
 def _is_harmless(name: str, one: Value) -> bool:
     kinds = get_args(_TYPES[name]) or (_TYPES[name],)
-    is_text = str in kinds or Path in kinds
-    return trusting.is_harmless(name, one.value, is_text=is_text)
+    if not (str in kinds or Path in kinds):
+        return True
+    if name == "library":  # a plain name, and no file or address
+        return Path(str(one.value)).name == one.value
+    known = _key(name).harmless
+    return known is None or one.value in known
+
+
+def _key(name: str) -> Key:
+    key: Key = OPTIONS[name].metadata["config"]
+    return key
 
 
 def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
@@ -316,7 +308,7 @@ def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
     if isinstance(value, bool):
         return value if OPTIONS[key].default is False else "yes" if value else "no"
     text = str(value)
-    is_path = key in _PATHS or (key == "domain" and text.endswith(".toml"))
+    is_path = _key(key).is_path or (key == "domain" and text.endswith(".toml"))
     if is_path and text not in {OFF, ""}:
         return str(folder / Path(text).expanduser())
     return text
@@ -379,7 +371,7 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], keys: Collection[
     level = {name: one.level for name, one in found.items()} | dict.fromkeys(given, _GIVEN)
     as_given = dict(values)
     for name, one in found.items():
-        others = {*_YIELDS_TO.get(name, ()), "model", "preset"} - {name}
+        others = {*_key(name).yields_to, "model", "preset"} - {name}
         nearer = {other for other in others if level.get(other, -1) > one.level}
         if any(_overrules(name, other, as_given[other]) for other in nearer):
             values[name] = OPTIONS[name].default

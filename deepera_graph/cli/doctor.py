@@ -21,7 +21,7 @@ from deepera_graph.cli.shared.console import (
     output_console,
     write_json,
 )
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ class DoctorOptions(options.ServerOptions):
     )
     cache: str | None = opt(
         "Folder of the judgement cache to check; [b]off[/b] leaves it out.",
-        config=True,
+        config=A_KEY,
         metavar="DIR|off",
         shown="$XDG_CACHE_HOME/deepera or ~/.cache/deepera",
     )
     path: str | None = opt(
         "Folder of local collections.",
-        config=True,
+        config=A_KEY,
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
     )
     qdrant_url: str | None = opt(
-        "A Qdrant server, instead of a folder.", config=True, metavar="URL"
+        "A Qdrant server, instead of a folder.", config=A_KEY, metavar="URL"
     )
     sources: str | None = opt(
         "Also ask services of literature for one paper each, as `deepera ask --source` names them, "

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -35,6 +36,13 @@ from deepera_graph.settings import SettingsKwargs
 SETTINGS = tuple(one.name for one in fields(Settings))
 LLM_OPTIONS = tuple(LlmKwargs.__annotations__)
 _logger = logging.getLogger(__name__)
+
+
+def _setting(name: str) -> Any:
+    """Return the field of a setting: its default, and what it is, as nobody types it."""
+    [one] = (each for each in fields(Settings) if each.name == name)
+    about = re.sub(r"\[/?b\]|--", "", one.metadata["text"])
+    return Field(default=one.default, description=about)
 
 
 class LlmRerankerKwargs(SettingsKwargs, LlmKwargs, total=False):
@@ -73,21 +81,21 @@ class RerankerFields(BaseModel):
     )
     threshold: SkipValidation[
         float | Quantile | Gap | PerIntent | Calibrated | Mapping[str, Any] | None
-    ] = None
-    top_n: SkipValidation[int] = 10
-    order: SkipValidation[Literal["score", "retrieval"]] = "score"
-    content: SkipValidation[Literal["both", "summary", "passage"]] = "both"
-    on_empty: SkipValidation[Literal["empty", "top1", "topn", "original"]] = "empty"
-    on_error: SkipValidation[Literal["keep_last", "drop", "raise"]] = "keep_last"
-    max_concurrency: SkipValidation[int] = 16
-    max_failed_share: SkipValidation[float] = 0.2
-    max_passage_chars: SkipValidation[int] = 12_000
-    answer: SkipValidation[bool] = False
-    budget: SkipValidation[Budget | Mapping[str, Any] | None] = None
-    require_evidence: SkipValidation[bool | None] = None
-    stop_after: SkipValidation[int | None] = None
-    stop_margin: SkipValidation[float] = 0.1
-    round_size: SkipValidation[int | None] = None
+    ] = _setting("threshold")
+    top_n: SkipValidation[int] = _setting("top_n")
+    order: SkipValidation[Literal["score", "retrieval"]] = _setting("order")
+    content: SkipValidation[Literal["both", "summary", "passage"]] = _setting("content")
+    on_empty: SkipValidation[Literal["empty", "top1", "topn", "original"]] = _setting("on_empty")
+    on_error: SkipValidation[Literal["keep_last", "drop", "raise"]] = _setting("on_error")
+    max_concurrency: SkipValidation[int] = _setting("max_concurrency")
+    max_failed_share: SkipValidation[float] = _setting("max_failed_share")
+    max_passage_chars: SkipValidation[int] = _setting("max_passage_chars")
+    answer: SkipValidation[bool] = _setting("answer")
+    budget: SkipValidation[Budget | Mapping[str, Any] | None] = _setting("budget")
+    require_evidence: SkipValidation[bool | None] = _setting("require_evidence")
+    stop_after: SkipValidation[int | None] = _setting("stop_after")
+    stop_margin: SkipValidation[float] = _setting("stop_margin")
+    round_size: SkipValidation[int | None] = _setting("round_size")
 
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cli.conftest import TEA, line
-from deepera_graph.cli.opening.settings import read_threshold
+from deepera_graph.cli.shared.values import read_threshold
 from deepera_graph.errors import SettingsError
 from deepera_graph.thresholds import Gap, PerIntent, Quantile
 

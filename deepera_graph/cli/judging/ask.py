@@ -81,8 +81,9 @@ def ask(
     from deepera_graph.cli.judging.report import check_report, read_content
     from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
     from deepera_graph.cli.opening.settings import settings_of
-    from deepera_graph.cli.opening.sources import PassageSource, read_max_words
+    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+    from deepera_graph.cli.shared.values import read_max_words
     from deepera_graph.settings import Settings
 
     check_options(hops, judge, kept, search.format, adaptive=search.adaptive, answer=search.answer)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class SearchOptions(options.WhereOptions):
         "With --adaptive: most passages compared with the question.",
         metavar="N",
         least=1,
-        config=True,
+        config=A_KEY,
         shown="50, at least as many as --retrieve",
     )
     retractions: Path | None = opt(

@@ -20,7 +20,7 @@ from deepera_graph.cli.shared.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
 from deepera_graph.literature.citation import Citation
@@ -64,7 +64,7 @@ class HopOptions:
         metavar="N",
         least=1,
         shown="6",
-        config=True,
+        config=A_KEY,
     )
     judge: str | None = _hops(
         "With --multihop and a chat model: who keeps, of the passages of a step, those that give "
@@ -80,7 +80,7 @@ class HopOptions:
         metavar="N",
         least=2,
         shown="none",
-        config=True,
+        config=A_KEY,
     )
     equivalence: Literal["entailment", "lenient", "exact"] | None = _hops(
         "With samples: when two answers are one. [b]entailment[/b]: each entails the other. "
@@ -88,7 +88,7 @@ class HopOptions:
         "which takes no calls.",
         metavar="HOW",
         shown="entailment",
-        config=True,
+        config=A_KEY,
     )
 
 

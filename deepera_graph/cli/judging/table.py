@@ -122,8 +122,9 @@ def table(
     )
     from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
     from deepera_graph.cli.opening.settings import settings_of
-    from deepera_graph.cli.opening.sources import PassageSource, read_max_words
+    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+    from deepera_graph.cli.shared.values import read_max_words
 
     form = _form_of(chosen, output)
     if not question.strip():

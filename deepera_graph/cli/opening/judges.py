@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,11 +13,15 @@ from deepera_graph.cli.opening.settings import preset_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import given
+from deepera_graph.cli.shared.values import (
+    check_call_timeout,
+    check_url,
+    check_variable,
+    parse_kind,
+)
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.judges import NAMED, load_backend, parse_name
+from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.packages import call_foreign
-from deepera_graph.settings import suggest_value
-from deepera_graph.web import hide_login
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend
@@ -40,7 +43,6 @@ def search_here() -> None:
         sys.path.append(here)
 
 
-_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 KEY_VARIABLE = "OPENAI_API_KEY"
 
 
@@ -89,37 +91,12 @@ def check_server(chat: options.ServerOptions) -> None:
         check_url(chat.base_url)
 
 
-def check_url(url: str) -> None:
-    """Raise `SettingsError` unless the address of a chat model's server can be one."""
-    if not re.match(r"https?://[^/]", url):
-        shown = hide_login(url)
-        raise SettingsError(f"--base-url must start with http:// or https://, got {shown!r}")
-
-
-def check_variable(name: str) -> None:
-    """Raise `SettingsError`, without the name, if the key itself may have been given in its place.
-
-    A name that is not written like one, as `MY_KEY` is, counts if there is such a variable.
-    """
-    if not _PLAIN_VARIABLE.fullmatch(name) and not os.environ.get(name):
-        raise SettingsError(
-            "no API key: --api-key-env takes the name of an environment variable that is set, "
-            "not the key itself"
-        )
-
-
 def retry_of(chat: options.ChatOptions) -> dict[str, float]:
     """Return how long a call may take, if that was given: a field of `RetryPolicy`."""
     if chat.call_timeout is None:
         return {}
     check_call_timeout(chat.call_timeout)
     return {"timeout": chat.call_timeout}
-
-
-def check_call_timeout(seconds: float) -> None:
-    """Raise `SettingsError` unless a call may take some time, and not for ever."""
-    if not 0 < seconds < float("inf"):
-        raise SettingsError(f"call_timeout must be > 0 seconds, and a number, got {seconds!r}")
 
 
 def rates_of(chat: options.ChatOptions) -> dict[str, float]:
@@ -130,12 +107,6 @@ def rates_of(chat: options.ChatOptions) -> dict[str, float]:
         "tokens_per_minute": chat.tokens_per_minute,
     }
     return {name: value for name, value in rates.items() if value is not None}
-
-
-def check_rate(name: str, value: float) -> None:
-    """Raise `SettingsError` unless a limit a minute is above 0."""
-    if not value > 0:
-        raise SettingsError(f"{name} must be > 0, got {value!r}")
 
 
 @contextmanager
@@ -181,9 +152,6 @@ def _kinds(spec: Any) -> Iterator[str]:
         yield from _kinds(part)
 
 
-_NAMES = (*NAMED, "llm", "encoder:MODEL")
-
-
 def judge_kind(judge: options.JudgeOptions) -> str:
     """Return ``llm``, ``encoder``, ``factory`` or a name that stands alone."""
     for_llm = [name for name in given(judge) if name not in options.FOR_ALL_JUDGES]
@@ -196,20 +164,6 @@ def judge_kind(judge: options.JudgeOptions) -> str:
         option = f"--{for_llm[0].replace('_', '-')}"
         raise SettingsError(f"{option} goes with --backend llm, not with {name!r}")
     return parse_kind(name)
-
-
-def parse_kind(name: str) -> str:
-    """Return what kind of judge `--backend` names, as `judge_kind` says it."""
-    try:
-        kind = parse_name(name).kind
-    except SettingsError as error:
-        raise SettingsError(
-            f"--backend must be {', '.join(map(repr, _NAMES))} or "
-            f"'package.module:factory', got {name!r}{suggest_value(name, _NAMES)}"
-        ) from error
-    if kind == "llm":  # chat models are named by --model, so this is a module without a dot
-        return "factory"
-    return kind
 
 
 def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:

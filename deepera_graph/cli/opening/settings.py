@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.declaring import given
+from deepera_graph.cli.shared.values import read_threshold
 from deepera_graph.errors import SettingsError
 from deepera_graph.settings import Preset, preset
 
-if TYPE_CHECKING:
-    from deepera_graph.thresholds import PerIntent, Threshold
-
 _NO_PRESET = Preset(name="", about="")
-_THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
 
 
 def settings_of(
@@ -51,38 +48,3 @@ def _with_threshold(chosen: dict[str, Any]) -> dict[str, Any]:
 
     more = {} if probability is None else {"probability": probability}
     return {**chosen, "threshold": Calibrated(curve=Curve.load(curve), **more)}
-
-
-def read_threshold(text: str) -> Threshold:
-    """Read ``0.8``, ``gap:0.5``, ``quantile:0.1:0.5`` or ``mechanism=0.7,default=0.8``."""
-    from deepera_graph.thresholds import Gap, Quantile
-
-    name, *numbers = text.split(":")
-    if "=" in text:
-        return _read_per_intent(text)
-    if name == "gap" and len(numbers) < 2:
-        return Gap(**_read_numbers(text, ("floor",), numbers))
-    if name == "quantile" and 1 <= len(numbers) < 3:
-        return Quantile(**_read_numbers(text, ("share", "floor"), numbers))
-    return _read_number(text, text)
-
-
-def _read_per_intent(text: str) -> PerIntent:
-    from deepera_graph.thresholds import PerIntent
-
-    pairs = (part.partition("=") for part in text.split(","))
-    values: dict[Any, float] = {kind.strip(): _read_number(text, value) for kind, _, value in pairs}
-    default = {"default": values.pop("default")} if "default" in values else {}
-    return PerIntent(values=values, **default)
-
-
-def _read_numbers(text: str, names: tuple[str, ...], numbers: list[str]) -> dict[str, float]:
-    pairs = zip(names, numbers, strict=False)
-    return {name: _read_number(text, number) for name, number in pairs}
-
-
-def _read_number(text: str, number: str) -> float:
-    try:
-        return float(number)
-    except ValueError as error:
-        raise SettingsError(f"--threshold must be {_THRESHOLDS}, got {text!r}") from error

@@ -12,6 +12,7 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
+from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -192,19 +193,6 @@ class PassageSource:
         kind = kind_of(skipped)
         if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
             self._kinds.setdefault(kind, SkippedKind()).add(skipped)
-
-
-def read_max_words(text: str | None) -> int | None:
-    """Return the most words of a passage; None if texts are not to be cut."""
-    from deepera_graph.retrieval.files import MAX_WORDS
-
-    if text is None:
-        return MAX_WORDS
-    if text == "off":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise SettingsError(f"max_words must be a whole number >= 1 or 'off', got {text!r}")
-    return int(text)
 
 
 def batches(embeddings: str | None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.collection import Mode
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
-_OPTION = "--embeddings"
-
 
 def find_embeddings(embeddings: str | None) -> Embeddings | None:
     """Build the embeddings that `--embeddings` names; None if it was not given."""
@@ -33,7 +32,7 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     from deepera_graph.judges import embeddings as named
 
     search_here()
-    return named.find_embeddings(embeddings, what=_OPTION)
+    return named.find_embeddings(embeddings, what=EMBEDDINGS)
 
 
 def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
@@ -44,16 +43,9 @@ def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | No
     if store.embeddings is None and name != LOCAL:
         shown = name or "MODULE:FACTORY, a function that makes them"
         raise SettingsError(
-            f"library {store.library!r} was made with {recorded}: give {_OPTION} {shown}"
+            f"library {store.library!r} was made with {recorded}: give {EMBEDDINGS} {shown}"
         )
     return find_embeddings(store.embeddings or LOCAL)
-
-
-def check_name(embeddings: str) -> None:
-    """Raise `SettingsError` unless this may be the name of embeddings."""
-    from deepera_graph.judges.embeddings import split_name
-
-    split_name(embeddings, _OPTION)
 
 
 _SERVER_KEY_VARIABLE = "QDRANT_API_KEY"

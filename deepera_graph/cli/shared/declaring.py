@@ -10,13 +10,30 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
 from deepera_graph.errors import SettingsError
 
 Command = Callable[..., None]
+
+
+class Key(NamedTuple):
+    """What a key of the configuration, and a variable, may do.
+
+    Numbers, choices and flags can do no harm in a file that is not trusted; a text may run code or
+    send data, unless it is *harmless*.
+    """
+
+    harmless: Collection[str] | None = ()  # texts that anybody's file may set; None is all
+    yields_to: Collection[str] = ()  # options that, given nearer by, leave no place for it
+    is_path: bool = False  # relative to the folder of the file
+    is_address: bool = False  # may have a login in it, which is not shown
+    check: Callable[[Any], object] | None = None  # raises for what no command takes
+
+
+A_KEY = Key()
 
 
 def opt(
@@ -32,14 +49,14 @@ def opt(
     setting: str = "",
     means: Mapping[Any, Any] | None = None,
     many: Callable[[str], Any] | None = None,
-    config: bool = False,
+    config: Key | None = None,
 ) -> Any:
     """Declare an option as a field of a dataclass: its help, and how it is written.
 
     *brief* is the help where only daily options are shown, *shown* a default that is no value,
     *setting* its name in the package, *means* what values stand for there; *many* reads each of
-    several values with commas between them. With *config* it has a key of its name in a file of
-    `deepera_graph.cli.config`.
+    several values with commas between them. With *config* it is a key of a file of
+    `deepera_graph.cli.config`, too.
     """
     info = typer.Option(
         *names,
@@ -52,6 +69,19 @@ def opt(
     about = {"option": info, "names": names, "brief": brief, "setting": setting}
     about |= {"means": means, "many": many, "config": config}
     return field(default=MISSING if needed else default, metadata=about)
+
+
+def opt_of(settings: Any, name: str, *, config: Key = A_KEY, **how: Any) -> Any:
+    """Declare the option of a setting, which has its text, default and range."""
+    about = settings.__dataclass_fields__[name].metadata
+    how = {"brief": about["brief"], "metavar": about["metavar"], "shown": about["shown"], **how}
+    means = how.get("means") or {}
+
+    def check(value: Any) -> None:
+        settings.of({name: means.get(value, value)})
+
+    config = config._replace(check=config.check or check)
+    return opt(about["text"], config=config, **how)
 
 
 def given(*chosen: Any) -> dict[str, Any]:

@@ -3,9 +3,30 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.budget import Budget
+from deepera_graph.cli.shared.declaring import A_KEY, Key, opt, opt_of
+from deepera_graph.cli.shared.values import (
+    check_call_timeout,
+    check_name,
+    check_preset,
+    check_rate,
+    check_url,
+    check_variable,
+    parse_kind,
+    read_max_words,
+    read_threshold,
+)
+from deepera_graph.settings import (
+    Content,
+    OnEmpty,
+    OnError,
+    Order,
+    Settings,
+    check_at_least,
+)
+from deepera_graph.thresholds import check_share
 
 taken: set[str] = set()  # options of the command that runs whose values are configured
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
@@ -38,26 +59,36 @@ class ShowOptions(OutputOptions):
     )
 
 
-_judge = partial(opt, panel="Who judges", config=True)
+_judge = partial(opt, panel="Who judges")
+
+
+def _chat(text: str, *beside: str, **key: Any) -> Any:
+    """Declare an option of a chat model, which a judge that is given leaves no place for."""
+    how = {name: key.pop(name) for name in [*key] if name not in Key._fields}
+    return _judge(text, config=Key(yields_to=("backend", *beside), **key), **how)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
     """Which chat model is asked, and where."""
 
-    model: str | None = _judge(
+    model: str | None = _chat(
         "Chat model, e.g. openai:gpt-5-mini; with --base-url, the name that server knows.",
         brief="Chat model, e.g. openai:gpt-5-mini.",
         metavar="NAME",
     )
-    base_url: str | None = _judge(
+    base_url: str | None = _chat(
         "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It is sent no key, "
         "unless --api-key-env names one for it.",
         brief="Its server, e.g. http://localhost:8000/v1.",
         metavar="URL",
+        is_address=True,
+        check=check_url,
     )
-    api_key_env: str | None = _judge(
+    api_key_env: str | None = _chat(
         "Environment variable that holds the API key. A key is never printed or stored.",
+        "base_url",  # it is the key of another server
+        check=check_variable,
         metavar="VAR",
         shown="OPENAI_API_KEY for openai: without --base-url, else none",
     )
@@ -67,24 +98,25 @@ class ServerOptions:
 class ChatOptions(ServerOptions):
     """How fast the chat model is asked."""
 
-    max_concurrency: int | None = _judge(
-        "Upper bound of model calls in flight, over all questions.", metavar="N", shown="16"
-    )
-    call_timeout: float | None = _judge(
+    max_concurrency: int | None = opt_of(Settings, "max_concurrency", panel="Who judges")
+    call_timeout: float | None = _chat(
         "Longest time for one answer of a chat model, in seconds; then it is asked again, four "
         "times in all. A slow model, or one that thinks first, needs more.",
         metavar="SECONDS",
         shown="60",
+        check=check_call_timeout,
     )
-    requests_per_minute: float | None = _judge(
+    requests_per_minute: float | None = _chat(
         "Upper bound of requests a minute to a chat model, evenly spaced.",
         metavar="N",
         shown="no limit",
+        check=partial(check_rate, "requests_per_minute"),
     )
-    tokens_per_minute: float | None = _judge(
+    tokens_per_minute: float | None = _chat(
         "Upper bound of tokens a minute of a chat model, prompts and replies together.",
         metavar="N",
         shown="no limit",
+        check=partial(check_rate, "tokens_per_minute"),
     )
 
 
@@ -98,6 +130,7 @@ class _BackendOptions:
         "and cheap only leave out summaries. `deepera doctor --settings` prints them.",
         brief="[b]fast[/b], [b]careful[/b] or [b]cheap[/b]; see `deepera doctor --settings`.",
         metavar="NAME",
+        config=Key(harmless=None, check=check_preset),
     )
     backend: str | None = _judge(
         "[b]local[/b]: a small trained judge, no key. [b]rules[/b]: hand-written rules, nothing to "
@@ -107,6 +140,7 @@ class _BackendOptions:
         brief="[b]local[/b] (default), [b]rules[/b], [b]encoder:MODEL[/b] or a function of yours.",
         metavar="NAME",
         shown="llm with --model, else local",
+        config=Key(harmless=("local", "rules"), yields_to=("model", "base_url"), check=parse_kind),
     )
 
 
@@ -114,25 +148,28 @@ class _BackendOptions:
 class JudgeOptions(ChatOptions, _BackendOptions):
     """Who judges, and how a chat model is asked to."""
 
-    domain: str | None = _judge(
+    domain: str | None = _chat(
         "Field whose rules are added to the prompts of a chat model: law, medicine, finance, or a "
         "TOML file of yours.",
         metavar="NAME|FILE",
         shown="science in general",
+        harmless=("law", "medicine", "finance"),
     )
-    mode: Literal["separate", "fused", "grouped"] | None = _judge(
+    mode: Literal["separate", "fused", "grouped"] | None = _chat(
         "What one call to a chat model returns. [b]separate[/b]: a score, or a summary. "
         "[b]fused[/b]: a score and, if the passage passes, its summary. [b]grouped[/b]: the same "
         "for several passages, see --group-size.",
         metavar="HOW",
         shown="separate",
     )
-    group_size: int | None = _judge(
+    group_size: int | None = _chat(
         "With --mode grouped: upper bound of passages in one call, 2 or more.",
+        "mode",
+        check=partial(check_at_least, "group_size", least=2),
         metavar="N",
         shown="10",
     )
-    cascade: int | None = _judge(
+    cascade: int | None = _chat(
         "The local judge reads all passages of a question, and the chat model only the best KEEP "
         "of them, e.g. 30 of 500.",
         metavar="KEEP",
@@ -151,140 +188,113 @@ class CacheOptions:
         "its code may change under the same name. The local judges need no cache.",
         metavar="DIR|off",
         shown="with a chat model $XDG_CACHE_HOME/deepera or ~/.cache/deepera",
+        config=Key(harmless=("off",), is_path=True),
     )
 
 
-_cost = partial(opt, panel="Limits on cost", config=True)
+_COST, _KEPT = "Limits on cost", "What is kept"
+
+
+def _limit(name: str, text: str, **how: Any) -> Any:
+    """Declare the option of a limit of `Budget`."""
+
+    def check(value: float) -> None:
+        prices = {"input_price": 0.0, "output_price": 0.0} if name == "max_cost" else {}
+        Budget(**{**prices, name: value})
+
+    return opt(text, panel=_COST, config=Key(check=check), **how)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions:
     """What all calls together may cost."""
 
-    max_calls: int | None = _cost(
+    max_calls: int | None = _limit(
+        "max_calls",
         "Upper bound of calls, retries included; replies from the cache are free.",
         brief="Upper bound of calls to the chat model.",
         metavar="N",
         shown="no limit",
     )
-    max_tokens: int | None = _cost(
+    max_tokens: int | None = _limit(
+        "max_tokens",
         "Upper bound of tokens, prompts and replies together; calls in flight are finished.",
         metavar="N",
         shown="no limit",
     )
-    max_seconds: float | None = _cost(
+    max_seconds: float | None = _limit(
+        "max_seconds",
         "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
         metavar="S",
         shown="no limit",
     )
-    max_cost: float | None = _cost(
+    max_cost: float | None = _limit(
+        "max_cost",
         "Upper bound of the cost, in the currency of the prices; needs both prices.",
         metavar="M",
         shown="no limit",
     )
-    input_price: float | None = _cost("Price of a million prompt tokens.", metavar="M")
-    output_price: float | None = _cost("Price of a million reply tokens.", metavar="M")
+    input_price: float | None = _limit(
+        "input_price", "Price of a million prompt tokens.", metavar="M"
+    )
+    output_price: float | None = _limit(
+        "output_price", "Price of a million reply tokens.", metavar="M"
+    )
 
 
-_filter = partial(opt, panel="What is kept", config=True)
+_filter = partial(opt_of, Settings, panel=_KEPT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions:
-    """How passages are filtered and returned."""
+    """How passages are filtered and returned: the settings of `deepera_graph.Settings`."""
 
     threshold: str | None = _filter(
-        "Lowest score that is kept, from 0 to 1. Or a rule: [b]gap[/b] cuts at the widest gap "
-        "between scores, [b]quantile:0.1[/b] keeps the best tenth (neither goes below 0.5, or "
-        "below FLOOR: gap:FLOOR, quantile:SHARE:FLOOR), [b]mechanism=0.7,default=0.8[/b] depends "
-        "on the kind of question.",
-        brief="Lowest score that is kept, from 0 to 1, or a rule. \\[the judge's own]",
-        metavar="T|RULE",
-        shown="the judge's own: 0.8 for a chat model",
+        "threshold",
+        config=Key(
+            harmless=None,
+            yields_to=("curve",),
+            check=lambda text: Settings.of({"threshold": read_threshold(text)}),
+        ),
     )
-    curve: Path | None = _filter(
+    curve: Path | None = opt(
         "Curve made by `deepera calibrate`, instead of --threshold: keep what is probably "
         "evidence, see --probability.",
         metavar="PATH",
+        panel=_KEPT,
+        config=Key(is_path=True, yields_to=("threshold",)),
     )
-    probability: float | None = _filter(
-        "With --curve: lowest probability that is kept, from 0 to 1.", metavar="P", shown="0.8"
+    probability: float | None = opt(
+        "With --curve: lowest probability that is kept, from 0 to 1.",
+        metavar="P",
+        shown="0.8",
+        panel=_KEPT,
+        config=Key(yields_to=("threshold",), check=partial(check_share, "probability")),
     )
-    top_n: int | None = _filter(
-        "Upper bound of passages kept, 1 or more.",
-        brief="Upper bound of passages kept. [10]",
-        metavar="N",
-        shown="10",
-    )
-    order: Literal["score", "retrieval"] | None = _filter(
-        "Order of the kept passages: by [b]score[/b], or by [b]retrieval[/b], as they came.",
-        metavar="HOW",
-        shown="score",
-    )
-    on_empty: Literal["empty", "top1", "topn", "original"] | None = _filter(
-        "What to keep when no passage passes: nothing ([b]empty[/b]), the best one ([b]top1[/b]), "
-        "the best N ([b]topn[/b]), or the first N as they were retrieved ([b]original[/b]).",
-        metavar="WHAT",
-        shown="empty",
-    )
-    on_error: Literal["keep_last", "drop", "raise"] | None = _filter(
-        "A passage that could not be judged is never kept: it comes last in the ranking "
-        "([b]keep_last[/b]), is listed apart under left_out ([b]drop[/b]), or fails its question "
-        "([b]raise[/b]).",
-        metavar="WHAT",
-        shown="keep_last",
-    )
+    top_n: int | None = _filter("top_n")
+    order: Order | None = _filter("order")
+    on_empty: OnEmpty | None = _filter("on_empty")
+    on_error: OnError | None = _filter("on_error")
     require_evidence: Literal["yes", "no"] | None = _filter(
-        "Whether a passage passes only with a quote that occurs in it.",
-        metavar="yes|no",
-        shown="no; what a chat model keeps without one is flagged",
-        means={"yes": True, "no": False},
+        "require_evidence", means={"yes": True, "no": False}
     )
-    no_summaries: bool = _filter(
+    no_summaries: bool = opt(
         "Return kept passages as they are, which saves a call for each.",
         default=False,
         setting="content",
         means={True: "passage"},
+        panel=_KEPT,
+        config=Key(yields_to=("content",)),
     )
-    content: Literal["both", "summary", "passage"] | None = _filter(
-        "Whether kept passages are summarized; [b]passage[/b] is the same as --no-summaries, the "
-        "other two differ for LangChain documents alone.",
-        metavar="WHAT",
-        shown="both",
-    )
-    max_failed_share: float | None = _filter(
-        "Share of failed passages, from 0 to 1, above which the outcome is degraded.",
-        metavar="S",
-        shown="0.2",
-    )
-    max_passage_chars: int | None = _filter(
-        "Longest text judged in one piece, 200 characters or more; a longer passage is read in "
-        "overlapping windows, and its best window counts.",
-        metavar="N",
-        shown="12000",
-    )
-    stop_after: int | None = _cost(
-        "Stop early: judge the passages of a question in rounds, best of the first stage first, "
-        "until N of them are clearly above the threshold, see --stop-margin. The others get no "
-        "score, and the status not_needed.",
-        metavar="N",
-        shown="judge all",
-    )
-    stop_margin: float | None = _cost(
-        "How far above the threshold a score has to be to count for --stop-after, from 0 to 1; at "
-        "most half the way from the threshold to 1.",
-        metavar="M",
-        shown="0.1",
-    )
-    round_size: int | None = _cost(
-        "Passages of a question in one round. Smaller rounds waste fewer calls with --stop-after, "
-        "but take longer.",
-        metavar="N",
-        shown="all; with --stop-after twice as many as that, 8 or more",
-    )
+    content: Content | None = _filter("content", config=Key(yields_to=("no_summaries",)))
+    max_failed_share: float | None = _filter("max_failed_share")
+    max_passage_chars: int | None = _filter("max_passage_chars")
+    stop_after: int | None = _filter("stop_after", panel=_COST)
+    stop_margin: float | None = _filter("stop_margin", panel=_COST)
+    round_size: int | None = _filter("round_size", panel=_COST)
 
 
-_store = partial(opt, panel="Store", config=True)
+_store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,6 +308,7 @@ class LibraryOption:
         "-l",
         brief="The library that `deepera index` fills.",
         metavar="NAME",
+        config=Key(yields_to=("source", "sources")),
     )
 
 
@@ -310,8 +321,13 @@ class PlaceOptions:
         brief="Folder of local libraries.",
         metavar="FOLDER",
         shown="$XDG_DATA_HOME/deepera or ~/.local/share/deepera",
+        config=Key(is_path=True, yields_to=("qdrant_url", "source", "sources")),
     )
-    qdrant_url: str | None = _store("A Qdrant server, instead of a folder.", metavar="URL")
+    qdrant_url: str | None = _store(
+        "A Qdrant server, instead of a folder.",
+        metavar="URL",
+        config=Key(is_address=True, yields_to=("path", "source", "sources")),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,6 +341,7 @@ class CollectionsOptions(PlaceOptions):
         "with embeddings is searched with the same ones.",
         brief="[b]local[/b], [b]openai:MODEL[/b], [b]bge-large-en[/b] or a function of yours.",
         metavar="NAME",
+        config=Key(harmless=("local",), check=check_name),
     )
 
 
@@ -353,7 +370,7 @@ class ManneredOptions:
         "it with every request.",
         metavar="MAIL",
         shown="none is sent",
-        config=True,
+        config=Key(harmless=None),
     )
     source_seconds: float | None = _live(
         "Longest time for all services together, with their waits; one that asks to wait for "
@@ -361,7 +378,7 @@ class ManneredOptions:
         metavar="S",
         least=0.1,
         shown="20",
-        config=True,
+        config=A_KEY,
     )
 
 
@@ -394,6 +411,7 @@ class KeepOptions:
         "gives way. [b]off[/b] keeps nothing.",
         metavar="MB|off",
         shown="256",
+        config=Key(harmless=None),
     )
 
 
@@ -406,18 +424,18 @@ class ReadOptions:
         brief="Longest passage, in words, or off. [350]",
         metavar="N|off",
         shown="350",
-        config=True,
+        config=Key(harmless=None, check=read_max_words),
     )
     pdf_reader: Literal["pypdf", "pdfium"] = opt(
         "Who reads PDF files: [b]pypdf[/b], or [b]pdfium[/b] (extra pdfium), which is four times "
         "as fast, and reads some files that the other cannot.",
         metavar="NAME",
         default="pypdf",
-        config=True,
+        config=A_KEY,
     )
 
 
-_engine = partial(opt, panel="Where it runs", config=True)
+_engine = partial(opt, panel="Where it runs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,6 +446,7 @@ class EngineOptions:
         "[b]local[/b]: in this process. [b]ray[/b]: in worker processes, here or on a cluster, "
         "with the same results (needs the extra ray).",
         default="local",
+        config=A_KEY,
     )
     workers: int | None = _engine(
         "With --engine ray: number of worker processes, one CPU each. `rerank` divides its limits "
@@ -435,9 +454,11 @@ class EngineOptions:
         metavar="N",
         least=1,
         shown="one a CPU, at most 16",
+        config=Key(yields_to=("engine",)),
     )
     ray_address: str | None = _engine(
         "With --engine ray: a Ray cluster that this machine is part of.",
         metavar="auto|HOST:PORT",
         shown="a cluster of this machine alone, for this run",
+        config=Key(is_address=True, yields_to=("engine",)),
     )

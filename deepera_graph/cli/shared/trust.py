@@ -7,7 +7,7 @@ counts only once the file was trusted, or where the user names the file.
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -17,28 +17,6 @@ from typing import Any
 from deepera_graph.errors import SettingsError
 
 NAME = "trusted.json"
-# Texts that can do no harm; None where no text of the option can. A new option is not among them.
-_HARMLESS: Mapping[str, Collection[str] | None] = {
-    "backend": ("local", "rules"),
-    "cache": ("off",),
-    "contact": None,
-    "domain": ("law", "medicine", "finance"),
-    "embeddings": ("local",),
-    "keep_vectors": None,
-    "max_words": None,
-    "preset": None,
-    "threshold": None,
-}
-
-
-def is_harmless(name: str, value: str | bool, *, is_text: bool) -> bool:
-    """Tell whether anybody's file may set an option to this; numbers and choices are no texts."""
-    if not is_text:
-        return True
-    if name == "library":  # a plain name, and no file or address
-        return Path(str(value)).name == value
-    known = _HARMLESS.get(name, ())
-    return known is None or value in known
 
 
 def is_trusted(file: Path, table: Mapping[str, Any]) -> bool:

@@ -266,7 +266,7 @@ def _read_thresholds(text: str | None) -> dict[str, Any]:
 
 
 def _read_threshold(text: str) -> Any:
-    from deepera_graph.cli.opening.settings import read_threshold
+    from deepera_graph.cli.shared.values import read_threshold
     from deepera_graph.thresholds import Calibrated, Curve
 
     name, _, rest = text.partition(":")

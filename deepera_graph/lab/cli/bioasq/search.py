@@ -29,7 +29,7 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class SearchJudgeOptions(options.JudgeOptions):
         "[b]fast[/b], [b]careful[/b] or [b]cheap[/b]. Options that are given override it.",
         metavar="NAME",
         panel="Who judges",
-        config=True,
+        config=A_KEY,
     )
 
 
