@@ -199,8 +199,8 @@ def _limit(name: str, text: str, **how: Any) -> Any:
     """Declare the option of a limit of `Budget`."""
 
     def check(value: float) -> None:
-        prices = {"input_price": 0.0, "output_price": 0.0} if name == "max_cost" else {}
-        Budget(**{**prices, name: value})
+        prices: dict[str, Any] = {"input_price": 0.0, "output_price": 0.0}
+        Budget(**{**(prices if name == "max_cost" else {}), name: value})
 
     return opt(text, panel=_COST, config=Key(check=check), **how)
 
