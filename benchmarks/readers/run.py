@@ -48,7 +48,7 @@ from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.distractors import QAPair
 from deepera_graph.lab.metrics.answers import token_overlap
 from deepera_graph.lab.studies.multihop.answers import cover_match
-from deepera_graph.lab.training.lessons.abstracts import split_abstract
+from deepera_graph.lab.training.lessons.groups import split_abstract
 from deepera_graph.literature import paper_keys
 from deepera_graph.literature.citation import Citation, find_doi, invert_name
 from deepera_graph.multihop.agent.uncertainty import normal_form

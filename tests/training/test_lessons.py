@@ -9,12 +9,13 @@ import pytest
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
-from deepera_graph.lab.training.lessons.abstracts import read_abstracts, split_abstract
 from deepera_graph.lab.training.lessons.groups import (
     Lesson,
     leave_out,
     list_directions,
     mark,
+    read_abstracts,
+    split_abstract,
     teach_abstracts,
     teach_papers,
     teach_pools,

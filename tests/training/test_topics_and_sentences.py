@@ -9,6 +9,7 @@ import pytest
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
+from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.reading.sentences import (
     SENTENCE_FEATURES,
     choose_sentence,
@@ -27,9 +28,10 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.pools import read_pools
+from deepera_graph.lab.training.lessons.pools import hash_question, read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
-from deepera_graph.lab.training.train_reader import weigh_reader
+from deepera_graph.lab.training.train_reader import hold_out, read_held_out, weigh_reader
+from deepera_graph.lab.training.weights import read_trained_questions
 from support.pools import pool, write_lines
 
 QUESTION = "Does rain rust copper roofs?"
@@ -212,6 +214,19 @@ def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     assert (measured["questions"], measured["HitRate@1"], measured["MAP"]) == (12, 100, 100)
     assert measured["thresholds"]["0.2"][1:] == [100, 0]
     assert figures["operating_point"] == point
+
+
+def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_before():
+    given = [pool(f"roofs {n}", [1, 0]) for n in range(40)]
+    known = read_held_out(SHIPPED)
+    assert len(known) > 300
+    assert known <= read_trained_questions(SHIPPED)  # by the trees, which learn from all
+    _, first = hold_out(given, frozenset(), seed=0)
+    named = frozenset(hash_question(one.question) for one in first)
+    more = [*(pool(f"walls {n}", [1, 0]) for n in range(40)), *given]
+    taught, second = hold_out(more, named, seed=5)
+    assert second == [one for one in more if one in first]
+    assert {one.question for one in taught}.isdisjoint(one.question for one in second)
 
 
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():

@@ -1,24 +1,29 @@
 """The work of `deepera-lab judge reader`: adds a reader to a trained judge.
 
-One fold of the questions is held out. On the others the reader is trained, and the judge's trees
-are fitted anew; on the fold held out, which neither knows, is found what each of the two weighs.
-The judge whose weights are written keeps its own trees.
+One fold of the questions is held out: the one that `held_out.json` of the judge names, so that a
+reader that is trained further is never measured on what it was taught before; by chance where it
+names none. On the others the reader is trained, and the judge's trees are fitted anew; on the fold
+held out, which neither knows, is found what each of the two weighs, and how good both are, which
+`held_out.json` tells; the pages that show figures are held to it. The judge whose weights are
+written keeps its own trees.
 """
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
-from deepera_graph.errors import InputError
+from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.features import sigmoid
 from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import (
@@ -28,19 +33,18 @@ from deepera_graph.judges.trained.scorer import (
     list_opinions,
 )
 from deepera_graph.lab.training.fitting.direction import read_labelled
-from deepera_graph.lab.training.fitting.features import open_extractor
+from deepera_graph.lab.training.fitting.features import assign_split, open_extractor
 from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
-from deepera_graph.lab.training.held_out import HELD_OUT, describe_held_out, score_halves
-from deepera_graph.lab.training.lessons.abstracts import read_abstracts
 from deepera_graph.lab.training.lessons.augment import draw_few, take_out_evidence
 from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
 from deepera_graph.lab.training.lessons.groups import (
     Group,
     know_directions,
     leave_out,
+    read_abstracts,
     teach_abstracts,
     teach_papers,
     teach_pools,
@@ -61,6 +65,9 @@ from deepera_graph.lab.training.weights import (
 )
 
 ScorePool = Callable[[Pool], PoolScores]
+Floats = NDArray[np.float64]
+HELD_OUT: Final = "held_out.json"
+THRESHOLDS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8)
 N_FOLDS = 4  # one of which is held out
 FEW_WEIGHT = 0.5  # of a pool of few passages beside the whole ones, in what trees and reader weigh
 PAPERS = 16_000  # whose titles teach before any label does
@@ -102,9 +109,7 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     if judge is None:
         raise InputError(f"{str(source)!r} holds no trained judge to add a reader to")
     pools = select_trainable(plan.read_pools(to_train=True))
-    folds = assign_folds(pools, n_folds=N_FOLDS, seed=plan.seed)
-    taught = [pool for pool, fold in zip(pools, folds, strict=True) if fold]
-    held_out = [pool for pool, fold in zip(pools, folds, strict=True) if not fold]
+    taught, held_out = hold_out(pools, read_held_out(source), plan.seed)
     log({"step": "data", "taught": len(taught), "held out": len(held_out)})
     groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
     training = ReaderTraining(plan.reader, log)
@@ -135,6 +140,38 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
         write_sums(fresh)
     return ReaderOutcome(plan.out, len(groups), len(held_out), tuple(opinion.weights))
+
+
+def read_held_out(folder: Path) -> frozenset[str]:
+    """Return the hashes of the questions that the reader of a folder was not taught, if told."""
+    path = folder / HELD_OUT
+    if not path.is_file():
+        return frozenset()
+    try:
+        return frozenset(json.loads(path.read_text(encoding="utf-8")).get("held_out", ()))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise SettingsError(f"{str(path)!r} is no record of what was held out") from error
+
+
+def hold_out(
+    pools: Sequence[Pool], known: frozenset[str], seed: int = 0
+) -> tuple[list[Pool], list[Pool]]:
+    """Return the pools to teach, and those held out: the groups of *known*, or a fold by chance.
+
+    Pools of sets without a known question are dealt by chance, too.
+    """
+    folds = assign_folds(pools, n_folds=N_FOLDS, seed=seed)
+    named = [hash_question(pool.question) in known for pool in pools]
+    groups = {pool.group for pool, is_known in zip(pools, named, strict=True) if is_known}
+    told = {pool.set for pool, is_known in zip(pools, named, strict=True) if is_known}
+    taught: list[Pool] = []
+    held_out: list[Pool] = []
+    for pool, fold in zip(pools, folds, strict=True):
+        is_out = pool.group in groups or (pool.set not in told and not fold)
+        (held_out if is_out else taught).append(pool)
+    if not (taught and held_out):
+        raise InputError(f"of {len(pools)} questions {len(held_out)} would be held out")
+    return taught, held_out
 
 
 def list_lessons(
@@ -202,3 +239,89 @@ def weigh_reader(
     )
     found = score_halves(used, rows, labels, weights)[:n_whole]
     return Weighed(opinion, point, describe_held_out(used[:n_whole], found, point))
+
+
+def score_halves(
+    pools: Sequence[Pool],
+    rows: Sequence[Floats],  # what is weighed, of each passage of a pool, shape (n, k)
+    labels: Sequence[Floats],
+    weights: Sequence[Floats],
+) -> list[Floats]:
+    """Return the probabilities of each pool by what was fitted on the other half of the groups."""
+    halves = [assign_split(pool) % 2 for pool in pools]
+    fitted = {}
+    for half in (0, 1):
+        others = [place for place, its in enumerate(halves) if its != half]
+        if not len({bool(one) for place in others for one in labels[place]}) > 1:
+            others = list(range(len(pools)))
+        fitted[half] = fit_logistic(
+            *(np.concatenate([some[n] for n in others]) for some in (rows, labels, weights)),
+            C=10.0,
+        )
+    return [
+        np.asarray(sigmoid(row @ fitted[half].weights + fitted[half].intercept), np.float64)
+        for row, half in zip(rows, halves, strict=True)
+    ]
+
+
+def describe_held_out(
+    pools: Sequence[Pool], scores: Sequence[Floats], operating_point: float
+) -> dict[str, Any]:
+    """Return the figures of each set as JSON values.
+
+    Pools without evidence, which are those of a set that it was taken out of, tell in how many
+    something is kept. `thresholds` has precision, recall and the share of pools nothing is kept of;
+    `held_out` has the hashes of the questions.
+    """
+    sets: dict[str, list[tuple[NDArray[np.bool_], Floats]]] = defaultdict(list)
+    for pool, found in zip(pools, scores, strict=True):
+        sets[pool.set].append((np.array(pool.labels, np.bool_), found))
+    told = {name: _describe_set(its, operating_point) for name, its in sets.items()}
+    names = sorted({hash_question(pool.question) for pool in pools})
+    return {"operating_point": operating_point, "sets": told, "held_out": names}
+
+
+def _describe_set(
+    judged: Sequence[tuple[NDArray[np.bool_], Floats]], point: float
+) -> dict[str, Any]:
+    asked = [one for one in judged if one[0].any()]
+    without = [found for golden, found in judged if not golden.any()]
+    ranked = [golden[np.argsort(-found, kind="stable")] for golden, found in asked]
+    first = np.array([int(its.argmax()) for its in ranked])
+    kept = _describe_kept(asked, point)
+    return {
+        "questions": len(asked),
+        "MAP": _percent([_average_precision(its) for its in ranked]),
+        "HitRate@1": _percent(first < 1),
+        "HitRate@3": _percent(first < 3),
+        "MRR": _percent(1 / (1 + first)),
+        **dict(zip(("precision", "recall", "empty"), kept, strict=True)),
+        "kept without": _percent([bool((found >= point).any()) for found in without], None),
+        "thresholds": {str(one): _describe_kept(asked, one) for one in THRESHOLDS},
+    }
+
+
+def _describe_kept(
+    asked: Sequence[tuple[NDArray[np.bool_], Floats]], point: float
+) -> list[float | None]:
+    """Return precision, recall, and the share of pools of which nothing is kept."""
+    kept = [found >= point for _, found in asked]
+    right = sum(int((golden & its).sum()) for (golden, _), its in zip(asked, kept, strict=True))
+    n_kept = sum(int(its.sum()) for its in kept)
+    return [
+        _percent([right / n_kept] if n_kept else [], None),
+        _percent([right / sum(int(golden.sum()) for golden, _ in asked)] if asked else [], None),
+        _percent([not its.any() for its in kept], None),
+    ]
+
+
+def _average_precision(golden: NDArray[np.bool_]) -> float:
+    """Return the mean precision at the ranks of the golden passages, in (0, 1]."""
+    places = np.flatnonzero(golden)
+    return float(np.mean(np.arange(1, len(places) + 1) / (places + 1)))
+
+
+def _percent(shares: Any, digits: int | None = 1) -> float | None:
+    """Return their mean, a whole number unless *digits* is given; None without any."""
+    found = np.asarray(shares, np.float64)
+    return round(100 * float(found.mean()), digits) if found.size else None
