@@ -1,10 +1,14 @@
 """Invented questions about lakes for experiments, and rankers whose scores are known."""
 
+from types import SimpleNamespace
+
 from bench.lakes import make_instance
 from deepera_graph.calibration.instance import Dataset
 from deepera_graph.lab.metrics.answers import Produced, Verdict
 from deepera_graph.lab.rankers.base import Note, Ranker, rank_by_score
 from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
+from deepera_graph.lab.studies.run import TABLE, format_study, run_studies
+from deepera_graph.lab.tables import format_csv
 
 QUICK = {"n_resamples": 50, "cutoffs": (1, 2, 5)}
 
@@ -90,6 +94,37 @@ def lakes(n_questions=4, *, setting="ssli", name=None, subject="limnology", **ch
 def lab(rankers, datasets, **changes):
     """A lab that resamples little."""
     return StudyRunner(rankers, datasets, StudyConfig(**{**QUICK, **changes}))
+
+
+class Compared:
+    """What the table of rankers says, row by row."""
+
+    def __init__(self, runner, result):
+        self.result, self.summaries = result, [one.summary for one in runner.data()]
+        self.missing, self.failures = runner.missing, runner.failures
+        self.grids = {one.name: one for one in result.grids}
+        metrics = len(runner.config.metrics)
+        self.rows = [
+            SimpleNamespace(dataset=row[0], ranker=row[1], n_repeats=row[2],
+                            estimates=row[3:3 + metrics], failed=row[-1],
+                            seconds=row[-4])
+            for row in self.grids["results"].rows
+        ]  # fmt: skip
+
+    def of(self, dataset, ranker):
+        return next(one for one in self.rows if (one.dataset, one.ranker) == (dataset, ranker))
+
+    def text(self):
+        return format_study(TABLE, self.result)
+
+    def csv(self):
+        return "".join(map(format_csv, self.result.grids))
+
+
+def compare(rankers, datasets, config=None, **how):
+    """Compare rankers as `deepera-lab bench table` does."""
+    runner = StudyRunner(rankers, datasets, config, **how)
+    return Compared(runner, run_studies([TABLE], runner)[0][1])
 
 
 def column(grid, name):

@@ -14,8 +14,8 @@ from deepera_graph.lab.bench.figures import (
     save_figure,
     short_label,
 )
-from deepera_graph.lab.bench.run import judged_rankings
 from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.studies.base import StudyRunner
 from deepera_graph.lab.tables import MetricEstimate
 
 
@@ -43,7 +43,9 @@ def test_shares_of_nothing_are_refused(judged, n_ranks):
 
 
 def test_rankings_come_with_their_labels():
-    judged = judged_rankings(FirstStage(), make_dataset(3, golden=(2,), distractors=(1,)))
+    data = make_dataset(3, golden=(2,), distractors=(1,))
+    (run,) = StudyRunner([FirstStage()], [data]).runs()
+    judged = [one.judged for one in run.questions]
     assert list(rank_shares(judged, 2).golden) == [0, 1]
     assert list(rank_shares(judged, 2).distractor) == [1, 0]
 

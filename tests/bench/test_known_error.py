@@ -8,10 +8,11 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from bench.lakes import make_instance
+from bench.study_lakes import compare
 from deepera_graph import Judgement
 from deepera_graph.calibration.instance import Dataset
-from deepera_graph.lab.bench.run import BenchConfig, run
 from deepera_graph.lab.rankers.deepera import DeepEra
+from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
@@ -67,8 +68,8 @@ def measured(error, n_questions):
         for number in range(n_questions)
     ]
     data = Dataset("lakes", lambda: instances)
-    plan = BenchConfig(metrics=("HitRate@1",), n_resamples=1)
-    table = run([DeepEra(reranker_that_errs(error))], [data], plan)
+    plan = StudyConfig(metrics=("HitRate@1",), n_resamples=1)
+    table = compare([DeepEra(reranker_that_errs(error))], [data], plan)
     return table.rows[0].estimates[0].mean
 
 

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 from bench.lakes import make_dataset
+from bench.study_lakes import compare
 from bench.test_rankers import TEXTS, order, shown
 from deepera_graph.calibration.instance import RankingError, UnavailableError
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.lab.bench import run as command
-from deepera_graph.lab.bench.run import BenchConfig, run
 from deepera_graph.lab.rankers.base import Ranker, UnavailableRanker
 from deepera_graph.lab.rankers.named import make_ranker
 from deepera_graph.lab.rankers.retrieval import BM25
+from deepera_graph.lab.studies.base import StudyConfig
+from deepera_graph.lab.studies.rerank import table as command
 from deepera_graph.packages import call_foreign, install_command
 from deepera_graph.stores.embeddings import weights
 
@@ -281,7 +282,7 @@ def test_embeddings_of_openai_need_a_key(monkeypatch):
 def test_loading_weights_is_no_time_of_a_question(package):
     package("sentence_transformers", SLOW_TO_LOAD)
     for name in ("cross-encoder:any", "dense:any"):
-        table = run([make_ranker(name)], [make_dataset(2)], BenchConfig(**QUICK))
+        table = compare([make_ranker(name)], [make_dataset(2)], StudyConfig(**QUICK))
         assert table.rows[0].seconds < 0.1
 
 
@@ -299,39 +300,30 @@ def test_errors_of_other_packages_are_one_line():
 
 
 def test_a_ranker_that_is_absent_has_a_row_and_the_others_their_numbers():
-    table = run(
-        [UnavailableRanker("gone", "no | key"), BM25()], [make_dataset()], BenchConfig(**QUICK)
+    table = compare(
+        [UnavailableRanker("gone", "no | key"), BM25()], [make_dataset()], StudyConfig(**QUICK)
     )
     assert [row.ranker for row in table.rows] == ["BM25"]
-    assert table.missing == (("lakes", "gone", "no | key"),)
-    assert "| gone | not available: no \\| key |" in table.markdown()
-    assert "| gone | not available |" in table.overview()
-    assert "lakes,4,1,gone,0,,,,,,,,,,not available: no | key\n" in table.csv()
-
-
-def test_a_long_reason_is_cut_in_the_table_and_whole_in_the_file():
-    table = run(
-        [UnavailableRanker("gone", "no " * 90), BM25()], [make_dataset()], BenchConfig(**QUICK)
-    )
-    assert "no … |" in table.markdown()
-    assert ("no " * 90).strip() in table.csv()
+    assert table.missing == {("lakes", "gone"): "no | key"}
+    assert "- gone on lakes is left out: no | key\n" in table.text()
+    assert "| gone | not available |" in table.text()
 
 
 def test_a_strict_plan_stops_at_an_absent_ranker():
     with pytest.raises(UnavailableError, match="no key"):
-        run(
+        compare(
             [BM25(), UnavailableRanker("gone", "no key")],
             [make_dataset()],
-            BenchConfig(strict=True, **QUICK),
+            StudyConfig(strict=True, **QUICK),
         )
 
 
 def test_if_nothing_can_run_the_first_reason_is_raised():
     with pytest.raises(UnavailableError, match="first"):
-        run(
+        compare(
             [UnavailableRanker("a", "first"), UnavailableRanker("b", "second")],
             [make_dataset()],
-            BenchConfig(**QUICK),
+            StudyConfig(**QUICK),
         )
 
 
@@ -341,8 +333,10 @@ class Unreachable(UnavailableRanker):
 
 
 def test_a_server_that_is_gone_is_a_row_too():
-    table = run([Unreachable("far", "no server"), BM25()], [make_dataset()], BenchConfig(**QUICK))
-    assert table.missing[0].reason == "no server"
+    table = compare(
+        [Unreachable("far", "no server"), BM25()], [make_dataset()], StudyConfig(**QUICK)
+    )
+    assert table.missing == {("lakes", "far"): "no server"}
 
 
 def test_an_absent_ranker_is_a_ranker():

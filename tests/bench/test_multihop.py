@@ -1,6 +1,5 @@
 """Retrieval for questions of several hops, compared at one budget."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,8 @@ import pytest
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.studies.multihop.data import HopQuestion, SubQuestion, read_hop_data
 from deepera_graph.lab.studies.multihop.methods import METHODS, OF_STEPS, HopSearch, draw_answers
-from deepera_graph.lab.studies.multihop.study import HopBench
-from deepera_graph.lab.studies.multihop.table import hop_table, plain_rows
+from deepera_graph.lab.studies.multihop.study import MULTIHOP, HopBench
+from deepera_graph.lab.studies.run import format_study
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
 
 
@@ -23,9 +22,16 @@ def data(folder):
     return read_hop_data(folder)
 
 
-def measure(data, **how):
+def study(data, **how):
     bench = HopBench(n_resamples=50, **how)
-    return bench.measure(data, HopSearch(data, CountingEmbeddings()))
+    return bench.study({data.name: bench.measure(data, HopSearch(data, CountingEmbeddings()))})
+
+
+def measure(data, **how):
+    """The cells of each method by their columns."""
+    (grid,) = study(data, **how).grids
+    heads = [one.name for one in grid.columns]
+    return {row[1]: dict(zip(heads, row, strict=True)) for row in grid.rows}
 
 
 def test_every_method_reads_at_most_the_budget_and_each_passage_once(data):
@@ -39,35 +45,34 @@ def test_every_method_reads_at_most_the_budget_and_each_passage_once(data):
 
 
 def test_expansion_finds_what_one_search_misses(data):
-    rows = {row.method: row for row in measure(data, methods=("bm25", "expansion"), budget=5)}
-    assert rows["bm25"].complete[5].mean == 0.5
-    assert rows["expansion"].complete[5].mean == 1.0
+    rows = measure(data, methods=("bm25", "expansion"), budget=5)
+    assert rows["bm25"]["all@5"].mean == 0.5
+    assert rows["expansion"]["all@5"].mean == 1.0
 
 
 def test_recall_and_complete_are_those_counted_by_hand(data):
-    (row,) = measure(data, methods=("bm25",), budget=5)
+    row = measure(data, methods=("bm25",), budget=5)["bm25"]
     search = HopSearch(data, CountingEmbeddings())
     hits = [
         len(one.supporting & set(search.by_words(one.text, 5))) / len(one.supporting)
         for one in data.questions
     ]
-    assert row.recall[5].mean == pytest.approx(sum(hits) / len(hits))
-    assert row.complete[5].mean == pytest.approx(sum(hit == 1 for hit in hits) / len(hits))
+    assert row["recall@5"].mean == pytest.approx(sum(hits) / len(hits))
+    assert row["all@5"].mean == pytest.approx(sum(hit == 1 for hit in hits) / len(hits))
 
 
 def test_a_baseline_is_compared_with_on_the_same_questions(data):
     rows = measure(data, methods=("bm25", "rrf"), baseline="bm25")
-    by_name = {row.method: row for row in rows}
-    assert by_name["bm25"].difference is None
-    difference = by_name["rrf"].difference
-    means = {name: row.recall[10].mean for name, row in by_name.items()}
+    assert rows["bm25"]["recall@10 minus bm25"] is None
+    difference = rows["rrf"]["recall@10 minus bm25"]
+    means = {name: row["recall@10"].mean for name, row in rows.items()}
     assert difference.mean == pytest.approx(means["rrf"] - means["bm25"])
 
 
 def test_methods_of_steps_are_left_out_where_the_data_has_none(tmp_path):
     plain = [{**one, "subquestions": []} for one in QUESTIONS]
     data = read_hop_data(write_hops(tmp_path / "plain", questions=plain))
-    assert {row.method for row in measure(data)} == METHODS.keys() - set(OF_STEPS)
+    assert measure(data).keys() == METHODS.keys() - set(OF_STEPS)
     with pytest.raises(SettingsError, match="steps-rrf needs sub-questions, and plain has none"):
         measure(data, methods=("steps-rrf",))
 
@@ -102,13 +107,11 @@ def test_a_damaged_graph_is_made_anew(data, tmp_path):
     assert len(again.texts) == len(PASSAGES)
 
 
-def test_the_table_and_the_plain_rows_say_the_same(data):
-    rows = measure(data, methods=("rrf", "expansion"))
-    text, plain = hop_table(rows), plain_rows(rows)
-    assert "### lamps: 2 questions" in text
-    for row in plain:
-        assert f"| {row['method']} | {100 * row['recall']['5']['mean']:.1f} |" in text
-    assert json.loads(json.dumps(plain)) == plain
+def test_methods_are_explained_above_the_table(data):
+    text = format_study(MULTIHOP, study(data, methods=("rrf", "steps-bm25")))
+    assert "- rrf: both searches, fused by rank\n- steps-bm25: bm25 for" in text
+    assert "right answers of those before them" in text
+    assert "right answers" not in format_study(MULTIHOP, study(data, methods=("rrf",)))
 
 
 def test_a_limit_takes_the_first_questions(folder):

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -12,13 +13,13 @@ from deepera_graph.errors import FailedShareError
 from deepera_graph.lab.cli.main import app
 from deepera_graph.lab.studies.multihop.answers import (
     answer_table,
+    chain_backend,
     cover_match,
     measure_answers,
-    plain_answers,
 )
-from deepera_graph.lab.studies.multihop.chain import chain_backend
 from deepera_graph.lab.studies.multihop.data import read_hop_data
 from deepera_graph.lab.studies.multihop.methods import HopSearch
+from deepera_graph.lab.tables import format_table
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops
 from support.openai_server import ChatServer, Reply
@@ -61,7 +62,11 @@ def measure(folder, play=world.play, limit=None, **options):
     with ChatServer(play) as server:
         backend = multihop_backend("openai:scripted", base_url=server.base_url)
         rows = measure_answers(data, search, backend, n_resamples=50, **options)
-    return {row.method: row for row in rows}, server
+    names = [
+        one.name.replace("-", "_").replace("@10", "").lower() for one in answer_table([]).columns
+    ]
+    plain = (dict(zip(names, row, strict=True)) for row in rows)
+    return {one["method"]: SimpleNamespace(row=tuple(one.values()), **one) for one in plain}, server
 
 
 def test_every_way_is_measured_with_what_it_cost(folder):
@@ -73,7 +78,7 @@ def test_every_way_is_measured_with_what_it_cost(folder):
     assert rows["given-steps"].calls == pytest.approx((3 + 5 + 3) / 3)
     assert rows["agent"].calls == pytest.approx((4 + 6 + 4) / 3)
     assert sum(row.calls for row in rows.values()) * 3 == pytest.approx(len(server.requests))
-    table = answer_table(list(rows.values()))
+    table = format_table(answer_table([one.row for one in rows.values()]))
     assert "| world | agent | 100.0 [100.0, 100.0] | 100.0" in table
 
 
@@ -100,7 +105,7 @@ def test_a_question_that_failed_counts_as_wrong(folder):
         return Reply(content="nonsense") if broken else world.play(request)
 
     rows, _ = measure(folder, play, methods=["agent"], max_failed_share=0.5)
-    assert rows["agent"].n_failed == 1
+    assert rows["agent"].failed == 1
     assert rows["agent"].cover_em.mean == pytest.approx(2 / 3)
     assert rows["agent"].f1.mean <= 2 / 3
     with pytest.raises(FailedShareError, match=r"agent on world: 1 of 3 questions .* than 20 %"):
@@ -114,9 +119,8 @@ def test_without_any_answer_nothing_is_right(folder):
         methods=["agent"],
         max_failed_share=1.0,
     )
-    [plain] = plain_answers(list(rows.values()))
-    assert plain["failed"] == 3
-    assert plain["cover_em"]["mean"] == plain["f1"]["mean"] == 0
+    assert rows["agent"].failed == 3
+    assert rows["agent"].cover_em.mean == rows["agent"].f1.mean == 0
 
 
 @pytest.mark.parametrize(
@@ -158,12 +162,12 @@ def test_the_command_shows_both_tables(folder):
     ]
     with ChatServer(world.play) as server:
         model = ["--model", "scripted", "--base-url", server.base_url, "--answers", "agent"]
-        args = ["bench", "multihop", str(folder), "--methods", "rrf", *quick]
+        args = ["study", "multihop", str(folder), "--methods", "rrf", *quick]
         said = json.loads(CliRunner().invoke(app, [*args, *model, "--json"]).stdout)
         shown = CliRunner().invoke(app, [*args, *model]).stdout
         capped = CliRunner().invoke(app, [*args, *model, "--json", "--max-calls", "3"])
-    assert [row["method"] for row in said["answers"]] == ["agent"]
-    assert [row["method"] for row in said["retrieval"]] == ["rrf"]
+    tables = {one["name"]: [row[1] for row in one["rows"]] for one in said["tables"]}
+    assert tables == {"methods": ["rrf"], "answers": ["agent"]}
     assert "| world | agent | 100.0" in shown
     assert capped.exit_code == 1
     assert "3 of 3 questions have no answer" in capped.stderr
@@ -242,4 +246,3 @@ def test_likely_answers_are_counted(folder):
 
     rows, _ = measure(folder, play, methods=["agent"])
     assert rows["agent"].likely == 1.0
-    assert plain_answers(list(rows.values()))[0]["likely"] == 1.0

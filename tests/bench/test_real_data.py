@@ -3,17 +3,18 @@
 import pytest
 
 from bench.lakes import SHARED_DATA
-from deepera_graph.lab.bench.run import BenchConfig, run
+from bench.study_lakes import compare
 from deepera_graph.lab.data.readers import open_dataset
 from deepera_graph.lab.rankers.base import FirstStage
 from deepera_graph.lab.rankers.retrieval import BM25
+from deepera_graph.lab.studies.base import StudyConfig
 
 pytestmark = pytest.mark.skipif(not SHARED_DATA.exists(), reason="needs the evaluation data")
 
 
 def percents(path, ranker, metrics=("HitRate@1", "HitRate@3", "MRR")):
-    plan = BenchConfig(metrics=metrics, n_resamples=1)
-    table = run([ranker], [open_dataset(SHARED_DATA / path)], plan)
+    plan = StudyConfig(metrics=metrics, n_resamples=1)
+    table = compare([ranker], [open_dataset(SHARED_DATA / path)], plan)
     return [100 * one.mean for one in table.rows[0].estimates]
 
 

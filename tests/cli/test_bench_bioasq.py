@@ -1,4 +1,4 @@
-"""`deepera-lab bench bioasq`."""
+"""`deepera-lab study bioasq`."""
 
 import csv
 import json
@@ -41,7 +41,7 @@ def write_run(path, order):
 def test_depth_compares_the_collection_with_other_runs(deepera_lab, golden, plants, tmp_path):
     api = write_run(tmp_path / "api.jsonl", ["10", "20", "30"])
     result = deepera_lab(
-        "bench", "bioasq", "depth", golden, *plants, "--depths", "1,3", "--runs", f"api={api}",
+        "study", "bioasq", "depth", golden, *plants, "--depths", "1,3", "--runs", f"api={api}",
         *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -55,7 +55,7 @@ def test_depth_compares_the_collection_with_other_runs(deepera_lab, golden, plan
 
 def test_rerankers_are_written_with_a_manifest(deepera_lab, golden, plants, tmp_path):
     out = tmp_path / "out"
-    args = ("bench", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", "--out", out)
+    args = ("study", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", "--out", out)
     result = deepera_lab(*args, "--resamples", "20")
     assert result.exit_code == 0, result.output
     assert "# Rerankers" in result.stdout
@@ -65,7 +65,7 @@ def test_rerankers_are_written_with_a_manifest(deepera_lab, golden, plants, tmp_
     assert manifest["golden"]["file"] == "golden.json"
     assert manifest["collection"] == {"passages": 12, "mode": "sparse", "embeddings": None}
     made = ("--runs", f"first={out / 'first-stage.jsonl'},rules={out / 'rules.jsonl'}")
-    joined = deepera_lab("bench", "bioasq", "ensembles", golden, *made, "--resamples", "20")
+    joined = deepera_lab("study", "bioasq", "ensembles", golden, *made, "--resamples", "20")
     assert "| nominated 6 + 4 |" in joined.stdout
     assert deepera_lab(*args, *QUICK).exit_code == 2  # it is not overwritten
 
@@ -75,7 +75,7 @@ def test_two_runs_are_joined_without_a_collection(deepera_lab, golden, tmp_path)
     other = write_run(tmp_path / "other.jsonl", ["40", "50", "60"])
     out = tmp_path / "out"
     result = deepera_lab(
-        "bench", "bioasq", "ensembles", golden, "--runs", f"one={one},other={other}",
+        "study", "bioasq", "ensembles", golden, "--runs", f"one={one},other={other}",
         "--out", out, "--resamples", "20",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -94,11 +94,11 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
     with ChatServer(answer) as server:
         model = ("--model", "any", "--base-url", server.base_url, "--cache", "off")
         sorted_ = deepera_lab(
-            "bench", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", *model, *QUICK,
+            "study", "bioasq", "rerankers", golden, *plants, "--rerankers", "rules", *model, *QUICK,
             "--json",
         )  # fmt: skip
         styles = deepera_lab(
-            "bench", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "1", *model,
+            "study", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "1", *model,
             *QUICK, "--json",
         )  # fmt: skip
     assert sorted_.exit_code == styles.exit_code == 0, sorted_.output + styles.output
@@ -122,7 +122,7 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
     ],
 )
 def test_what_cannot_work_is_a_usage_error(deepera_lab, golden, args, message):
-    result = deepera_lab("bench", "bioasq", args[0], golden, *args[1:], *QUICK)
+    result = deepera_lab("study", "bioasq", args[0], golden, *args[1:], *QUICK)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_work(
 ):
     (tmp_path / "file").write_text("")
     out = tmp_path / "file" / "results"
-    result = deepera_lab("bench", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
+    result = deepera_lab("study", "bioasq", "rerankers", golden, *plants, *QUICK, "--out", out)
     assert result.exit_code == 2
     assert f"--out must be a folder that can be written, got '{out}'" in result.stderr
 
@@ -145,7 +145,7 @@ def test_a_stopped_experiment_goes_on_with_what_is_done(start, golden, tmp_path,
     answers = {"answer": "yes", "names": ["moss"], "text": "The moss held water."}
     with ChatServer(lambda request: answers, latency=0.3) as server:
         args = (
-            "bench", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "2", "--out", out,
+            "study", "bioasq", "styles", golden, "--styles", "1,3", "--per-type", "2", "--out", out,
             "--model", "any", "--base-url", server.base_url, "--cache", "off", *QUICK,
             "--max-concurrency", "1",
         )  # fmt: skip

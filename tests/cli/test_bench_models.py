@@ -1,9 +1,7 @@
 """`deepera-lab bench table` with rankers that need a model, a package or a key."""
 
-import csv
 import json
 import sys
-from io import StringIO
 
 import pytest
 
@@ -55,8 +53,10 @@ def table(deepera_lab, data):
     return run
 
 
-def rows(result):
-    return {row["ranker"]: row for row in json.loads(result.stdout)["rows"]}
+def rows(result, name="results"):
+    grid = next(one for one in json.loads(result.stdout)["tables"] if one["name"] == name)
+    heads = [one["name"] for one in grid["columns"]]
+    return {row[1]: dict(zip(heads, row, strict=True)) for row in grid["rows"]}
 
 
 def at(server):
@@ -74,7 +74,7 @@ def test_all_rankers_that_ask_take_the_model_of_the_table(table, server):
         "paper-qa style tiny", "LLMListwiseRerank tiny",
     ]  # fmt: skip
     for row in found.values():
-        assert row["metrics"]["HitRate@1"]["mean"] == 1
+        assert row["HitRate@1"]["mean"] == 1
         assert row["tokens"] > 0
         assert row["failed"] == 0
     assert found["LLM pointwise tiny"]["calls"] == len(PASSAGES)
@@ -127,19 +127,14 @@ def test_what_is_not_available_has_a_line_everywhere(table, tmp_path, monkeypatc
     names = "bm25,cross-encoder:BAAI/bge-reranker-base,rankgpt:openai:gpt-5-mini"
     result = table("--rankers", names, "--out", tmp_path / "out")
     assert result.exit_code == 0
-    why = (
-        "not available: sentence_transformers is not installed: "
-        f"{install_command('sentence-transformers')}"
-    )
-    assert f"| cross-encoder:BAAI/bge-reranker-base | {why} |  |" in result.stdout
+    why = f"sentence_transformers is not installed: {install_command('sentence-transformers')}"
+    assert f"- cross-encoder:BAAI/bge-reranker-base on tea is left out: {why}\n" in result.stdout
     assert "| cross-encoder:BAAI/bge-reranker-base | not available |" in result.stdout
     assert result.stderr.count("\n") == 2
-    assert f"deepera-lab: cross-encoder:BAAI/bge-reranker-base is {why}" in result.stderr
+    assert f"cross-encoder:BAAI/bge-reranker-base is not available: {why}" in result.stderr
     assert "rankgpt:openai:gpt-5-mini is not available: no API key: set the" in result.stderr
-    lines = list(csv.DictReader(StringIO((tmp_path / "out" / "results.csv").read_text())))
-    assert [one["note"].partition(":")[0] for one in lines] == ["", *["not available"] * 2]
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert manifest["not_available"][0]["reason"] == why.removeprefix("not available: ")
+    assert manifest["not_available"][0]["reason"] == why
 
 
 def test_strict_stops_at_what_is_not_available(table, monkeypatch):
@@ -155,11 +150,9 @@ def test_a_server_that_is_not_there_leaves_the_others_their_rows(table):
     nowhere = ("--model", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--cache", "off")
     result = table("--rankers", "bm25,llm-pointwise,deepera:llm", *nowhere, "--json")
     assert result.exit_code == 0
-    plain = json.loads(result.stdout)
-    assert [row["ranker"] for row in plain["rows"]] == ["BM25"]
-    assert [one["ranker"] for one in plain["not_available"]] == [
-        "LLM pointwise tiny", "DeepEra tiny",
-    ]  # fmt: skip
+    assert list(rows(result)) == ["BM25"]
+    left_out = [one.partition(" on tea")[0] for one in json.loads(result.stdout)["findings"][1:]]
+    assert left_out == ["LLM pointwise tiny", "DeepEra tiny"]
     alone = table("--rankers", "llm-pointwise", *nowhere)
     assert alone.exit_code == 3
     assert "cannot be reached" in alone.stderr
@@ -186,19 +179,19 @@ def test_failed_calls_are_counted_and_can_be_tried_again(table, tmp_path):
     with ChatServer(answer) as server:
         args = ("--rankers", "llm-pointwise", *at(server), "--keep", tmp_path / "kept")
         first = table(*args)
-        assert "LLM pointwise tiny: 33.3 % of the passages could not be judged" in first.stdout
-        assert "| LLM pointwise tiny | 0.0 [0.0, 0.0]" in first.stdout
+        assert "| tea | LLM pointwise tiny | passages not judged | 33.3 |" in first.stdout
+        assert "| LLM pointwise tiny | 1 | 0.0 [0.0, 0.0]" in first.stdout
         broken = False
         again = table(*args)
         assert again.stdout == first.stdout
         assert "--retry-failed ranks them anew" in again.stderr
-        assert "| LLM pointwise tiny | 100.0 " in table(*args, "--retry-failed").stdout
-        assert "| LLM pointwise tiny | 100.0 " in table(*args).stdout
+        assert "| LLM pointwise tiny | 1 | 100.0 " in table(*args, "--retry-failed").stdout
+        assert "| LLM pointwise tiny | 1 | 100.0 " in table(*args).stdout
 
 
 def test_the_baseline_may_be_named_as_it_was_typed(table):
-    plain = json.loads(table("--rankers", "bm25,random", "--baseline", "bm25", "--json").stdout)
-    assert {one["baseline"] for one in plain["differences"]} == {"BM25"}
+    result = table("--rankers", "bm25,random", "--baseline", "bm25")
+    assert "## Minus BM25, on the same questions" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`deepera-lab bench papers`."""
+"""`deepera-lab study papers`."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -36,7 +36,7 @@ def runs(tmp_path, world):
 def test_a_base_is_compared_with_other_runs(deepera_lab, world, runs):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "-l", base, "--runs", f"other={runs}", "--judges", "1,0.8",
+        "study", "papers", queries, "-l", base, "--runs", f"other={runs}", "--judges", "1,0.8",
         *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -56,7 +56,7 @@ def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, 
     def draw(seed):
         out = tmp_path / seed
         how = ("--draw", "2", "--seed", seed, "--out", out)
-        result = deepera_lab("bench", "papers", queries, "--library", base, *how, *QUICK)
+        result = deepera_lab("study", "papers", queries, "--library", base, *how, *QUICK)
         assert result.exit_code == 0, result.output
         lines = (out / "sparse.jsonl").read_text(encoding="utf-8").splitlines()
         return [json.loads(one)["id"] for one in lines if "ranked" in json.loads(one)]
@@ -66,14 +66,14 @@ def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, 
     first, second = draw("1"), draw("2")
     assert sorted(intents[id] for id in first) == ["method", "method", "scope", "scope"]
     assert first != second
-    both = deepera_lab("bench", "papers", queries, "--library", base, "--draw", "2", "--limit", "3")
+    both = deepera_lab("study", "papers", queries, "--library", base, "--draw", "2", "--limit", "3")
     assert (both.exit_code, "--draw or --limit" in both.output) == (2, True)
 
 
 def test_an_agent_tells_its_calls(deepera_lab, world):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "--library", base, "--systems", "sparse,agent:rules",
+        "study", "papers", queries, "--library", base, "--systems", "sparse,agent:rules",
         "--limit", "2", *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -91,7 +91,7 @@ def test_a_failed_query_is_told_by_the_exit_code(deepera_lab, world, tmp_path):
     lines[1]["constraints"] = {"year_from": 2022, "year_to": 2019}
     path = tmp_path / "queries.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in lines), encoding="utf-8")
-    result = deepera_lab("bench", "papers", path, "--library", base, *QUICK, "--json")
+    result = deepera_lab("study", "papers", path, "--library", base, *QUICK, "--json")
     assert result.exit_code == 1
     tables = {one["name"]: one["rows"] for one in json.loads(result.stdout)["tables"]}
     ((system, query, why),) = tables["failures"]
@@ -102,7 +102,7 @@ def test_a_failed_query_is_told_by_the_exit_code(deepera_lab, world, tmp_path):
 def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
     base, queries = world
     out = tmp_path / "out"
-    args = ("bench", "papers", queries, "--library", base, "--out", out)
+    args = ("study", "papers", queries, "--library", base, "--out", out)
     result = deepera_lab(*args, "--limit", "3", "--resamples", "20")
     assert result.exit_code == 0, result.output
     assert "# Searches for papers" in result.stdout
@@ -148,7 +148,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
 def test_what_cannot_work_is_a_usage_error(deepera_lab, world, args, message):
     base, queries = world
     shown = [base if one == "BASE" else one for one in args]
-    result = deepera_lab("bench", "papers", queries, *shown, *QUICK)
+    result = deepera_lab("study", "papers", queries, *shown, *QUICK)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
 
@@ -158,7 +158,7 @@ def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
 ):
     base, queries = world
     result = deepera_lab(
-        "bench", "papers", queries, "--library", base, "--services",
+        "study", "papers", queries, "--library", base, "--services",
         f"by-id={served_papers}/v1/search,by-title={served_papers}/titles", *QUICK, "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -171,7 +171,7 @@ def test_a_service_is_compared_by_its_address_and_its_papers_are_matched(
 
 def test_a_service_that_fails_counts_0_and_is_told(deepera_lab, world, served_papers):
     result = deepera_lab(
-        "bench", "papers", world[1], "--services", f"gone={served_papers}/nothing", *QUICK,
+        "study", "papers", world[1], "--services", f"gone={served_papers}/nothing", *QUICK,
         "--json",
     )  # fmt: skip
     assert result.exit_code == 1
@@ -182,7 +182,7 @@ def test_a_service_that_fails_counts_0_and_is_told(deepera_lab, world, served_pa
 
 @pytest.mark.parametrize("services", ["x", "x=y", "a=http://h/1,a=http://h/2"])
 def test_services_that_are_no_addresses_are_refused(deepera_lab, world, services):
-    result = deepera_lab("bench", "papers", world[1], "--services", services, *QUICK)
+    result = deepera_lab("study", "papers", world[1], "--services", services, *QUICK)
     assert result.exit_code == 2
     assert "--services must be NAME=URL" in result.stderr
 

@@ -123,7 +123,7 @@ def test_searches_are_compared_on_the_questions_of_a_build(deepera_lab, tmp_path
     queries.rename(build / "queries.jsonl")
     found = deepera_lab("bench", "quest", "evaluate", build, *how)
     assert found.exit_code == 0, found.output
-    alone = deepera_lab("bench", "papers", build / "queries.jsonl", *how)
+    alone = deepera_lab("study", "papers", build / "queries.jsonl", *how)
     assert untimed(found.stdout) == untimed(alone.stdout)
 
 

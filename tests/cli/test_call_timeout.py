@@ -15,7 +15,7 @@ from deepera_graph.lab.rankers.named import Models
 from support.openai_server import ChatServer, Reply
 
 AT = {"model": "openai:any", "base_url": "http://127.0.0.1:9/v1"}
-ASKING = ("ask", "rerank", "serve", "mcp", "papers ask", "bioasq answer", "bench multihop")
+ASKING = ("ask", "rerank", "serve", "mcp", "papers ask", "bioasq answer", "study multihop")
 
 
 def timeout_of(backend):

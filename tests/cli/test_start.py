@@ -24,7 +24,7 @@ ERRORS = [
     ("calibrate", "no-such-file", "-o", "curve.json"),
     ("demo", "--threshold", "80"),
     ("bench", "table", "no-such-file"),
-    ("bench", "multihop", "no-such-folder"),
+    ("study", "multihop", "no-such-folder"),
     ("judge", "evaluate", "--data", "no-such-file"),
     ("papers", "ask", "Tea?", "-l", "no-such-file"),
     ("papers", "search", "Tea?", "-l", "no-such-file"),

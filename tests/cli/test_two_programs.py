@@ -31,7 +31,7 @@ def first_words(program):
 def test_no_command_is_in_both_programs_and_old_names_are_those_of_the_lab():
     assert first_words(main) & first_words(lab) == set()
     moved = {old for old, new in main.MOVED.items() if new == lab.PROGRAM.name}
-    assert moved == first_words(lab)
+    assert moved | {"study"} == first_words(lab)
 
 
 def test_the_version_of_the_lab_is_that_of_the_package(deepera_lab):
@@ -70,6 +70,16 @@ def test_an_old_name_does_the_same_and_says_the_new_one(
     hint = f"deepera: deepera {words[0]} is deepera-lab {words[0]} since 0.10; "
     assert old.stderr.startswith(hint)
     assert old.stderr.partition("\n")[2] == new.stderr
+
+
+@pytest.mark.parametrize("words", [("study", "cost"), ("multihop",), ("bioasq",), ("papers",)])
+def test_experiments_that_were_in_bench_are_found_under_study(deepera_lab, words):
+    new = words if words[0] == "study" else ("study", *words)
+    old = deepera_lab("bench", *words, "--help")
+    assert old.exit_code == 0
+    assert old.stdout == deepera_lab(*new, "--help").stdout
+    hint = f"deepera-lab: deepera-lab bench {words[0]} is deepera-lab study"
+    assert old.stderr.startswith(hint)
 
 
 def test_an_old_name_without_the_lab_is_one_line(deepera, monkeypatch):

@@ -49,9 +49,10 @@ class Program:
     Args:
         name: What is typed.
         package: Holds the modules of the commands.
-        commands: Their names, each with the module that it is a function of.
+        commands: Their names, each with the module that it is a function of: that of its last
+            word, or the one after a colon.
         pages: A section for each command, each group and the program: ``# NAME: what it does``.
-        moved: First words of commands that are elsewhere now, and where.
+        moved: First one or two words of commands that are elsewhere now, and where.
     """
 
     def __init__(
@@ -96,9 +97,10 @@ class Program:
         from deepera_graph.cli.config import settle
         from deepera_graph.cli.shared.declaring import configurable, flatten
 
-        module = import_module(f"{self._package}.{self.commands[name]}")
+        place, _, function = self.commands[name].partition(":")
+        module = import_module(f"{self._package}.{place}")
         last = name.rpartition(" ")[2]
-        command = getattr(module, last)
+        command = getattr(module, function or last)
         daily, flags = (getattr(module, one, {}).get(last, ()) for one in ("DAILY", "FLAGS"))
         alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
         more = self._page(name, whole=True)
@@ -243,10 +245,14 @@ class _Commands(_Group):
         """Run a command and leave with its code."""
         given = list(sys.argv[1:] if args is None else args)
         speak_as(self.program.name)
-        program, _, word = self.program.moved.get(given[0] if given else "", "").partition(" ")
-        if word:
-            say(f"deepera {given[0]} is {program} {word} since 0.10; the old name ends with 0.11")
-            given[0] = word
+        moved = self.program.moved
+        n = next((n for n in (2, 1) if " ".join(given[:n]) in moved), 0)
+        old = " ".join(given[:n])
+        program, _, words = moved.get(old, "").partition(" ")
+        if words:
+            name = f"{self.program.name} {old}"
+            say(f"{name} is {program} {words} since 0.10; the old name ends with 0.11")
+            given[:n] = words.split()
         elif program:
             sys.exit(_run_elsewhere(program, given))
         options.update(standalone_mode=False, prog_name=self.program.name)

@@ -1,17 +1,18 @@
-"""Rank a data set, a few questions at a time, and cache the rankings in files."""
+"""Rank a data set, a few questions at a time; what is known of a question ranked, and its cache."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from deepera_graph.calibration.instance import Dataset, Instance
-from deepera_graph.lab.metrics.ranking import DatasetSummary
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import (
     Job,
     Note,
@@ -20,9 +21,23 @@ from deepera_graph.lab.rankers.base import (
     candidates_of,
     check_ranking,
 )
+from deepera_graph.schema import IntentKind
+from deepera_graph.thresholds import Threshold, ThresholdRule
 
 QUESTIONS_AT_ONCE = 16
 _FORMAT = 3  # of cached rankings
+
+
+class Step(NamedTuple):
+    """How far a run is: so many questions of a data set ranked."""
+
+    dataset: str
+    ranker: str
+    n_done: int
+    n_questions: int
+
+
+Watch = Callable[[Step], None]
 
 
 # Time, calls, tokens and failures are means over the questions that were ranked together.
@@ -45,6 +60,98 @@ class QuestionRanking(BaseModel):
     unproven: list[int] = []  # places that no filter may pass
     summaries: list[str] = []  # that a judge gave along with its scores
     intent: dict[str, str] = {}  # what the question asks for, where the ranker read it
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionLabels:
+    """What is known of a question besides its judgements; `types` is distractor id to type."""
+
+    question: str
+    source: str
+    setting: str
+    subject: str
+    types: Mapping[str, str]
+
+    @classmethod
+    def of(cls, instance: Instance) -> "QuestionLabels":
+        """Take them from an instance; a distractor without a type has the type ``distractor``."""
+        types = {
+            one.id: one.distractor_type or "distractor"
+            for one in instance.contexts
+            if one.is_distractor
+        }
+        return cls(instance.question, instance.dataset, instance.setting, instance.subject, types)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedQuestion:
+    """One question as a ranker ranked it; `first` holds the candidates in first-stage order."""
+
+    judged: JudgedRanking
+    labels: QuestionLabels
+    first: tuple[str, ...]
+    ranked: QuestionRanking
+
+    @classmethod
+    def of(
+        cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
+    ) -> "RankedQuestion":
+        """Join a ranking with the labels of its candidates, these in first-stage order."""
+        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Passage to score, best first; a negative one of DeepEra's means it failed."""
+        return dict(zip(self.judged.ranked, self.ranked.scores, strict=True))
+
+    @property
+    def intent(self) -> IntentKind:
+        """What kind of relation the question asks about; ``other`` where the ranker said none."""
+        kind = self.ranked.intent.get("intent")
+        return next((one for one in get_args(IntentKind) if one == kind), "other")
+
+    def threshold_of(self, rule: ThresholdRule) -> float:
+        """Return the threshold that a rule sets for this question, in [0, 1]."""
+        scores = [score for score in self.ranked.scores if score >= 0]
+        return rule.cut(scores, self.intent)
+
+    def lowest_kept(self, threshold: Threshold) -> float:
+        """Return the lowest score that passes, in [0, 1]."""
+        return self.threshold_of(threshold) if isinstance(threshold, ThresholdRule) else threshold
+
+    def keep(
+        self,
+        *,
+        threshold: Threshold | None,
+        n: int | None = None,
+        order: Literal["score", "retrieval"] = "score",
+    ) -> JudgedRanking:
+        """Return the first *n* a filter hands on; a threshold of None filters nothing."""
+        # A passage in which no quote was found is held back whatever its score.
+        scores = self.scores
+        unproven = {self.first[place - 1] for place in self.ranked.unproven}
+        place = {id: number for number, id in enumerate(self.first)}
+        chosen = sorted(scores, key=lambda id: (-scores[id], place[id]))
+        if threshold is not None:
+            lowest = self.lowest_kept(threshold)
+            chosen = [id for id in chosen if scores[id] >= lowest and id not in unproven]
+        chosen = chosen[:n]
+        if order == "retrieval":
+            chosen.sort(key=place.__getitem__)
+        return replace(self.judged, ranked=tuple(chosen))
+
+    def note(self, passage: str) -> Note:
+        """Return what the ranker said of a passage."""
+        reason, quote = self.why(passage)
+        summaries, place = self.ranked.summaries, self.judged.ranked.index(passage)
+        return Note(reason, quote, proven=True, summary=summaries[place] if summaries else "")
+
+    def why(self, passage: str) -> tuple[str, str]:
+        """Return the reason and the quote for a passage; empty where the ranker gave none."""
+        if not self.ranked.reasons:
+            return "", ""
+        place = self.judged.ranked.index(passage)
+        return self.ranked.reasons[place], self.ranked.quotes[place]
 
 
 def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 from deepera_graph.calibration.instance import Context, Instance
 from deepera_graph.lab.bench.figures import figure_bytes
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.lab.bench.rank import RankedQuestion
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.run import Described, Study, manifest, run_studies
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, format_cell

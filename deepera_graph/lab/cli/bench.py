@@ -1,13 +1,12 @@
-"""`deepera-lab bench`: measure rerankers on labelled questions, and make such data."""
+"""`deepera-lab bench`: labelled questions made of others, and looked at."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,45 +21,15 @@ from deepera_graph.cli.shared.console import (
     json_bytes,
     needing,
     progress_bar,
-    ranking_bars,
-    say,
     tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import running
-from deepera_graph.lab.cli.running import plain_number
 
 if TYPE_CHECKING:
     from deepera_graph.calibration.instance import Instance
-    from deepera_graph.lab.bench.table import ResultRow, Table
 
-_RESULTS = ("results.md", "results.csv", "differences.csv", "manifest.json")
 _REALISM = ("realism.md", "realism.json")
-_OF_THE_MODEL = "deepera:llm"
-_measure = partial(opt, panel="Measure")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableOptions(running.MeasureOptions):
-    """What is compared, and where the table goes."""
-
-    rankers: str | None = _measure(
-        "What to compare.",
-        metavar="NAME,...",
-        shown="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
-        "a dense one with the extra dense",
-        many=str,
-    )
-    metrics: str | None = _measure(
-        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR,nDCG@10", many=str
-    )
-    baseline: str | None = _measure(
-        "Ranker the others are compared with.", metavar="NAME", shown="none"
-    )
-    retry_failed: bool = opt(
-        "Rank kept questions again of which a passage had failed.", default=False
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,77 +81,6 @@ class RealismOptions:
     )
     overwrite: bool = opt("Replace results in FOLDER.", default=False)
     strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
-
-
-def table(
-    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
-    *,
-    chosen: TableOptions,
-    read: running.DataOptions,
-    files: running.ResultOptions,
-    asked: running.ModelOptions,
-    output: options.OutputOptions,
-) -> None:
-    """Compare rankers on data sets: a table with intervals."""
-    check_data(data)
-    check_folder(files.out, _RESULTS, overwrite=files.overwrite)
-    with needing("bench", "bench"):
-        from deepera_graph.cli.opening.judges import search_here
-        from deepera_graph.lab.bench.run import TABLE_METRICS, BenchConfig, bench_table
-
-    search_here()
-    how = {"metrics": TABLE_METRICS, **given(read, chosen)}
-    config = BenchConfig(data=tuple(data), out=files.out, **how)
-    if chosen.rankers is None and asked.model:
-        config = replace(config, rankers=(*config.rankers, _OF_THE_MODEL))
-    with (
-        running.open_models(asked, config.rankers) as models,
-        ranking_bars(hidden=output.quiet) as watch,
-    ):
-        made = bench_table(replace(config, models=models), watch=watch)
-    for ranker, reason in dict.fromkeys((one.ranker, one.reason) for one in made.missing):
-        say(f"{ranker} is not available: {reason}")
-    if chosen.keep is not None and any(row.failed for row in made.rows):
-        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
-    tell(
-        output,
-        _plain_table(made),
-        lambda: f"{made.overview()}\n{made.markdown()}".removesuffix("\n"),
-    )
-
-
-def _plain_table(table: Table) -> dict[str, Any]:
-    return {
-        "metrics": list(table.metrics),
-        "datasets": [
-            {
-                "name": one.name,
-                "questions": one.n_questions,
-                "candidates": one.n_candidates,
-                "ceiling": one.ceiling,
-                "first_stage": one.first_stage,
-            }
-            for one in table.summaries
-        ],
-        "rows": [_plain_row(row, table.metrics) for row in table.rows],
-        "differences": [plain_number(one) for one in table.differences],
-        "not_available": [one._asdict() for one in table.missing],
-    }
-
-
-def _plain_row(row: ResultRow, metrics: tuple[str, ...]) -> dict[str, Any]:
-    estimates = zip(metrics, row.estimates, strict=True)
-    return {
-        "dataset": row.dataset,
-        "ranker": row.ranker,
-        "repeats": row.n_repeats,
-        "metrics": {metric: plain_number(one) for metric, one in estimates},
-        "seconds": row.seconds,
-        "calls": row.calls,
-        "tokens": row.tokens,
-        "failed": row.failed,
-        "problem": row.problem,
-    }
 
 
 def natural(

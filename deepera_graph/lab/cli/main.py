@@ -4,11 +4,13 @@ from pathlib import Path
 
 from deepera_graph.cli.shared.program import Program
 
+STUDIES = (  # of rerankers
+    *("main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings"),
+    *("stability", "drift", "cost", "all"),
+)
 COMMANDS = {  # and the module that each is a function of
-    "bench table": "bench",
-    "bench multihop": "multihop",
-    "bench bioasq": "bioasq.study",
-    "bench papers": "papers",
+    "bench table": "study",
+    "bench report": "study",
     "bench quest build": "quest.build",
     "bench quest judge": "quest.build",
     "bench quest audit draw": "quest.audit",
@@ -20,8 +22,10 @@ COMMANDS = {  # and the module that each is a function of
     "bench mix": "bench",
     "bench prompts": "bench",
     "bench realism": "bench",
-    "bench study": "study",
-    "bench report": "study",
+    **{f"study {name}": "study:study" for name in STUDIES},
+    "study multihop": "multihop",
+    "study bioasq": "bioasq.study",
+    "study papers": "papers",
     "bioasq read": "bioasq.corpus",
     "bioasq index": "bioasq.corpus",
     "bioasq search": "bioasq.search",
@@ -35,7 +39,11 @@ COMMANDS = {  # and the module that each is a function of
     "judge evaluate": "judge",
     "judge export": "judge",
 }
+_MOVED = {
+    "bench study": "deepera-lab study",
+    **{f"bench {one}": f"deepera-lab study {one}" for one in ("multihop", "bioasq", "papers")},
+}
 PROGRAM = Program(
-    "deepera-lab", "deepera_graph.lab.cli", COMMANDS, Path(__file__).with_name("help.txt")
+    "deepera-lab", "deepera_graph.lab.cli", COMMANDS, Path(__file__).with_name("help.txt"), _MOVED
 )
 app, load_command, run = PROGRAM.app, PROGRAM.load_command, PROGRAM.run

@@ -1,8 +1,8 @@
-"""`deepera-lab bench multihop`: compare retrieval on questions of several hops."""
+"""`deepera-lab study multihop`: compare retrieval on questions of several hops."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import needing, progress_bar, tell
+from deepera_graph.cli.shared.console import check_folder, needing, progress_bar
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.studies.multihop.answers import AnswerRow
     from deepera_graph.lab.studies.multihop.data import HopData
     from deepera_graph.lab.studies.multihop.methods import HopSearch
+    from deepera_graph.lab.tables import Row
 
 _measure = partial(opt, panel="Measure")
 
@@ -65,23 +65,23 @@ def multihop(
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
     from deepera_graph.lab.studies.multihop.data import read_hop_data
 
     sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
-    with needing("bench multihop", "bench"):
+    check_folder(results.out, ("multihop.md", "manifest.json"), overwrite=results.overwrite)
+    with needing("study multihop", "bench"):
         from deepera_graph.cli.opening.judges import search_here
         from deepera_graph.cli.opening.stores import find_embeddings
-        from deepera_graph.lab.studies.multihop.data import read_hop_data
+        from deepera_graph.lab.studies.multihop import answers, study
         from deepera_graph.lab.studies.multihop.methods import HopSearch
-        from deepera_graph.lab.studies.multihop.study import HopBench
-        from deepera_graph.lab.studies.multihop.table import describe_methods, hop_table, plain_rows
+        from deepera_graph.lab.studies.run import describe_versions
 
-    names = () if chosen.methods is None else split_names("--methods", chosen.methods)
-    bench = HopBench(
-        methods=tuple(names),
+    bench = study.HopBench(
+        methods=() if chosen.methods is None else split_names("--methods", chosen.methods),
         budget=chosen.budget,
         baseline=chosen.baseline,
         n_resamples=chosen.resamples,
@@ -92,44 +92,39 @@ def multihop(
     search_here()
     embeddings = find_embeddings(chosen.embeddings)
     assert embeddings is not None  # as a name is given
-    rows, searches = [], []
+    rows, searches = {}, []
     for one in sets:
-        with progress_bar(
-            f"{one.name}: vectors", total=len(one.passages), hidden=output.quiet
-        ) as bar:
-            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=bar.reach)
-        with progress_bar(f"{one.name}: methods", hidden=output.quiet) as bar:
-            rows += bench.measure(one, search, on_progress=bar.reach)
+        bar = partial(progress_bar, hidden=output.quiet)
+        with bar(f"{one.name}: vectors", total=len(one.passages)) as moved:
+            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=moved.reach)
+        with bar(f"{one.name}: methods") as moved:
+            rows[one.name] = bench.measure(one, search, on_progress=moved.reach)
         searches.append(search)
-    if not chat.model:
-        tell(
-            output,
-            plain_rows(rows),
-            lambda: f"{hop_table(rows)}\n{describe_methods(rows)}",
+    result = bench.study(rows)
+    if chat.model:
+        found = _answer_hops(
+            sets, searches, chosen, chat, cache=cache, budget=budget, quiet=output.quiet
         )
-        return
-    from deepera_graph.lab.studies.multihop.answers import answer_table, plain_answers
-
-    answers = _answer_hops(
-        sets, searches, chosen=chosen, chat=chat, cache=cache, budget=budget, quiet=output.quiet
-    )
-    tell(
-        output,
-        {"retrieval": plain_rows(rows), "answers": plain_answers(answers)},
-        lambda: f"{hop_table(rows)}\n{describe_methods(rows)}\n\n{answer_table(answers)}",
-    )
+        result = replace(result, grids=(*result.grids, answers.answer_table(found)))
+    settings = {**asdict(chosen), "keep": None, "model": chat.model}
+    setup = {
+        **describe_versions("numpy", "bm25s", "PyStemmer"),
+        "data": {one.name: len(one.questions) for one in sets},
+        "settings": settings,
+    }
+    running.finish(study.MULTIHOP, result, lambda: setup, results, output)
 
 
 def _answer_hops(
     sets: list[HopData],
     searches: list[HopSearch],
-    *,
     chosen: MultihopOptions,
     chat: options.ChatOptions,
+    *,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     quiet: bool,
-) -> list[AnswerRow]:
+) -> list[Row]:
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.budget import Budget, Meter, with_meter
     from deepera_graph.cli.opening.judges import chat_backend, judgements_of
@@ -139,8 +134,7 @@ def _answer_hops(
     from deepera_graph.reranker import EvidenceReranker
 
     backend = chat_backend(chat)
-    limits = Budget(**given(budget)) if given(budget) else None
-    config = with_meter({}, Meter(limits))
+    config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
     names = () if chosen.answers is None else split_names("--answers", chosen.answers)
     rows = []
     with judgements_of(backend, cache.cache) as kept:

@@ -1,4 +1,4 @@
-"""`deepera-lab bench papers`: compare searches for papers, over a base or from files of runs."""
+"""`deepera-lab study papers`: compare searches for papers, over a base or from files of runs."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def papers(
     _check(chosen, chat, results, names)
     wanted = given(chosen)
     accuracies = wanted.get("judges", ())
-    with needing("bench papers", "bench"):
+    with needing("study papers", "bench"):
         from deepera_graph.lab.studies.papers.judges import check_accuracies
         from deepera_graph.lab.studies.papers.runs import read_queries
         from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, draw_queries

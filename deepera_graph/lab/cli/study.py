@@ -1,18 +1,19 @@
-"""`deepera-lab bench study` and `deepera-lab bench report`: the experiments of the benchmark."""
+"""`deepera-lab bench table`, `study` and `report`: rerankers measured on labelled questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
+    check_data,
     check_file,
     check_folder,
     needing,
@@ -30,12 +31,34 @@ if TYPE_CHECKING:
     from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
     from deepera_graph.lab.studies.run import Study
 
-StudyName = Literal[
-    "main", "ranks", "look-alikes", "counts", "threshold", "cutoff", "ablations", "embeddings",
-    "stability", "drift", "cost", "all",
-]  # fmt: skip
+MANIFEST = "manifest.json"
+_TABLE_METRICS = ("HitRate@1", "HitRate@3", "MRR", "nDCG@10")
+_OF_THE_MODEL = "deepera:llm"
+_Data = Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")]
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(running.MeasureOptions):
+    """What is compared, and where the table goes."""
+
+    rankers: str | None = _measure(
+        "What to compare.",
+        metavar="NAME,...",
+        shown="first-stage,random,bm25,deepera:local,oracle; deepera:llm with --model; "
+        "a dense one with the extra dense",
+        many=str,
+    )
+    metrics: str | None = _measure(
+        "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR,nDCG@10", many=str
+    )
+    baseline: str | None = _measure(
+        "Ranker the others are compared with.", metavar="NAME", shown="none"
+    )
+    retry_failed: bool = opt(
+        "Rank kept questions again of which a passage had failed.", default=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +152,7 @@ class PageOptions:
 
     out: Path = opt("The page, e.g. report.html.", "--out", "-o", metavar="FILE", needed=True)
     studies: str | None = opt(
-        "What it shows; see `deepera-lab bench study --help`.", metavar="NAME,...", shown="all"
+        "What it shows; see `deepera-lab study --help`.", metavar="NAME,...", shown="all"
     )
     worst: int = opt(
         "How many of the worst questions of each ranker and data set it shows.",
@@ -140,9 +163,39 @@ class PageOptions:
     overwrite: bool = opt("Replace FILE.", default=False)
 
 
+def table(
+    data: _Data,
+    *,
+    chosen: TableOptions,
+    read: running.DataOptions,
+    files: running.ResultOptions,
+    asked: running.ModelOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Compare rankers on data sets: tables with intervals."""
+    check_data(data)
+    with needing("bench table", "bench"):
+        from deepera_graph.lab.studies.base import StudyConfig
+        from deepera_graph.lab.studies.rerank.table import ORACLE, default_rankers
+        from deepera_graph.lab.studies.run import TABLE, manifest, run_studies
+
+    check_folder(files.out, (f"{TABLE.name}.md", MANIFEST), overwrite=files.overwrite)
+    how = {"metrics": _TABLE_METRICS, **given(read, chosen)}
+    rankers = how.pop("rankers", (*default_rankers(), *[_OF_THE_MODEL] * bool(asked.model)))
+    how |= {"oracle": ORACLE in rankers, "max_failed_share": 1.0}
+    how["rankers"] = tuple(one for one in rankers if one != ORACLE)
+    config = StudyConfig(data=tuple(data), **how)
+    with _open_runners(config, asked, output) as (runner, _):
+        [(_, result)] = run_studies([TABLE], runner)
+        running.finish(TABLE, result, partial(manifest, runner), files, output)
+    _tell_missing(runner)
+    if chosen.keep is not None and runner.failures:
+        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
+
+
 def study(
-    name: Annotated[StudyName, typer.Argument(metavar="NAME", help="Which study, see below.")],
-    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    context: typer.Context,
+    data: _Data,
     *,
     setup: SetupOptions,
     read: running.DataOptions,
@@ -150,19 +203,21 @@ def study(
     asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Run one of the benchmark's experiments: tables, figures and findings."""
-    with needing("bench", "bench"):
+    """Run the experiment with rerankers that the command is named after."""
+    with needing("study", "bench"):
         from deepera_graph.lab.studies.run import STUDIES, format_study, run_studies
 
-    nested = name == "all"
-    chosen = list(STUDIES.values()) if nested else [STUDIES[name]]
-    check_folder(results.out, _files(chosen, nested=nested), overwrite=results.overwrite)
+    name, out = str(context.info_name), results.out
+    chosen = [*STUDIES.values()] if name == "all" else [STUDIES[name]]
 
     def place(one: Study) -> Path | None:
-        out = results.out
-        return out / one.name if out is not None and nested else out
+        return out / one.name if out is not None and name == "all" else out
 
-    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+    files = [f"{name}.md", MANIFEST]
+    if name == "all":
+        files = [f"{one.name}/{MANIFEST}" for one in chosen]
+    check_folder(out, files, overwrite=results.overwrite)
+    with _open_study(data, setup, read, asked, output) as (runner, fresh):
         done = run_studies(chosen, runner, place, fresh=fresh)
     _tell_missing(runner)
     tell(
@@ -173,7 +228,7 @@ def study(
 
 
 def report(
-    data: Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")],
+    data: _Data,
     *,
     page: PageOptions,
     setup: SetupOptions,
@@ -189,7 +244,7 @@ def report(
     if page.out.suffix.lower() not in {".html", ".htm"}:
         raise SettingsError(f"--out is a page, e.g. {page.out}.html, got {str(page.out)!r}")
     check_file(page.out, overwrite=page.overwrite)
-    with _open_runners(data, setup, read, asked, output) as (runner, fresh):
+    with _open_study(data, setup, read, asked, output) as (runner, fresh):
         text = render_report(chosen, runner, fresh=fresh, n_worst=page.worst)
     page.out.write_text(text, encoding="utf-8", newline="\n")
     _tell_missing(runner)
@@ -212,31 +267,47 @@ def _find_studies(studies: str | None) -> list[Study]:
 
 
 @contextmanager
-def _open_runners(
+def _open_study(
     data: Sequence[Path],
     setup: SetupOptions,
     read: running.DataOptions,
     asked: running.ModelOptions,
     output: options.OutputOptions,
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
-    """Give what studies run in, and the same without the cache of chat models."""
-    from deepera_graph.cli.opening.judges import search_here
+    """Give what experiments run in, and the same without the cache of chat models."""
     from deepera_graph.lab.studies.base import StudyConfig
-    from deepera_graph.lab.studies.run import as_ranker_names, open_runner
+    from deepera_graph.lab.studies.run import as_ranker_names
 
-    search_here()
     if setup.answer_judge and not setup.generator:
         raise SettingsError("--answer-judge goes with --generator")
     chosen = given(setup)
     names = {"rankers": chosen.pop("rankers")} if setup.rankers is not None else {}
-    plain: StudyConfig = StudyConfig(data=tuple(data), **given(read), **names)
+    plain = StudyConfig(data=tuple(data), **given(read), **names)
     asking = as_ranker_names(setup.generator or "", setup.answer_judge or "")
+    more = partial(_read_setup, chosen)
+    with _open_runners(plain, asked, output, asking, more) as runners:
+        yield runners
+
+
+@contextmanager
+def _open_runners(
+    config: StudyConfig,
+    asked: running.ModelOptions,
+    output: options.OutputOptions,
+    asking: Sequence[str] = (),
+    more: Callable[[Models], dict[str, Any]] = lambda models: {},
+) -> Iterator[tuple[StudyRunner, StudyRunner]]:
+    """Give the runner of a configuration, and one that no cache of chat models answers."""
+    from deepera_graph.cli.opening.judges import search_here
+    from deepera_graph.lab.studies.run import open_runner
+
+    search_here()
     with (
-        running.open_models(asked, (*plain.rankers, *asking)) as models,
+        running.open_models(asked, (*config.rankers, *asking)) as models,
         ranking_bars(hidden=output.quiet) as watch,
     ):
-        config = replace(plain, models=models, **_read_setup(chosen, models))
-        yield open_runner(config, watch=watch), open_runner(config, watch=watch, cached=False)
+        whole = replace(config, models=models, **more(models))
+        yield open_runner(whole, watch=watch), open_runner(whole, watch=watch, cached=False)
 
 
 def _read_setup(chosen: dict[str, Any], models: Models) -> dict[str, Any]:
@@ -290,11 +361,3 @@ def _tell_missing(runner: StudyRunner) -> None:
     missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
     for ranker, reason in missing:
         say(f"{ranker} is not available: {reason}")
-
-
-def _files(chosen: Sequence[Study], *, nested: bool) -> list[str]:
-    from deepera_graph.lab.studies.run import MANIFEST
-
-    if nested:
-        return [f"{one.name}/{MANIFEST}" for one in chosen]
-    return [f"{chosen[0].name}.md", MANIFEST]

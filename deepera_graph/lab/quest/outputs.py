@@ -5,7 +5,7 @@
 ``judgements.jsonl``      a line a pair: query_id, paper_id, grade, grades (by judge), evidence,
                           adjudicated; and reasons, failures, ruling, filtered where there are any
 ``papers.jsonl``          the papers of the pairs, as `deepera papers build` reads them
-``queries.jsonl``         those with enough answers, as `deepera-lab bench papers` reads them
+``queries.jsonl``         those with enough answers, as `deepera-lab study papers` reads them
 ``records.jsonl``         a line a question: calls of sources, counts, usage, and why it ended
 ``rejected.jsonl``        topics and questions that went no further, each with its reason
 ``manifest.json``         what made it, what came out, and the SHA-256 of each file

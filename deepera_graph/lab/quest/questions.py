@@ -21,7 +21,7 @@ from deepera_graph.text.files.jsonl import read_places
 
 
 def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
-    """Read questions, as ``questions.jsonl`` has them; those of `deepera-lab bench papers` do, too.
+    """Read questions, as ``questions.jsonl`` has them; those of `deepera-lab study papers` do, too.
 
     Raises:
         InputError: A line is none, or an id comes twice; the message names the place.
@@ -43,7 +43,7 @@ def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
 def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str, list[str]]:
     """Read papers by question: lines ``{"id" or "query_id", "ranked" or "paper_ids": [ids]}``.
 
-    A run that `deepera-lab bench papers` has written begins with a line of its own, which is passed
+    A run that `deepera-lab study papers` has written begins with a line of its own, which is passed
     over; of a query that was searched twice the last line counts.
 
     Raises:

@@ -5,9 +5,9 @@ each ranking once, keeps it, and hands it to every study that asks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
@@ -19,40 +19,53 @@ from deepera_graph.calibration.statistics import (
 )
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.bench.figures import CurvePoints
-from deepera_graph.lab.bench.rank import QuestionRanking, cached_rankings
-from deepera_graph.lab.bench.run import METRICS, DataConfig, Step, Watch
+from deepera_graph.lab.bench.rank import (
+    QuestionLabels,
+    QuestionRanking,
+    RankedQuestion,
+    Step,
+    Watch,
+    cached_rankings,
+)
+from deepera_graph.lab.data.readers import open_dataset
 from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
     DatasetSummary,
-    JudgedRanking,
     check_metric,
     summarize_dataset,
 )
-from deepera_graph.lab.rankers.base import N_SHUFFLES, Note, Ranker, RepeatedRun
+from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, UnavailableRanker
+from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.studies.experiment import Failures, Resampling
 from deepera_graph.lab.tables import MetricEstimate, Unit
-from deepera_graph.schema import IntentKind
 from deepera_graph.thresholds import (
     Calibrated,
     Gap,
     PerIntent,
     Quantile,
     Threshold,
-    ThresholdRule,
     check_share,
 )
 
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
+METRICS = ("HitRate@1", "HitRate@3", "MRR")
 
 
 # Source: Cut-off 10: figure 7 of DeepEra; thresholds from 0.6 to 0.9: its follow-up study, those
 # below are ours.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyConfig(DataConfig):
+class StudyConfig:
     """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only."""
 
+    data: tuple[Path, ...] = ()  # files and folders, see `deepera_graph.lab.data.readers`
+    models: Models = field(default_factory=Models)
+    limit: int | None = None  # only the first so many questions of each data set, >= 1
+    split: str = "test"  # which judgements of a BEIR folder
+    n_candidates: int = 100  # documents a query of a BEIR folder keeps, >= 1
     rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
-    metrics: tuple[str, ...] = METRICS  # of the main table
+    metrics: tuple[str, ...] = METRICS  # names, see `deepera_graph.lab.metrics.ranking`
+    baseline: str = ""  # whom the table compares the others with; empty compares none
+    oracle: bool = False  # a row of the table for the best order of the candidates, by their labels
     # lowest score kept, in [0, 1], where not what is studied; None is that of each ranker: 0.8 for
     # chat models (DeepEra, section 3), the operating point of a judge that has one
     threshold: float | None = None
@@ -82,10 +95,10 @@ class StudyConfig(DataConfig):
     n_resamples: int = N_RESAMPLES
     seed: int = 0
     keep: Path | None = None  # folder for rankings and vectors; None keeps nothing
-    strict: bool = False
+    strict: bool = False  # whether a ranker that is not available is an error
+    retry_failed: bool = False  # rank anew where a passage of a kept ranking had failed
 
     def __post_init__(self) -> None:
-        DataConfig.__post_init__(self)
         for metric in self.metrics:
             check_metric(metric)
         for name in self.searchers:
@@ -94,7 +107,8 @@ class StudyConfig(DataConfig):
         self._check_ranges()
 
     def _check_ranges(self) -> None:
-        for name in ("top_n", "n_repeats", "n_sampled", "n_resamples"):
+        counts = ("limit", "n_candidates", "top_n", "n_repeats", "n_sampled", "n_resamples")
+        for name in counts:
             if (value := getattr(self, name)) is not None and value < 1:
                 raise SettingsError(f"{name} must be >= 1, got {value}")
         check_share("max_failed_share", self.max_failed_share)
@@ -107,6 +121,28 @@ class StudyConfig(DataConfig):
         _check_rising("cutoffs", self.cutoffs, 1, float("inf"))
         _check_rising("counts", self.counts, 1, float("inf"))
         _check_rising("shares", self.shares, 0, 1)
+
+    def open_datasets(self) -> list[Dataset]:
+        """Open the data; each set is read when it is iterated."""
+        if not self.data:
+            raise SettingsError("data must name at least one file or folder")
+        found = [
+            open_dataset(path, split=self.split, n_candidates=self.n_candidates)
+            for path in self.data
+        ]
+        return found if self.limit is None else [one.first(self.limit) for one in found]
+
+    def make_rankers(self) -> list[Ranker]:
+        """Return the rankers; one that cannot run says why, unless *strict*."""
+        return [self._make_ranker(name) for name in self.rankers]
+
+    def _make_ranker(self, name: str) -> Ranker:
+        try:
+            return make_ranker(name, seed=self.seed, models=self.models)
+        except UnavailableError as error:
+            if self.strict:
+                raise
+            return UnavailableRanker(name, str(error))
 
     @property
     def n_fresh_runs(self) -> int:
@@ -124,98 +160,6 @@ def _check_rising(name: str, values: tuple[float, ...], low: float, high: float)
         raise SettingsError(f"{name} must be in [{low}, {high}], got {list(values)}")
     if list(values) != sorted(set(values)):
         raise SettingsError(f"{name} must rise, got {list(values)}")
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionLabels:
-    """What is known of a question besides its judgements; `types` is distractor id to type."""
-
-    question: str
-    source: str
-    setting: str
-    subject: str
-    types: Mapping[str, str]
-
-    @classmethod
-    def of(cls, instance: Instance) -> "QuestionLabels":
-        """Take them from an instance; a distractor without a type has the type ``distractor``."""
-        types = {
-            one.id: one.distractor_type or "distractor"
-            for one in instance.contexts
-            if one.is_distractor
-        }
-        return cls(instance.question, instance.dataset, instance.setting, instance.subject, types)
-
-
-@dataclass(frozen=True, slots=True)
-class RankedQuestion:
-    """One question as a ranker ranked it; `first` holds the candidates in first-stage order."""
-
-    judged: JudgedRanking
-    labels: QuestionLabels
-    first: tuple[str, ...]
-    ranked: QuestionRanking
-
-    @classmethod
-    def of(
-        cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
-    ) -> "RankedQuestion":
-        """Join a ranking with the labels of its candidates, these in first-stage order."""
-        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """Passage to score, best first; a negative one of DeepEra's means it failed."""
-        return dict(zip(self.judged.ranked, self.ranked.scores, strict=True))
-
-    @property
-    def intent(self) -> IntentKind:
-        """What kind of relation the question asks about; ``other`` where the ranker said none."""
-        kind = self.ranked.intent.get("intent")
-        return next((one for one in get_args(IntentKind) if one == kind), "other")
-
-    def threshold_of(self, rule: ThresholdRule) -> float:
-        """Return the threshold that a rule sets for this question, in [0, 1]."""
-        scores = [score for score in self.ranked.scores if score >= 0]
-        return rule.cut(scores, self.intent)
-
-    def lowest_kept(self, threshold: Threshold) -> float:
-        """Return the lowest score that passes, in [0, 1]."""
-        return self.threshold_of(threshold) if isinstance(threshold, ThresholdRule) else threshold
-
-    def keep(
-        self,
-        *,
-        threshold: Threshold | None,
-        n: int | None = None,
-        order: Literal["score", "retrieval"] = "score",
-    ) -> JudgedRanking:
-        """Return the first *n* a filter hands on; a threshold of None filters nothing."""
-        # A passage in which no quote was found is held back whatever its score.
-        scores = self.scores
-        unproven = {self.first[place - 1] for place in self.ranked.unproven}
-        place = {id: number for number, id in enumerate(self.first)}
-        chosen = sorted(scores, key=lambda id: (-scores[id], place[id]))
-        if threshold is not None:
-            lowest = self.lowest_kept(threshold)
-            chosen = [id for id in chosen if scores[id] >= lowest and id not in unproven]
-        chosen = chosen[:n]
-        if order == "retrieval":
-            chosen.sort(key=place.__getitem__)
-        return replace(self.judged, ranked=tuple(chosen))
-
-    def note(self, passage: str) -> Note:
-        """Return what the ranker said of a passage."""
-        reason, quote = self.why(passage)
-        summaries, place = self.ranked.summaries, self.judged.ranked.index(passage)
-        return Note(reason, quote, proven=True, summary=summaries[place] if summaries else "")
-
-    def why(self, passage: str) -> tuple[str, str]:
-        """Return the reason and the quote for a passage; empty where the ranker gave none."""
-        if not self.ranked.reasons:
-            return "", ""
-        place = self.judged.ranked.index(passage)
-        return self.ranked.reasons[place], self.ranked.quotes[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,8 +289,12 @@ class StudyRunner:
 
     def estimate(self, columns: Sequence[Values]) -> list[MetricEstimate]:
         """Return mean and 95 % interval of each column, all over the same questions."""
-        how = Resampling(n_resamples=self.config.n_resamples, seed=self.config.seed)
-        return how.estimate(columns)
+        return self.resampling.estimate(columns)
+
+    @property
+    def resampling(self) -> Resampling:
+        """How figures get their intervals."""
+        return Resampling(n_resamples=self.config.n_resamples, seed=self.config.seed)
 
     def _over(
         self,
@@ -363,7 +311,7 @@ class StudyRunner:
                     if self.config.strict:
                         raise
                     self.missing[one.name, ranker.name] = str(error)
-                    problem = error
+                    problem = problem or error
                 else:
                     n_done += 1
                     yield runs
@@ -373,7 +321,8 @@ class StudyRunner:
     def _run(self, ranker: Ranker, data: StudyData) -> RankerRun:
         found = data.summary
         ranked: list[QuestionRanking] = []
-        for one in cached_rankings(ranker, data.dataset, found, self.config.keep):
+        again, keep = self.config.retry_failed, self.config.keep
+        for one in cached_rankings(ranker, data.dataset, found, keep, retry_failed=again):
             ranked.append(one)
             self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
         self._check_failures(ranker, found, ranked)

@@ -6,7 +6,8 @@ from statistics import median
 
 import numpy as np
 
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun
+from deepera_graph.lab.bench.rank import RankedQuestion
+from deepera_graph.lab.studies.base import RankerRun
 
 GroupOf = Callable[[int], str]
 LEADS = ("small lead", "middle lead", "large lead")

@@ -13,8 +13,9 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph import __version__
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.bench.figures import figure_bytes
-from deepera_graph.lab.bench.run import DataConfig, Watch, describe_datasets
+from deepera_graph.lab.bench.rank import Watch
 from deepera_graph.lab.metrics.answers import ChatGenerator, Extractive, Generator, LfsJudge
+from deepera_graph.lab.metrics.ranking import DatasetSummary
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.rankers.retrieval import Dense
 from deepera_graph.lab.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
@@ -32,12 +33,15 @@ from deepera_graph.lab.studies.rerank.look_alikes import (
 from deepera_graph.lab.studies.rerank.main_table import study_cost, study_main_table
 from deepera_graph.lab.studies.rerank.retrieval import study_embeddings
 from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
+from deepera_graph.lab.studies.rerank.table import study_table
 from deepera_graph.lab.tables import Column, Grid, format_csv, format_table
 from deepera_graph.thresholds import threshold_to_plain
 
 MANIFEST = "manifest.json"
 FIRST, LLM = "first", "llm"
-_NOT_IN_MANIFEST = {"rankers", "keep", "strict"}  # rankers stand there with their fingerprints
+# of the data what they hold stands there, of rankers their fingerprints
+_NOT_IN_MANIFEST = {"data", "models", "rankers", "keep", "strict", "retry_failed"}
+_NOT_IN_MANIFEST |= {"split", "n_candidates"}
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
@@ -151,15 +155,23 @@ STUDIES: Mapping[str, Study] = {
 }
 
 
+TABLE = Study(
+    "results",
+    "Rankers compared",
+    "Every ranker on every data set, by the metrics that were asked for.",
+    study_table,
+)
+
+
 def open_runner(
     config: StudyConfig, *, watch: Watch = lambda step: None, cached: bool = True
 ) -> StudyRunner:
     """Make the rankers and open the data; without the cache of chat models each run asks anew."""
     if not cached:
         config = replace(config, models=replace(config.models, cache=None))
-    rankers = [
-        config.make_ranker(name, seed=config.seed, strict=config.strict) for name in config.rankers
-    ]
+    rankers = config.make_rankers()
+    named = {name: one.name for name, one in zip(config.rankers, rankers, strict=True)}
+    config = replace(config, baseline=named.get(config.baseline, config.baseline))
     return StudyRunner(rankers, config.open_datasets(), config, watch=watch)
 
 
@@ -221,13 +233,13 @@ def _with_failures(runner: StudyRunner, result: StudyResult) -> StudyResult:
 
 def manifest(runner: StudyRunner) -> dict[str, Any]:
     """Return all that a study depends on, as plain data: no date, no path."""
-    config, own = runner.config, {field.name for field in fields(DataConfig)}
+    config = runner.config
     return {
         **describe_versions(*_LIBRARIES),
         "setup": {
             field.name: _plain(getattr(config, field.name))
             for field in fields(config)
-            if field.name not in own | _NOT_IN_MANIFEST
+            if field.name not in _NOT_IN_MANIFEST
         }
         | {
             "rules": {name: threshold_to_plain(rule) for name, rule in config.rules.items()},
@@ -238,12 +250,22 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
                 if one.says_why
             },
         },
-        "datasets": describe_datasets(one.summary for one in runner.data()),
+        "datasets": {one.name: _describe_dataset(one.summary) for one in runner.data()},
         "rankers": {one.name: one.fingerprint for one in runner.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}
             for (dataset, ranker), reason in runner.missing.items()
         ],
+    }
+
+
+def _describe_dataset(one: DatasetSummary) -> dict[str, Any]:
+    return {
+        "questions": one.n_questions,
+        "candidates": one.n_candidates,
+        "ceiling": one.ceiling,
+        "first_stage": one.first_stage,
+        "sha256": one.fingerprint,
     }
 
 

@@ -5,12 +5,12 @@ from itertools import count
 import pytest
 
 from bench.lakes import write_jsonl
-from bench.study_lakes import answered, column, lab, lakes
-from deepera_graph.lab.bench.run import BenchConfig, run
+from bench.study_lakes import answered, column, compare, lab, lakes
 from deepera_graph.lab.metrics.answers import ChatGenerator, LfsJudge
 from deepera_graph.lab.rankers.base import FirstStage
 from deepera_graph.lab.rankers.llm import Chat, llm_pointwise
 from deepera_graph.lab.rankers.named import make_ranker
+from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
@@ -80,10 +80,10 @@ def test_a_ranker_that_never_changes_is_answered_for_in_every_run(server):
 
 def test_the_table_repeats_rankers_that_ask_a_model_too(server):
     ranker, *_ = models(server, JudgementCache())
-    table = run([ranker], [lakes(3)], BenchConfig(n_repeats=2, n_resamples=20))
+    table = compare([ranker], [lakes(3)], StudyConfig(n_repeats=2, n_resamples=20))
     assert table.rows[0].n_repeats == 2
     assert len(server.requests) == 2 * 15
-    once = run([models(server, JudgementCache())[0]], [lakes(3)], BenchConfig(n_resamples=20))
+    once = compare([models(server, JudgementCache())[0]], [lakes(3)], StudyConfig(n_resamples=20))
     assert once.rows[0].n_repeats == 1
 
 
@@ -107,7 +107,7 @@ def test_a_judge_of_its_own_answers_is_warned_of(server, tmp_path, monkeypatch):
           "passages": [{"id": "a", "text": "It was two degrees warm."}]}],
     )  # fmt: skip
     one = f"tiny@{server.base_url}"
-    args = ["bench", "study", "main", str(data), "--rankers", "first-stage", "--resamples", "20"]
+    args = ["study", "main", str(data), "--rankers", "first-stage", "--resamples", "20"]
     models = ["--generator", one, "--answer-judge", one]
     said = CliRunner().invoke(app, [*args, *models, "--out", str(tmp_path / "out"), "-q"])
     assert said.exit_code == 0, said.output

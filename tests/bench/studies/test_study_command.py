@@ -1,14 +1,13 @@
-"""`deepera-lab bench study` and `deepera-lab bench report`, as a user gives them."""
+"""`deepera-lab study` and `deepera-lab bench report`, as a user gives them."""
 
 import json
-from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from bench.lakes import write_jsonl
+from deepera_graph.lab.cli.main import STUDIES as NAMED
 from deepera_graph.lab.cli.main import app
-from deepera_graph.lab.cli.study import StudyName
 from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.lab.studies.run import STUDIES
 from support.openai_server import ChatServer
@@ -17,7 +16,7 @@ QUICK = ("--resamples", "20", "--quiet")
 
 
 def deepera(*args):
-    return CliRunner().invoke(app, ["bench", *map(str, args)])
+    return CliRunner().invoke(app, [*map(str, args)])
 
 
 @pytest.fixture
@@ -33,18 +32,19 @@ def data(tmp_path):
 
 
 def test_the_studies_of_the_command_line_are_those_of_the_table():
-    assert get_args(StudyName) == (*STUDIES, "all")
+    assert (*STUDIES, "all") == NAMED
 
 
 def test_the_help_teaches_all_studies_and_their_defaults():
-    text = " ".join(deepera("study", "--help").stdout.split())
+    listed = " ".join(deepera("study", "--help").stdout.split())
     for name in STUDIES:
-        assert f" {name} " in text
+        assert f" {name} " in listed
+    text = " ".join(deepera("study", "threshold", "--help").stdout.split())
     settings = StudyConfig()
     for values in (settings.thresholds, settings.cutoffs):
         assert ",".join(f"{one:g}" for one in values) in "".join(text.split("│")).replace(" ", "")
     assert settings.shares == (0.1, 0.5, 1.0)
-    assert "deepera-lab bench study threshold" in text
+    assert "deepera-lab study threshold" in text
     assert "130 interrupted" in text
 
 
@@ -149,7 +149,7 @@ def test_an_empty_file_is_named(tmp_path):
 
 def test_a_report_is_one_file_that_is_not_replaced_unasked(data, tmp_path):
     page = tmp_path / "report.html"
-    args = ("report", data, "--out", page, "--studies", "main,cost", "--resamples", "20")
+    args = ("bench", "report", data, "--out", page, "--studies", "main,cost", "--resamples", "20")
     result = deepera(*args)
     assert result.exit_code == 0, result.output
     assert "<h2>Efficiency</h2>" in page.read_text()
@@ -159,18 +159,29 @@ def test_a_report_is_one_file_that_is_not_replaced_unasked(data, tmp_path):
 
 
 def test_a_report_that_is_named_like_a_folder_is_refused(data, tmp_path):
-    result = deepera("report", data, "--out", tmp_path / "rep", "--studies", "cost")
+    result = deepera("bench", "report", data, "--out", tmp_path / "rep", "--studies", "cost")
     assert result.exit_code == 2
     assert f"--out is a page, e.g. {tmp_path / 'rep'}.html, got" in " ".join(result.stderr.split())
 
 
 def test_a_report_of_an_unknown_study_is_refused(data, tmp_path):
-    result = deepera("report", data, "--out", tmp_path / "r.html", "--studies", "mian")
+    result = deepera("bench", "report", data, "--out", tmp_path / "r.html", "--studies", "mian")
     assert result.exit_code == 2
     assert "'mian'" in result.stderr
 
 
 def test_a_report_tells_programs_where_the_page_is(data, tmp_path):
     page = tmp_path / "r.html"
-    args = ("report", data, "--out", page, "--studies", "cost", "--resamples", "20", "--json")
+    args = (
+        "bench",
+        "report",
+        data,
+        "--out",
+        page,
+        "--studies",
+        "cost",
+        "--resamples",
+        "20",
+        "--json",
+    )
     assert json.loads(deepera(*args).stdout) == {"page": str(page), "studies": ["cost"]}

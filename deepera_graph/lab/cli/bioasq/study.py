@@ -1,4 +1,4 @@
-"""`deepera-lab bench bioasq`: the experiments of BioASQ, each one command."""
+"""`deepera-lab study bioasq`: the experiments of BioASQ, each one command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 StudyName = Literal["depth", "rerankers", "ensembles", "styles"]
 _MANIFEST = "manifest.json"
-_JOURNAL = ".journal.jsonl"  # of `bench.bioasq_runs`, which takes a second to import
+_JOURNAL = ".journal.jsonl"  # of `studies.bioasq.runs`, which takes a second to import
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
 
@@ -115,7 +115,7 @@ def bioasq(
     from deepera_graph.bioasq.questions import read_questions
 
     asked = read_questions(golden)
-    with needing("bench bioasq", "bench"):
+    with needing("study bioasq", "bench"):
         from deepera_graph.cli.opening.judges import search_here
         from deepera_graph.lab.studies.bioasq.study import STUDIES, BioasqBench, describe_setup
 

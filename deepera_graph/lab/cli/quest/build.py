@@ -251,7 +251,7 @@ def evaluate(
     results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Compare searches on the questions of a build, as `deepera-lab bench papers` does."""
+    """Compare searches on the questions of a build, as `deepera-lab study papers` does."""
     queries = build / QUERIES
     if not queries.is_file():
         raise SettingsError(

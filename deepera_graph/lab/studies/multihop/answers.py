@@ -4,10 +4,16 @@
 has the model find them; `agent-nar` searches along neighbours for each of them, and `agent-asu`
 puts batches behind from which answers of several meanings are drawn; `agent-judge` has the model
 judge the passages of a step in the light of the path; `searchain-like` verifies a chain of guesses.
+
+The chain of guesses is after Xu, Pang, Shen, Cheng and Chua (2024), Search-in-the-Chain: the chat
+model writes all sub-questions with its own answers, what passages say takes the place of a guess,
+and where they say nothing it stays. Later sub-questions take the corrected answer, where SearChain
+has the rest of the chain written anew.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from time import perf_counter
@@ -16,21 +22,33 @@ from typing import Any
 
 import numpy as np
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from pydantic import Field
 
+from deepera_graph.agents.role import LlmRole, fill_messages, how
 from deepera_graph.budget import stream_many
-from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Interval, Values, bootstraps
+from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Values
+from deepera_graph.chat.parsing import ReplyModel, sanitize_line
+from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import FailedShareError, SettingsError
+from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
-from deepera_graph.lab.studies.multihop.chain import chain_backend
+from deepera_graph.lab.studies.experiment import Resampling
 from deepera_graph.lab.studies.multihop.data import HopData, HopQuestion
 from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
-from deepera_graph.lab.tables import MetricEstimate, format_cell, format_rows
+from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.multihop.agent.agent import MultiHopAgent
-from deepera_graph.multihop.agent.roles import HopPlanTask, MultiHopBackend, Plan
+from deepera_graph.multihop.agent.roles import (
+    HopPlanTask,
+    MultiHopBackend,
+    Plan,
+    ReplyTask,
+    StepAnswer,
+)
 from deepera_graph.multihop.agent.state import READ_AT_ONCE, MultiHopResult
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+from deepera_graph.multihop.path import path_block
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
@@ -42,35 +60,6 @@ METHODS = ("one-search", "given-steps", "agent", "agent-nar")
 COSTLY = ("agent-asu", "agent-judge", "searchain-like")  # only where they are named
 _K = 10
 _NOT_JUDGED = ("failed", "budget_stop")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRow:
-    """One way to answer on one data set.
-
-    Attributes:
-        cover_em: Share of questions whose answer contains a right one, word for word. A question
-            that failed has no answer, which counts as wrong, as does "insufficient evidence".
-        f1: Overlap of words with the nearest right answer; 0 where there is none.
-        recall: Share of supporting passages among the first 10 that were read.
-        insufficient: Share of questions with "insufficient evidence".
-        likely: Share of questions whose answer is marked as likely, not proven.
-        n_failed: Questions that have no answer as calls failed or the budget was spent.
-        calls, tokens, seconds: A question, on average.
-    """
-
-    dataset: str
-    method: str
-    n_questions: int
-    cover_em: Interval
-    f1: Interval
-    recall: Interval
-    insufficient: float
-    likely: float
-    n_failed: int
-    calls: float
-    tokens: float
-    seconds: float
 
 
 def cover_match(answer: str, gold: Sequence[str]) -> bool:
@@ -99,8 +88,8 @@ def measure_answers(
     at_once: int = 1,
     max_failed_share: float = MAX_FAILED_SHARE,
     on_progress: Callable[[int], None] | None = None,
-) -> list[AnswerRow]:
-    """Have questions answered in several ways, and return a row for each.
+) -> list[Row]:
+    """Have questions answered in several ways, and return a row of `answer_table` for each.
 
     Args:
         data: Questions with their right answers.
@@ -240,36 +229,26 @@ def _check_failures(data: HopData, name: str, results: Sequence[_Answered], most
 
 def _row(
     data: HopData, name: str, results: Sequence[_Answered], n_resamples: int, seed: int
-) -> AnswerRow:
+) -> Row:
     judged = [result.outcome not in _NOT_JUDGED for _, result, _ in results]
-    texts = [result.text if ok else "" for ok, (_, result, _) in zip(judged, results, strict=True)]
-    asked = [one for one, _, _ in results]
-    matches = [
-        float(cover_match(text, one.answers)) for text, one in zip(texts, asked, strict=True)
+    said = [
+        (one.answers, result.text if ok else "")
+        for ok, (one, result, _) in zip(judged, results, strict=True)
     ]
-    overlaps = [
-        max(token_overlap(text, gold).f1 for gold in one.answers)
-        for text, one in zip(texts, asked, strict=True)
-    ]
+    matches = [float(cover_match(text, gold)) for gold, text in said]
+    overlaps = [max(token_overlap(text, one).f1 for one in gold) for gold, text in said]
     recalls = [_recall(one, result) for one, result, _ in results]
     columns = [Values.of(matches), Values.of(overlaps), Values.of(recalls)]
-    cover_em, f1, recall = bootstraps(columns, n_resamples=n_resamples, seed=seed)
     used = [result.total_usage for _, result, _ in results]
-    return AnswerRow(
-        dataset=data.name,
-        method=name,
-        n_questions=len(results),
-        cover_em=cover_em,
-        f1=f1,
-        recall=recall,
-        insufficient=float(
-            np.mean([result.outcome == "insufficient_evidence" for _, result, _ in results])
-        ),
-        likely=float(np.mean([result.support == "likely" for _, result, _ in results])),
-        n_failed=judged.count(False),
-        calls=float(np.mean([one.calls for one in used])),
-        tokens=float(np.mean([one.tokens for one in used])),
-        seconds=float(np.mean([seconds for _, _, seconds in results])),
+    insufficient = [result.outcome == "insufficient_evidence" for _, result, _ in results]
+    likely = [result.support == "likely" for _, result, _ in results]
+    return (
+        *(data.name, name),
+        *Resampling(n_resamples=n_resamples, seed=seed).estimate(columns),
+        *(float(np.mean(insufficient)), float(np.mean(likely)), judged.count(False)),
+        float(np.mean([one.calls for one in used])),
+        float(np.mean([one.tokens for one in used])),
+        float(np.mean([seconds for _, _, seconds in results])),
     )
 
 
@@ -281,41 +260,102 @@ def _recall(question: HopQuestion, result: MultiHopResult) -> float:
     return len(question.supporting.intersection(names)) / len(question.supporting)
 
 
-def answer_table(rows: Sequence[AnswerRow]) -> str:
-    """Return a Markdown table of all rows, shares in percent."""
-    head = (
-        "data", "method", "cover-EM", "F1", "recall@10", "insufficient", "likely", "failed",
-        "calls", "tokens", "s",
-    )  # fmt: skip
-    body = []
-    for one in rows:
-        intervals = (MetricEstimate(*share, 0.0) for share in (one.cover_em, one.f1, one.recall))
-        shares = [format_cell(share, "percent") for share in intervals]
-        some = [f"{100 * share:.0f}" for share in (one.insufficient, one.likely)]
-        counted = [*some, str(one.n_failed), f"{one.calls:.1f}"]
-        cells = [one.dataset, one.method, *shares, *counted, f"{one.tokens:.0f}"]
-        body.append([*cells, f"{one.seconds:.1f}"])
-    return format_rows(head, body, (True, True)).removesuffix("\n")
+def answer_table(rows: Sequence[Row]) -> Grid:
+    """Return the table of ways to answer."""
+    return Grid(
+        name="answers",
+        title="Answers",
+        columns=(
+            *Column.several("text", "data", "method"),
+            *Column.several("percent", "cover-EM", "F1", "recall@10", "insufficient", "likely"),
+            *Column.several("count", "failed", "calls", "tokens"),
+            Column("a question", "seconds"),
+        ),
+        rows=tuple(rows),
+        note="cover-EM is the share of answers that contain a right one, word for word, F1 the "
+        "overlap of words with the nearest right one. A question that failed has no answer, which "
+        'counts as wrong, as does "insufficient evidence". Likely answers are not proven. Calls, '
+        "tokens and seconds are means of a question.",
+    )
 
 
-def plain_answers(rows: Sequence[AnswerRow]) -> list[Mapping[str, Any]]:
-    """Return rows as plain data, shares in [0, 1]."""
-    return [
-        {
-            "dataset": one.dataset,
-            "method": one.method,
-            "questions": one.n_questions,
-            **{name: _plain(getattr(one, name)) for name in ("cover_em", "f1", "recall")},
-            "insufficient": one.insufficient,
-            "likely": one.likely,
-            "failed": one.n_failed,
-            "calls": one.calls,
-            "tokens": one.tokens,
-            "seconds": one.seconds,
-        }
-        for one in rows
-    ]
+_NUMBER = re.compile(r"\\#\d+")  # of a step, after `re.escape`
 
 
-def _plain(one: Interval) -> dict[str, float] | None:
-    return one._asdict() if np.isfinite(one.mean) else None
+class LinkReply(ReplyModel):
+    """One link of the chain."""
+
+    question: str = Field(description="The sub-question.")
+    answer: str = Field(description="Your own answer; empty if you have none.")
+
+
+class ChainReply(ReplyModel):
+    """The chain."""
+
+    links: list[LinkReply] = Field(description="The links, in their order.")
+
+
+class ChainPlanner(LlmRole[HopPlanTask, Plan]):
+    """Writes a chain, and keeps its guesses; for one question, as guesses are of that."""
+
+    guesses: dict[str, str]
+
+    async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
+        question, path = show.one_line(task["question"]), path_block(task["path"])
+        messages = fill_messages(
+            None,
+            "chain",
+            (),
+            question=question,
+            steps_left=str(task["steps_left"]),
+            marker=show.marker(path, question),
+            path=path,
+        )
+        filled = await request_reply(self.model, messages, ChainReply, config)
+        links = [one for one in filled.answer.links if one.question.strip()]
+        self.guesses |= {_pattern(one.question): sanitize_line(one.answer) for one in links}
+        asked = [sanitize_line(one.question) for one in links]
+        return Plan(questions=asked, is_complete=True, **how(filled))
+
+    def guess(self, question: str) -> str:
+        """Return the model's own answer to a sub-question; empty if it has none."""
+        found = (one for one in self.guesses if re.fullmatch(one, question))
+        return next((self.guesses[one] for one in found), "")
+
+
+def _pattern(question: str) -> str:
+    """Return what a sub-question matches once the answers of others stand in it."""
+    return _NUMBER.sub(".+", re.escape(sanitize_line(question)))
+
+
+def chain_backend(backend: MultiHopBackend) -> MultiHopBackend:
+    """Return the roles of a chain of guesses, for one question.
+
+    Raises:
+        SettingsError: No chat model plans, so that none can guess.
+    """
+    if not isinstance(backend.planner, LlmRole):
+        raise SettingsError(f"a chain of guesses needs a chat model, got {backend.name!r}")
+    planner = ChainPlanner(backend.planner.model)
+    planner.guesses = {}
+    replier: Runnable[ReplyTask, StepAnswer] = backend.replier
+
+    def fill(task: ReplyTask, answer: StepAnswer) -> StepAnswer:
+        guess = planner.guess(task["question"])
+        if not guess or (answer.text and answer.support != "none"):
+            return answer
+        told = {"text": guess, "support": "likely", "cited": [], "reason": "no passage says so"}
+        return answer.model_copy(update=told)
+
+    def reply(task: ReplyTask, config: RunnableConfig) -> StepAnswer:
+        return fill(task, replier.invoke(task, config))
+
+    async def areply(task: ReplyTask, config: RunnableConfig) -> StepAnswer:
+        return fill(task, await replier.ainvoke(task, config))
+
+    return replace(
+        backend,
+        planner=planner,
+        replier=RunnableLambda(reply, afunc=areply),
+        spec=None,  # guesses are live, so that no reply of these roles is kept for another question
+    )

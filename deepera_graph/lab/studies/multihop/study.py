@@ -1,48 +1,51 @@
 """Retrieval for questions of several hops: methods compared at one budget of passages read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from time import perf_counter
 
 import numpy as np
 
-from deepera_graph.calibration.statistics import Interval, Values, bootstraps, paired_bootstraps
+from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.studies.experiment import Resampling
+from deepera_graph.lab.studies.experiment import About, Resampling, StudyResult
 from deepera_graph.lab.studies.multihop.data import HopData
-from deepera_graph.lab.studies.multihop.methods import BUDGET, METHODS, OF_STEPS, HopSearch, Method
+from deepera_graph.lab.studies.multihop.methods import (
+    BUDGET,
+    MEANINGS,
+    METHODS,
+    OF_STEPS,
+    HopSearch,
+)
+from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.settings import check_at_least
 
 CUTOFFS = (5, 10, 20, 50)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HopRow:
-    """One method on one data set.
-
-    Attributes:
-        recall: The share of supporting passages among the first k, by k, over questions.
-        complete: The share of questions with all of them among the first k, by k.
-        difference: Recall at 10 minus that of the baseline, on the same questions.
-        passages: Passages read for a question; never more than the budget.
-        seconds: Time a question takes, with the embedding of its queries.
-    """
-
-    dataset: str
-    method: str
-    n_questions: int
-    recall: dict[int, Interval]
-    complete: dict[int, Interval]
-    difference: Interval | None
-    passages: float
-    seconds: float
+_COMPARED = 10
+MULTIHOP = About(
+    "multihop",
+    "Questions of several hops",
+    "The share of supporting passages among the first K (recall@K), and of questions with all of "
+    "them (all@K), at one budget of passages read.",
+)
+_Lists = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class HopBench(Resampling):
-    """What is compared, and how."""
+    """What is compared, and how.
 
-    methods: tuple[str, ...] = ()  # all that the data has steps for if empty
+    Attributes:
+        methods: All that the data has steps for if empty.
+        budget: Most passages that are read for a question, >= 1.
+        baseline: Method whose recall at 10 the others are compared with.
+
+    Raises:
+        SettingsError: A method is unknown, or a number out of range.
+    """
+
+    methods: tuple[str, ...] = ()
     budget: int = BUDGET
     baseline: str = "rrf"
 
@@ -53,25 +56,35 @@ class HopBench(Resampling):
             if name not in METHODS:
                 raise SettingsError(f"methods are {', '.join(METHODS)}, got {name!r}")
 
+    @property
+    def cutoffs(self) -> list[int]:
+        """Ranks at which recall is counted."""
+        return [one for one in CUTOFFS if one <= max(self.budget, CUTOFFS[0])]
+
     def measure(
         self,
         data: HopData,
         search: HopSearch,
         *,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[HopRow]:
-        """Return a row a method.
+        on_progress: Callable[[int], None] = lambda n_done: None,
+    ) -> list[Row]:
+        """Return the rows of a data set for `study`.
 
         Raises:
             SettingsError: A method that was asked for takes steps, and the data has none.
         """
-        runs: dict[str, _Run] = {}
+        runs: dict[str, tuple[_Lists, float]] = {}
         for name in self._choose(data):
-            runs[name] = _Run(data, *_time(METHODS[name], data, search, self.budget))
-            if on_progress is not None:
-                on_progress(len(runs))
-        base = runs.get(self.baseline)
-        return [self._row(data, name, run, base) for name, run in runs.items()]
+            search.forget_queries()
+            started = perf_counter()
+            lists = [METHODS[name](search, question, self.budget) for question in data.questions]
+            runs[name] = lists, perf_counter() - started
+            on_progress(len(runs))
+        base = runs[self.baseline][0] if self.baseline in runs else None
+        return [
+            (data.name, name, *self._cells(data, lists, base), seconds / len(data.questions))
+            for name, (lists, seconds) in runs.items()
+        ]
 
     def _choose(self, data: HopData) -> list[str]:
         has_steps = all(question.steps for question in data.questions)
@@ -81,49 +94,42 @@ class HopBench(Resampling):
         every = [name for name in METHODS if has_steps or name not in OF_STEPS]
         return [*dict.fromkeys(self.methods or every)]
 
-    def _row(self, data: HopData, name: str, run: "_Run", base: "_Run | None") -> HopRow:
-        shown = [cutoff for cutoff in CUTOFFS if cutoff <= max(self.budget, CUTOFFS[0])]
-        columns = [run.recall(k) for k in shown] + [run.complete(k) for k in shown]
-        found = bootstraps(columns, **self.how)
-        difference = None
-        if base is not None and base is not run:
-            difference = paired_bootstraps([(run.recall(10), base.recall(10))], **self.how)[0]
-        return HopRow(
-            dataset=data.name,
-            method=name,
-            n_questions=len(data.questions),
-            recall=dict(zip(shown, found, strict=False)),
-            complete=dict(zip(shown, found[len(shown) :], strict=True)),
-            difference=difference,
-            passages=float(np.mean([len(one) for one in run.lists])),
-            seconds=run.seconds / len(data.questions),
+    def _cells(self, data: HopData, lists: _Lists, base: _Lists | None) -> Row:
+        recalls = [_recalls(data, lists, k) for k in self.cutoffs]
+        means = self.estimate([*recalls, *(Values.of(one.values == 1) for one in recalls)])
+        minus = None
+        if base is not None and base is not lists:
+            pair = _recalls(data, lists, _COMPARED), _recalls(data, base, _COMPARED)
+            minus = self.differences([pair])[0]
+        return *means, minus, float(np.mean([len(one) for one in lists]))
+
+    def study(self, measured: Mapping[str, Sequence[Row]]) -> StudyResult:
+        """Return the table of the rows of each data set."""
+        rows = tuple(chain.from_iterable(measured.values()))
+        grid = Grid(
+            name="methods",
+            title="Retrieval",
+            columns=(
+                *Column.several("text", "data", "method"),
+                *Column.several("percent", *(f"recall@{k}" for k in self.cutoffs)),
+                *Column.several("percent", *(f"all@{k}" for k in self.cutoffs)),
+                Column(f"recall@{_COMPARED} minus {self.baseline}", "percent"),
+                Column("read", "number"),
+                Column("a question", "seconds"),
+            ),
+            rows=rows,
+            note="Brackets hold 95 % intervals over questions; read is passages of a question.",
         )
+        names = dict.fromkeys(str(row[1]) for row in rows)
+        findings = [f"{name}: {MEANINGS[name]}" for name in names]
+        if any(name in OF_STEPS for name in names):
+            findings.append("Sub-questions are given with the right answers of those before them.")
+        return StudyResult(grids=(grid,), findings=tuple(findings))
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What a method found for each question."""
-
-    data: HopData
-    lists: list[list[str]]
-    seconds: float
-
-    def recall(self, k: int) -> Values:
-        return Values.of([found / needed for found, needed in self._count(k)])
-
-    def complete(self, k: int) -> Values:
-        return Values.of([float(found == needed) for found, needed in self._count(k)])
-
-    def _count(self, k: int) -> Iterator[tuple[int, int]]:
-        for question, names in zip(self.data.questions, self.lists, strict=True):
-            needed = question.supporting
-            yield len(needed.intersection(names[:k])), len(needed)
-
-
-def _time(
-    method: Method, data: HopData, search: HopSearch, budget: int
-) -> tuple[list[list[str]], float]:
-    search.forget_queries()
-    started = perf_counter()
-    lists = [method(search, question, budget) for question in data.questions]
-    return lists, perf_counter() - started
+def _recalls(data: HopData, lists: _Lists, k: int) -> Values:
+    """Return the share of the supporting passages among the first *k* of each question."""
+    pairs = zip(data.questions, lists, strict=True)
+    return Values.of(
+        [len(one.supporting.intersection(names[:k])) / len(one.supporting) for one, names in pairs]
+    )

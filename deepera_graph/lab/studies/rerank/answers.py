@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from deepera_graph.calibration.instance import Instance
 from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
 from deepera_graph.errors import FailedShareError
-from deepera_graph.lab.bench.rank import QUESTIONS_AT_ONCE
+from deepera_graph.lab.bench.rank import QUESTIONS_AT_ONCE, RankedQuestion
 from deepera_graph.lab.metrics.answers import (
     Generator,
     LfsJudge,
@@ -22,7 +22,7 @@ from deepera_graph.lab.metrics.answers import (
 from deepera_graph.lab.metrics.ranking import JudgedRanking
 from deepera_graph.lab.rankers.base import Note, candidates_of, texts_of
 from deepera_graph.lab.rankers.deepera import DeepEra, HandedOn
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyData, StudyRunner
+from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import Failures
 from deepera_graph.lab.tables import Column, MetricEstimate
 

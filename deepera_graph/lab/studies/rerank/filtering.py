@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from deepera_graph.lab.bench.figures import CurvePoints
+from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.rankers.deepera import DeepEra
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.answers import AnswerStudy
 from deepera_graph.lab.studies.variants import (

@@ -20,11 +20,11 @@ from deepera_graph.lab.bench.figures import (
     rank_cells,
     rank_shares,
 )
+from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.data.pools import with_look_alikes
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.base import Ranker
 from deepera_graph.lab.studies.base import (
-    RankedQuestion,
     RankerRun,
     StudyConfig,
     StudyData,

@@ -22,6 +22,7 @@ from deepera_graph.lab.studies.rerank.answers import (
     AnswerStudy,
     Source,
 )
+from deepera_graph.lab.studies.rerank.table import describe_data
 from deepera_graph.lab.studies.variants import PASSAGES, SUMMARIES, Keep, forms_of, keep_from
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row, Unit
 
@@ -78,19 +79,10 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
         drawings=_draw_main_table(grid),
         findings=(
             *answers.findings(),
-            *map(_describe_data, runner.data()),
+            *map(describe_data, runner.data()),
         ),
         facts=answers.facts(),
         failures=answers.failures,
-    )
-
-
-def _describe_data(data: StudyData) -> str:
-    one = data.summary
-    return (
-        f"{one.name}: {one.n_questions} questions, {one.n_candidates:.1f} candidates each "
-        f"({one.n_distractors:.1f} labelled distractors), golden among them for "
-        f"{100 * one.ceiling:.1f} %; first stage: {one.first_stage}."
     )
 
 

