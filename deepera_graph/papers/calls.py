@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
 
 OK, BAD_REQUEST, NOT_FOUND, UNAVAILABLE = 200, 400, 404, 503
-LIMITS = tuple(one.name for one in fields(Scope))
+LIMITS = (*(one.name for one in fields(Scope)), "where")
 _LISTS = ("venues", "not_venues", "hide")
 _WHOLE = ("k", "offset", "year_from", "year_to")
 _NUMBER = re.compile(r"-?\d{1,18}")
@@ -114,6 +114,11 @@ _ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {  # of all calls: their for
         {"type": "string", "enum": ["keep", "drop"]},
         "Whether a limit keeps papers without a date.",
     ),
+    "where": (
+        {"type": "array", "items": {"type": "string"}},
+        "The same limits as conditions: year>=2015, journal=NAME, journal!=NAME, id!=ID, "
+        "date<=2021-08, undated=drop.",
+    ),
 }
 
 
@@ -197,9 +202,16 @@ def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str
         raise SettingsError(f"{name} needs {call.needs}")
     read = {one: _read(one, value) for one, value in arguments.items() if value is not None}
     limits = {one: read.pop(one) for one in LIMITS if one in read}
+    limits = _join_limits(limits, Scope.of(limits.pop("where", None)).to_dict())
     read.setdefault(call.needs, arguments[call.needs])
     plain: dict[str, Any] = call.run(base, {**read, "scope": Scope.from_dict(limits)})
     return plain
+
+
+def _join_limits(limits: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+    if both := sorted(limits.keys() & conditions.keys()):
+        raise SettingsError(f"give {', '.join(both)} or where, not both")
+    return {**limits, **conditions}
 
 
 def _read(name: str, value: Any) -> Any:

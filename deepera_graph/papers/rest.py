@@ -162,7 +162,10 @@ def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]
         query = request.scope["query_string"].decode("latin-1")
         given = {}
         for name, value in parse_qsl(query, keep_blank_values=True, errors="replace"):
-            given[name] = f"{given[name]},{value}" if name in given else value
+            if name == "where":  # a condition each; lists within one have commas
+                given[name] = [*given.get(name, ()), value]
+            else:
+                given[name] = f"{given[name]},{value}" if name in given else value
     if not is_other:
         return given
     named = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
@@ -278,7 +281,7 @@ def _describe_parameters(path: str, name: str) -> list[dict[str, Any]]:
             "required": where == "path" or one == CALLS[name].needs,
             "description": schema["description"],
             "schema": {key: value for key, value in schema.items() if key != "description"},
-            **({"explode": False} if schema["type"] == "array" else {}),
+            **({"explode": False} if schema["type"] == "array" and one != "where" else {}),
         }
         for one, schema in schemas.items()
     ]

@@ -3,7 +3,7 @@
 | path | what |
 |---|---|
 | ``POST /v1/evidence`` | the full result of a question, or a stream of its events |
-| ``GET /v1/judges``, ``/v1/collections``, ``/v1/sources`` | what requests may name |
+| ``GET /v1/judges``, ``/v1/libraries``, ``/v1/sources`` | what requests may name |
 | ``POST /v1/rerank``, ``/v2/rerank``, ``/rerank`` | what rerank clients send |
 | ``GET /``, ``/page/...`` | the page for people |
 | ``POST /v1/passages``, ``/v1/export``, ``/v1/table`` | a file as passages, a result otherwise |

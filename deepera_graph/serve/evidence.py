@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Annotated, Any
+from functools import partial
+from typing import Any
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -27,7 +28,7 @@ EVENTS = "text/event-stream"
 _PING = b": still at work\n\n"
 _SECONDS_A_PING = 10.0
 _NAMES = {"selected": "kept", "summarized": "summary", "answered": "answer"}
-_PLACES = ("passages", "collection", "source")
+_PLACES = ("passages", "library", "source")
 
 
 class EvidenceRequest(BaseModel):
@@ -39,7 +40,7 @@ class EvidenceRequest(BaseModel):
     passages: list[str | dict[str, Any]] | None = Field(
         None, description="Texts, or objects: id, text, title, metadata, score."
     )
-    collection: str | None = Field(None, description="Instead: a collection of /v1/collections.")
+    library: str | None = Field(None, description="Instead: a library of /v1/libraries.")
     source: str | None = Field(
         None, description="Instead: sources of /v1/sources with commas between them, or all."
     )
@@ -122,14 +123,14 @@ class JudgesReply(BaseModel):
     judges: list[JudgeInfo]
 
 
-class CollectionsReply(BaseModel):
-    """The collections that can be searched: name, n_passages and more."""
+class LibrariesReply(BaseModel):
+    """The libraries that can be searched: name, n_passages and more."""
 
-    collections: list[dict[str, Any]]
+    libraries: list[dict[str, Any]]
 
 
 class SourceInfo(BaseModel):
-    """A source of passages beside collections."""
+    """A source of passages beside libraries."""
 
     name: str
 
@@ -142,7 +143,7 @@ class SourcesReply(BaseModel):
 
 def evidence_router(judging: ServerJudges, sources: Sources, limits: RequestLimits) -> APIRouter:
     """Return the paths that questions are asked on, and what they may name."""
-    router = APIRouter(route_class=PlainRoute)
+    router, answer = APIRouter(route_class=PlainRoute), partial(_answer, judging, sources, limits)
 
     @router.post(
         "/v1/evidence",
@@ -150,38 +151,23 @@ def evidence_router(judging: ServerJudges, sources: Sources, limits: RequestLimi
         summary="The evidence for a question among passages.",
         responses={200: {"content": {EVENTS: {}}}},
     )
-    async def evidence(
-        asked: EvidenceRequest,
-        request: Request,
-        accept: Annotated[str, Header(include_in_schema=False)] = "",
-    ) -> Response:
-        check_size(asked.question, (), limits)
-        judge, settings = judging.find(asked.judge), asked.settings()
-        reranker = await asyncio.to_thread(judging.reranker, judge, **settings)
-        note = note_of(request)
-        note.judge, note.question = judge, asked.question
-        found = await unless_gone(request, _find(asked, note, sources, limits))
-        note.n_passages = len(found.passages)
-        if found.keep:
-            reranker = await asyncio.to_thread(judging.reranker, judge, found.keep, **settings)
-        if EVENTS in accept:
-            stream = _stream(note, judging, reranker, found)
-            headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-            return StreamingResponse(stream, media_type=EVENTS, headers=headers)
-        judged = await unless_gone(request, judging.rerank(note, reranker, found.passages))
-        return reply(describe_reply(found.complete(judged), note))
+    async def evidence(asked: EvidenceRequest, request: Request) -> Response:
+        return await answer(asked, request)
 
     @router.get("/v1/judges", response_model=JudgesReply, summary="Who can judge.")
     async def judges() -> Response:
         return reply({"judges": await asyncio.to_thread(judging.describe)})
 
     @router.get(
-        "/v1/collections",
-        response_model=CollectionsReply,
-        summary="Collections that can be searched.",
+        "/v1/libraries", response_model=LibrariesReply, summary="Libraries that can be searched."
     )
-    async def collections() -> Response:
-        return reply({"collections": await sources.list_collections()})
+    async def libraries() -> Response:
+        return reply({"libraries": await sources.list_libraries()})
+
+    @router.get("/v1/collections", deprecated=True, summary="The old name of /v1/libraries.")
+    async def collections(request: Request) -> Response:
+        note_of(request).told = "/v1/collections is /v1/libraries since 0.10, and ends with 0.11"
+        return reply({"collections": await sources.list_libraries()})
 
     @router.get(
         "/v1/sources", response_model=SourcesReply, summary="Other sources that can be searched."
@@ -192,6 +178,31 @@ def evidence_router(judging: ServerJudges, sources: Sources, limits: RequestLimi
     return router
 
 
+async def _answer(
+    judging: ServerJudges,
+    sources: Sources,
+    limits: RequestLimits,
+    asked: EvidenceRequest,
+    request: Request,
+) -> Response:
+    """Answer at once, or with a stream of events if the client accepts that."""
+    check_size(asked.question, (), limits)
+    judge, settings = judging.find(asked.judge), asked.settings()
+    reranker = await asyncio.to_thread(judging.reranker, judge, **settings)
+    note = note_of(request)
+    note.judge, note.question = judge, asked.question
+    found = await unless_gone(request, _find(asked, note, sources, limits))
+    note.n_passages = len(found.passages)
+    if found.keep:
+        reranker = await asyncio.to_thread(judging.reranker, judge, found.keep, **settings)
+    if EVENTS in request.headers.get("accept", ""):
+        stream = _stream(note, judging, reranker, found)
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        return StreamingResponse(stream, media_type=EVENTS, headers=headers)
+    judged = await unless_gone(request, judging.rerank(note, reranker, found.passages))
+    return reply(describe_reply(found.complete(judged), note))
+
+
 async def _find(
     asked: EvidenceRequest, note: RequestNote, sources: Sources, limits: RequestLimits
 ) -> FoundPassages:
@@ -199,11 +210,11 @@ async def _find(
     given = [name for name in _PLACES if getattr(asked, name) is not None]
     if len(given) != 1:
         named = " and ".join(given) or "none"
-        raise RequestRefusedError(422, "input", f"give passages, collection or source, got {named}")
+        raise RequestRefusedError(422, "input", f"give passages, library or source, got {named}")
     how = (asked.question, min(asked.k, limits.documents), asked.where)
     async with in_time(note):
-        if asked.collection is not None:
-            return await sources.search_collection(asked.collection, *how)
+        if asked.library is not None:
+            return await sources.search_library(asked.library, *how)
         if asked.source is not None:
             return await sources.search_source(asked.source, *how)
     return FoundPassages(_check_passages(asked, limits))
@@ -212,7 +223,7 @@ async def _find(
 def _check_passages(asked: EvidenceRequest, limits: RequestLimits) -> Sequence[PassageLike]:
     passages = asked.passages or []
     if asked.where is not None:
-        raise RequestRefusedError(422, "input", "where goes with a collection or a source")
+        raise RequestRefusedError(422, "input", "where goes with a library or a source")
     check_size(asked.question, [_text_of(one) for one in passages], limits)
     read_passages(passages)  # says what is wrong with one
     return passages

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from deepera_graph.errors import InputError
 from deepera_graph.passages import check_length
 from deepera_graph.serve.config import RequestLimits
-from deepera_graph.serve.replies import RequestRefusedError, name_problems
-from deepera_graph.serve.traffic import GONE, end_task
+from deepera_graph.serve.replies import RequestRefusedError, name_problems, rename_fields
+from deepera_graph.serve.traffic import GONE, end_task, note_of
 from deepera_graph.web import read_body
 
 DoneT = TypeVar("DoneT")
@@ -35,10 +35,12 @@ class PlainRoute(APIRoute):
             return handle
 
         async def answer(request: Request) -> Response:
+            known = getattr(field.field_info.annotation, "model_fields", ())
+            plain, note = rename_fields(_read_plain(await request.body()), known)
+            note_of(request).told = note
             try:
-                return await handle(_PlainRequest(request, await request.body()))
+                return await handle(_PlainRequest(request, plain))
             except RequestValidationError as error:
-                known = getattr(field.field_info.annotation, "model_fields", ())
                 problems = name_problems(error.errors(), known, "field")
                 n_more = len(problems) - _MOST_TOLD
                 told = [*problems[:_MOST_TOLD], *([f"and {n_more} more"] if n_more > 0 else [])]
@@ -50,14 +52,14 @@ class PlainRoute(APIRoute):
 class _PlainRequest(Request):
     """A request whose body is read, and is JSON."""
 
-    def __init__(self, request: Request, body: bytes) -> None:
+    def __init__(self, request: Request, plain: dict[str, Any]) -> None:
         headers = [one for one in request.scope["headers"] if one[0] != b"content-type"]
         headers.append((b"content-type", b"application/json"))
         super().__init__({**request.scope, "headers": headers}, request.receive)
-        self._plain, self._raw = _read_plain(body), body
+        self._plain = plain
 
     async def body(self) -> bytes:
-        return self._raw
+        return b"{}"  # is not looked at, but that it is there
 
     async def json(self) -> Any:
         return self._plain

@@ -1,7 +1,7 @@
 """What is sent back: JSON, and errors in one form, ``{"error": {"kind", "message"}}``."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -50,6 +50,21 @@ def _say(name: str, problems: Sequence[Mapping[str, Any]], known: list[str], wha
     message = f"{name} {whole}".strip()
     counted = not name or problem["type"] in _COUNTED
     return message if counted else f"{message}, got {problem['input']!r:.80}"
+
+
+_OLD_NAMES = {"collection": "library", "base": "library"}  # of fields, until 0.11
+_OTHER_NAMES = {**_OLD_NAMES, "top_n": "n"}  # the last is what rerank clients say
+
+
+def rename_fields(plain: dict[str, Any], known: Collection[str]) -> tuple[dict[str, Any], str]:
+    """Return plain data with fields as the form calls them, and a note if a name was an old one."""
+    notes = []
+    for name, new in _OTHER_NAMES.items():
+        if name in plain and name not in known and new in known and new not in plain:
+            plain = {new if name == one else one: value for one, value in plain.items()}
+            if name in _OLD_NAMES:
+                notes.append(f"{name} is {new} since 0.10; the old name ends with 0.11")
+    return plain, "; ".join(notes)
 
 
 class RequestRefusedError(DeepEraError):

@@ -25,6 +25,7 @@ from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply_e
 from deepera_graph.web import find_stranger, gather_body, replay_body
 
 REQUEST_ID = "x-request-id"
+NOTE = "x-deepera-note"  # such as that a name is an old one
 GONE = 499  # the client went away; nginx's number for it
 _HEALTH = "/health"
 OPEN = frozenset({"/", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
@@ -46,6 +47,7 @@ class RequestNote:
     question: str = ""  # is logged only if that is asked for
     status: int = 0
     failure: str = ""
+    told: str = ""  # to the client, beside the reply
 
 
 class Boundary:
@@ -176,7 +178,10 @@ def _telling(send: Send, note: RequestNote) -> Send:
     async def tell(message: Message) -> None:
         if message["type"] == "http.response.start":
             note.status = message["status"]
-            MutableHeaders(scope=message)[REQUEST_ID] = note.id
+            headers = MutableHeaders(scope=message)
+            headers[REQUEST_ID] = note.id
+            if note.told:
+                headers[NOTE] = note.told
         await send(message)
 
     return tell

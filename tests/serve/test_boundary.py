@@ -143,7 +143,7 @@ def test_a_judge_that_cannot_be_loaded_is_no_judge_that_still_loads(monkeypatch,
 
 @pytest.mark.parametrize(
     "path",
-    ["/metrics", "/v1/judges", "/v1/collections", "/info", "/nothing", "/pages", "/papers/search"],
+    ["/metrics", "/v1/judges", "/v1/libraries", "/info", "/nothing", "/pages", "/papers/search"],
 )
 def test_all_else_needs_a_key(guarded, path):
     assert guarded.get(path).status_code == 401

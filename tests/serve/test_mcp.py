@@ -60,7 +60,7 @@ DRAFT = (
     "Wax coating kept apples firm after 90 days in storage [1].\n\n# References\n\n"
     "1. Lund A. Wax on apples. 2019. doi:10.1000/wax\n"
 )
-OWN = ["find_evidence", "ask", "tabulate_studies", "check_citations", "list_collections"]
+OWN = ["find_evidence", "ask", "tabulate_studies", "check_citations", "list_libraries"]
 OF_PAPERS = ["search_papers", "match_title", "get_paper", "references", "citations"]
 
 
@@ -128,13 +128,13 @@ def text_of(result):
 
 async def call_all(client, collection):
     """Call every tool; return what each says, and its structured content."""
-    asked = {"question": QUESTION, "collection": collection}
+    asked = {"question": QUESTION, "library": collection}
     given = {
         "find_evidence": asked,
         "ask": asked,
         "tabulate_studies": {**asked, "with_map": True},
-        "check_citations": {"manuscript": DRAFT, "collection": collection},
-        "list_collections": {},
+        "check_citations": {"manuscript": DRAFT, "library": collection},
+        "list_libraries": {},
         "search_papers": {"query": "glacier", "k": 2},
         "match_title": {"title": "nothing of the kind"},
         "get_paper": {"id": "w0001"},
@@ -181,13 +181,18 @@ async def test_a_client_lists_and_calls_every_tool_over_http(mode, address, worl
     async with Client(address, mode=mode) as client:
         said = await call_all(client, "apples")
     check_all(said, world)
-    assert said["list_collections"][1] == {
-        "collections": [
-            {"name": "apples", "n_passages": None},
-            {"name": "pears", "n_passages": None},
-        ],
-        "bases": ["world"],
+    passages = {"n_passages": None, "has_passages": True, "has_papers": False}
+    assert said["list_libraries"][1] == {
+        "libraries": [
+            {"name": "apples", **passages},
+            {"name": "pears", **passages},
+            {"name": "world", "n_passages": None, "has_passages": False, "has_papers": True},
+        ]
     }
+    assert said["list_libraries"][0].splitlines()[1:] == [
+        "library 'pears' with passages",
+        "library 'world' with papers",
+    ]
 
 
 @pytest.fixture
@@ -225,9 +230,11 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
         assert "not the protocol" in errors.read()
     assert strange == []
     check_all(said, world)
-    assert said["list_collections"][1] == {
-        "collections": [{"name": "apples", "n_passages": 3}],
-        "bases": ["world"],
+    assert said["list_libraries"][1] == {
+        "libraries": [
+            {"name": "apples", "n_passages": 3, "has_passages": True, "has_papers": False},
+            {"name": "world", "n_passages": None, "has_passages": False, "has_papers": True},
+        ]
     }
 
 
@@ -252,7 +259,7 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         assert one.input_schema["additionalProperties"] is False
         assert all("description" in each for each in one.input_schema["properties"].values())
     assert tools["find_evidence"].input_schema["required"] == ["question"]
-    assert tools["search_papers"].input_schema["properties"]["base"]["enum"] == ["world"]
+    assert tools["search_papers"].input_schema["properties"]["library"]["enum"] == ["world"]
     async with inside({"reranker": EvidenceReranker("rules")}) as client:
         assert [one.name for one in (await client.list_tools()).tools] == OWN
 
@@ -263,18 +270,18 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         (
             "find_evidence",
             {"question": QUESTION},
-            "name the collection: there are 'apples', 'pears'",
+            "name the library: there are 'apples', 'pears'",
         ),
         (
             "ask",
-            {"question": QUESTION, "collection": "aples"},
-            "there is no collection 'aples'; give one of 'apples', 'pears'",
+            {"question": QUESTION, "library": "aples"},
+            "there is no library 'aples'; give one of 'apples', 'pears'",
         ),
         ("find_evidence", {}, "find_evidence: question is missing"),
         (
             "find_evidence",
-            {"question": "x", "colection": "a"},
-            "find_evidence: there is no argument 'colection'; did you mean collection?",
+            {"question": "x", "libary": "a"},
+            "find_evidence: there is no argument 'libary'; did you mean library?",
         ),
         (
             "find_evidence",
@@ -283,8 +290,8 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         ),
         (
             "find_evidence",
-            {"question": "x", "passages": ["a"], "collection": "apples"},
-            "find_evidence: give passages or collection, not both",
+            {"question": "x", "passages": ["a"], "library": "apples"},
+            "find_evidence: give passages or library, not both",
         ),
         (
             "find_evidence",
@@ -299,20 +306,24 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         ("find_evidence", {"question": " ", "passages": ["a"]}, "question must not be empty"),
         (
             "find_evidence",
-            {"question": "x", "collection": "apples", "where": {"year": 2019}},
-            "collection 'apples' cannot be searched by metadata; leave out where",
+            {"question": "x", "library": "apples", "where": {"year": 2019}},
+            "library 'apples' cannot be searched by metadata; leave out where",
         ),
         (
             "find_evidence",
             {"question": "x", "passages": "[" * 100_000},
             "find_evidence: passages must be a valid list, got '[[[[",
         ),
-        ("list_collections", {"all": True}, "there is no argument 'all'"),
-        ("search_papers", {"query": "x", "base": ["world"]}, "no base of papers ['world']; give"),
+        ("list_libraries", {"all": True}, "there is no argument 'all'"),
         (
             "search_papers",
-            {"query": "x", "base": "wrld"},
-            "there is no base of papers 'wrld'; give one of 'world'",
+            {"query": "x", "library": ["world"]},
+            "no library of papers ['world']; give",
+        ),
+        (
+            "search_papers",
+            {"query": "x", "library": "wrld"},
+            "there is no library of papers 'wrld'; give one of 'world'",
         ),
         ("search_papers", {"query": "x", "venues": ["NORDA"]}, "near it: NORDAI"),
     ],
@@ -322,6 +333,23 @@ async def test_what_goes_wrong_is_told_so_that_a_model_can_mend_it(library, name
         result = await client.call_tool(name, given)
     assert result.is_error
     assert said in text_of(result)
+
+
+async def test_old_names_are_answered_until_0_11_and_the_log_says_so(library, caplog):
+    asked = {"question": QUESTION, "top_n": 1}
+    async with inside(library) as client:
+        new = await client.call_tool("find_evidence", {**asked, "library": "apples"})
+        old = await client.call_tool("find_evidence", {**asked, "collection": "apples"})
+        listed = await client.call_tool("list_collections", {})
+        papers = await client.call_tool("search_papers", {"query": "glacier", "base": "world"})
+    assert old.structured_content == new.structured_content
+    assert (text_of(listed).count("library"), papers.is_error) == (3, False)
+    noted = [one for one in caplog.records if one.name.startswith("deepera_graph")]
+    assert [one.getMessage() for one in noted] == [
+        "find_evidence: collection is library since 0.10; the old name ends with 0.11",
+        "list_collections is list_libraries since 0.10; the old name ends with 0.11",
+        "search: base is library since 0.10; the old name ends with 0.11",
+    ]
 
 
 async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(library):
@@ -376,7 +404,7 @@ async def test_the_page_is_that_of_the_quote(library, metadata, page):
 
 async def test_no_evidence_is_an_answer_and_a_failed_passage_is_no_score(library):
     async with inside(library) as client:
-        asked = {"question": "Do otters eat urchins?", "collection": "apples"}
+        asked = {"question": "Do otters eat urchins?", "library": "apples"}
         result = await client.call_tool("ask", asked)
     assert not result.is_error
     assert text_of(result).startswith("No answer: ")
@@ -404,7 +432,7 @@ async def test_what_is_kept_below_the_threshold_is_called_weak():
 
 
 async def test_many_clients_at_once_get_what_one_gets(address):
-    asked = {"question": QUESTION, "collection": "apples"}
+    asked = {"question": QUESTION, "library": "apples"}
 
     async def ask(_):
         async with Client(address) as client:
@@ -445,7 +473,7 @@ async def test_progress_only_grows_and_ends(transport, library, address):
     async def note(done, of, message):
         reports.append((done, of, message))
 
-    asked = {"question": QUESTION, "collection": "apples"}
+    asked = {"question": QUESTION, "library": "apples"}
     async with Client(address) if transport == "http" else inside(library) as client:
         await client.call_tool("find_evidence", asked, progress_callback=note)
     done = [one[0] for one in reports]
@@ -479,7 +507,7 @@ async def test_a_call_that_is_cancelled_stops_and_the_server_goes_on(how):
             assert await asyncio.to_thread(asked.wait, 20)
             call.cancel()
             assert await asyncio.to_thread(ended.wait, 20)
-            assert not (await client.call_tool("list_collections", {})).is_error
+            assert not (await client.call_tool("list_libraries", {})).is_error
             with pytest.raises(asyncio.CancelledError):
                 await call
 
@@ -545,7 +573,7 @@ async def test_langchains_own_adapter_gives_an_agent_the_tools(address):
         from langchain.mcp import MCPAdapter
     async with MCPAdapter(address) as adapter:
         tools = {one.name: one for one in await adapter.list_tools()}
-        call = {"question": QUESTION, "collection": "apples"}
+        call = {"question": QUESTION, "library": "apples"}
         message = await tools["find_evidence"].ainvoke(
             {"name": "find_evidence", "args": call, "id": "1", "type": "tool_call"}
         )
@@ -560,8 +588,8 @@ async def test_what_cannot_be_tabulated_or_checked_is_told(library):
          "columns must be different names"),
         ("check_citations", {"manuscript": "Tea is good.", "passages": texts},
          "manuscript: no references found"),
-        ("check_citations", {"manuscript": DRAFT, "passages": texts, "collection": "apples"},
-         "give passages or collection, not both"),
+        ("check_citations", {"manuscript": DRAFT, "passages": texts, "library": "apples"},
+         "give passages or library, not both"),
     )  # fmt: skip
     async with inside(library) as client:
         for name, arguments, said in wrong:
@@ -601,7 +629,7 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
         async with Client(address) as client:
             found = await client.call_tool("find_evidence", {"question": QUESTION})
             assert found.structured_content["evidence"][0]["id"] == "trial"
-            hidden = {"question": QUESTION, "collection": "secret"}
+            hidden = {"question": QUESTION, "library": "secret"}
             assert (await client.call_tool("find_evidence", hidden)).is_error
     finally:
         process.terminate()

@@ -49,7 +49,7 @@ def call(library, name, **given):
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("list_collections", {}), ("find_evidence", {"question": QUESTION})]
+    ("name", "given"), [("list_libraries", {}), ("find_evidence", {"question": QUESTION})]
 )
 def test_a_server_of_collections_that_is_away_is_an_error_and_not_an_empty_shelf(
     serve, name, given
@@ -72,11 +72,11 @@ def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(se
     library = serve("--path", tmp_path)
     with open_store("apples", path=tmp_path) as store:
         store.add([TRIAL])
-        assert call(library, "list_collections") == (False, "collection 'apples'")
+        assert call(library, "list_libraries") == (False, "library 'apples' with passages")
         is_error, said = call(library, "find_evidence", question=QUESTION)
     assert is_error
     assert "another process has the passage store" in said
-    assert call(library, "list_collections") == (False, "collection 'apples' with 1 passage")
+    assert call(library, "list_libraries") == (False, "library 'apples' with 1 passage")
 
 
 def test_a_password_is_no_part_of_the_name_of_a_base(serve):

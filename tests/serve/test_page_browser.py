@@ -186,7 +186,7 @@ def test_a_run_that_begins_before_the_collections_are_known_waits_for_them(open_
     def hold(route):
         held.append(route)
 
-    page.route("**/v1/collections", hold)
+    page.route("**/v1/libraries", hold)
     page.goto(site)
     page.fill("#question", QUESTION)
     page.fill("#passages", PASTED)
@@ -330,8 +330,8 @@ def test_escape_cancels_and_control_with_enter_runs(page, gate):
 
 
 def test_a_collection_is_searched(page):
-    page.check("[name=from][value=collection]")
-    assert page.locator("#collection option").all_inner_texts() == ["teas (4 passages)"]
+    page.check("[name=from][value=library]")
+    assert page.locator("#library option").all_inner_texts() == ["teas (4 passages)"]
     page.fill("#k", "3")
     ask_and_wait(page, None)
     assert len(ids(page, ".kept")) + len(ids(page, ".dropped")) <= 3
@@ -525,11 +525,11 @@ def test_a_link_shows_the_same_view_again(page, open_page, site):
 def test_a_link_names_a_collection_and_does_not_run_a_judge_that_may_cost_money(
     page, open_page, site
 ):
-    page.check("[name=from][value=collection]")
+    page.check("[name=from][value=library]")
     ask_and_wait(page, None)
     move(page, 0.7)
     url = link_of(page)
-    assert "collection=teas" in url
+    assert "library=teas" in url
     again = open_page(url)
     expect(again.locator("#status")).to_contain_text("may cost money")
     assert again.locator("#found").is_hidden()

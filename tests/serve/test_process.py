@@ -79,7 +79,7 @@ def test_workers_share_an_address_their_counters_and_a_folder(tmp_path):
                 assert another.post("/v1/evidence", json=ASKED).status_code == 200
         told = client.get("/metrics").text
         assert 'deepera_requests_total{method="POST",path="/v1/evidence",status="200"} 6.0' in told
-        asked = {"question": QUESTION, "collection": "wax"}
+        asked = {"question": QUESTION, "library": "wax"}
 
         def search(_):
             with httpx.Client(

@@ -80,13 +80,13 @@ def test_with_keys_the_base_of_papers_needs_one(folder, path):
 
 
 def test_the_collections_are_listed(library):
-    listed = library.get("/v1/collections").json()["collections"]
+    listed = library.get("/v1/libraries").json()["libraries"]
     told = [(one["name"], one["n_passages"], one["mode"]) for one in listed]
     assert told == [("empty", 0, "sparse"), ("wax", 3, "sparse")]
 
 
 def test_a_collection_is_searched_and_judged_as_in_process(library, folder):
-    told = ask(library, collection="wax", k=2).json()
+    told = ask(library, library="wax", k=2).json()
     assert sorted(one["retrieval_rank"] for one in told["ranking"]) == [1, 2]
     documents = [
         Document(id=one["id"], page_content=one["text"], metadata=one["metadata"])
@@ -102,7 +102,7 @@ def test_a_collection_is_searched_and_judged_as_in_process(library, folder):
 def test_the_local_judge_keeps_what_it_read_of_a_collection_and_scores_the_same(library, folder):
     kept = folder / "library" / "collection" / "wax" / "vectors.sqlite3"
     assert not kept.exists()
-    asked = {"collection": "wax", "judge": "local", "k": 3}
+    asked = {"library": "wax", "judge": "local", "k": 3}
     told = ask(library, **asked).json()["ranking"]
     assert kept.stat().st_size > 0
     own = EvidenceReranker("local").rerank(
@@ -114,21 +114,21 @@ def test_the_local_judge_keeps_what_it_read_of_a_collection_and_scores_the_same(
 
 
 def test_conditions_limit_what_is_searched(library):
-    told = ask(library, collection="wax", where={"year": {"gte": LATE}}).json()
+    told = ask(library, library="wax", where={"year": {"gte": LATE}}).json()
     assert {one["id"] for one in told["ranking"]} == {"p1", "p2"}
 
 
 def test_an_empty_collection_gives_no_passages(library):
-    assert ask(library, collection="empty").json()["outcome"] == "nothing_retrieved"
+    assert ask(library, library="empty").json()["outcome"] == "nothing_retrieved"
 
 
 @pytest.mark.parametrize(
     ("given", "status", "word"),
     [
-        ({"collection": "wacks"}, 404, "'wacks'"),
-        ({"collection": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
-        ({"collection": "wax", "where": {"yaer": LATE}}, 422, "did you mean 'year'"),
-        ({"collection": "wax", "k": 0}, 422, "k must be "),
+        ({"library": "wacks"}, 404, "'wacks'"),
+        ({"library": "wax", "where": {"year": {"near": 3}}}, 422, "near"),
+        ({"library": "wax", "where": {"yaer": LATE}}, 422, "did you mean 'year'"),
+        ({"library": "wax", "k": 0}, 422, "k must be "),
         ({"source": "papers", "where": {"yaer": 3}}, 422, "'yaer'"),
         ({"passages": ["a"], "where": {"year": 3}}, 422, "where"),
         ({"source": "paper"}, 404, "'papers'"),
@@ -211,27 +211,27 @@ def test_a_service_that_fails_is_told_also_in_a_stream(literature, world):
 
 
 def test_a_server_without_collections_has_none(server):
-    assert server.get("/v1/collections").json() == {"collections": []}
-    told = ask(server, collection="wax")
+    assert server.get("/v1/libraries").json() == {"libraries": []}
+    told = ask(server, library="wax")
     assert (told.status_code, told.json()["error"]["kind"]) == (404, "missing")
 
 
 def test_a_folder_is_let_go_after_each_search_so_that_others_may_index(library, folder):
     where = {"year": LATE + 1}
-    assert ask(library, collection="wax").status_code == 200
+    assert ask(library, library="wax").status_code == 200
     with open_store("wax", path=folder / "library") as store:
         new = Document(id="new", page_content="Wax on apples.", metadata={"year": LATE + 1})
         store.add([new])
-    told = ask(library, collection="wax", where=where).json()
+    told = ask(library, library="wax", where=where).json()
     assert [one["id"] for one in told["ranking"]] == ["new"]
     with open_store("wax", path=folder / "library") as store:
         store.remove(["new"])
 
 
 def test_searches_at_once_get_what_each_gets_alone(library):
-    alone = ask(library, collection="wax").json()["ranking"]
+    alone = ask(library, library="wax").json()["ranking"]
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda _: ask(library, collection="wax").json(), range(16)))
+        told = list(pool.map(lambda _: ask(library, library="wax").json(), range(16)))
     assert all(one["ranking"] == alone for one in told)
 
 
@@ -264,3 +264,34 @@ def test_a_folder_that_another_process_lets_go_is_waited_for(folder, monkeypatch
     )
     found = StoredCollections(Collections(path=folder / "library3")).search("wax", "wax?", 3, None)
     assert [one.id for one in found] == ["a"]
+
+
+def test_old_names_are_answered_until_0_11_and_a_header_says_so(library):
+    new, old = ask(library, library="wax"), ask(library, collection="wax")
+    ids = [[one["id"] for one in told.json()["ranking"]] for told in (new, old)]
+    assert ids[0] == ids[1]
+    said = "collection is library since 0.10; the old name ends with 0.11"
+    assert ("x-deepera-note" in new.headers, old.headers["x-deepera-note"]) == (False, said)
+    listed = library.get("/v1/collections")
+    assert listed.json()["collections"] == library.get("/v1/libraries").json()["libraries"]
+    assert "/v1/libraries" in listed.headers["x-deepera-note"]
+    both = ask(library, collection="wax", library="wax").json()["error"]["message"]
+    assert "there is no field 'collection'" in both
+
+
+def test_the_most_that_is_kept_has_the_name_of_rerank_clients_too(library):
+    kept = [ask(library, library="wax", **{one: 1}).json()["kept"] for one in ("n", "top_n")]
+    assert (kept[0] == kept[1], len(kept[0])) == (True, 1)
+
+
+def test_papers_are_limited_by_the_conditions_that_hold_everywhere(library):
+    def ids(**given):
+        told = library.get("/papers/v1/search", params={"query": "wax apples", "k": 50, **given})
+        assert told.status_code == 200, told.text
+        return [one["paper"]["id"] for one in told.json()["hits"]]
+
+    assert ids(where=["year>=2012", "year<2016"]) == ids(year_from=2012, year_to=2015)
+    told = library.post("/papers/v1/search", json={"query": "wax", "where": ["venue"]})
+    assert (told.status_code, "a condition is" in told.text) == (400, True)
+    told = library.get("/papers/v1/search?query=wax&where=year>=2012&year_from=2011")
+    assert told.json()["error"]["message"] == "give year_from or where, not both"

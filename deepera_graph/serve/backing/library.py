@@ -74,10 +74,10 @@ class Holdings:
         """
         names = [] if self._collections is None else self._collections.names()
         if collection is None and not names:
-            raise InputError("no collection can be searched here; give the passages themselves")
-        name = collection if collection is not None else _only(names, "collection")
+            raise InputError("no library can be searched here; give the passages themselves")
+        name = collection if collection is not None else _only(names, "library")
         if self._collections is None or name not in names:
-            raise MissingStoreError(f"there is no collection {name!r:.80}; {_offer(names)}")
+            raise MissingStoreError(f"there is no library {name!r:.80}; {_offer(names)}")
         return self._collections.search(name, question, k, where)
 
     def base(self, name: str | None = None) -> "PaperBase":
@@ -87,10 +87,10 @@ class Holdings:
             InputError: Several could be meant.
             MissingStoreError: There is none of that name.
         """
-        chosen = name if name is not None else _only(self.bases, "base")
+        chosen = name if name is not None else _only(self.bases, "library")
         if chosen not in self.bases:
             raise MissingStoreError(
-                f"there is no base of papers {chosen!r:.80}; {_offer(self.bases)}"
+                f"there is no library of papers {chosen!r:.80}; {_offer(self.bases)}"
             )
         with self._lock:
             if not hasattr(self._bases[chosen], "search"):
@@ -152,7 +152,7 @@ class _Given:
 
         source = self._sources[name]
         if where is not None and not callable(getattr(source, "search", None)):
-            raise InputError(f"collection {name!r} cannot be searched by metadata; leave out where")
+            raise InputError(f"library {name!r} cannot be searched by metadata; leave out where")
         how = {} if where is None else {"where": where}
         with named_errors(f"searching {name!r}"):
             return list(as_search(source, k, **how).invoke(question))[:k]

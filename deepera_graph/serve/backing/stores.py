@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.errors import BackendError, MissingStoreError, SettingsError, StoreError
-from deepera_graph.passages import PassageLike
-from deepera_graph.result import RerankResult
 from deepera_graph.retrieval import explain_field, find_folder, list_collections
 from deepera_graph.retrieval.where import Where, read_where
 from deepera_graph.serve.backing.library import Holdings
@@ -37,6 +35,8 @@ if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
+    from deepera_graph.passages import PassageLike
+    from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 PAPERS, ALL = "papers", "all"
@@ -81,10 +81,10 @@ class Sources:
         """The sources beside collections."""
         return (*self._held.bases, *self._services)
 
-    async def search_collection(
+    async def search_library(
         self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
-        """Return the best passages of a collection.
+        """Return the best passages of a library.
 
         Raises:
             DeepEraError: There is none of that name, or it cannot be searched.
@@ -118,8 +118,8 @@ class Sources:
             raise BackendError(f"the literature could not be searched: {said}")
         return FoundPassages(found.to_documents(), found)
 
-    async def list_collections(self) -> list[dict[str, Any]]:
-        """Return the collections as plain data."""
+    async def list_libraries(self) -> list[dict[str, Any]]:
+        """Return the libraries as plain data."""
         if self._collections is None:
             return []
         async with self._turns:

@@ -6,7 +6,7 @@ const MOST_BYTES = 2_000_000; // of the passages that a link may unfold to
 /** The fragment of a view; an Error says why there is none. */
 export async function writeView(view) {
   const fields = new URLSearchParams();
-  for (const name of ["q", "judge", "t", "with", "t2", "collection", "source", "k"]) {
+  for (const name of ["q", "judge", "t", "with", "t2", "library", "source", "k"]) {
     if (view[name] !== undefined && view[name] !== "") fields.set(name, String(view[name]));
   }
   if (view.passages) fields.set("p", await pack(JSON.stringify(view.passages)));
@@ -24,6 +24,7 @@ export async function readView(fragment) {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
   if (!fields.has("q")) return null;
   const view = Object.fromEntries(fields);
+  view.library ??= view.collection; // as links called it until 0.10
   if (fields.has("p")) view.passages = JSON.parse(await unpack(fields.get("p")));
   if (fields.has("p") && !Array.isArray(view.passages)) throw new Error("The link holds no passages.");
   return view;

@@ -22,7 +22,7 @@ function isJson(text) {
 
 function showChoice() {
   const from = checked();
-  for (const one of ["text", "collection", "source"]) byId(`from-${one}`).hidden = one !== from;
+  for (const one of ["text", "library", "source"]) byId(`from-${one}`).hidden = one !== from;
   byId("how-many").hidden = from === "text";
   byId("leaves").hidden = byId("source").value === "papers"; // it lies beside the server
 }
@@ -295,7 +295,7 @@ function viewOf() {
   const { asked, columns: [one, other] } = here;
   const moved = (column) => (column && column.threshold !== column.result.threshold ? column.threshold : undefined);
   return { q: asked.question, judge: one.judge, t: moved(one), with: other?.judge, t2: moved(other),
-    collection: asked.collection, source: asked.source, k: asked.k, passages: asked.passages };
+    library: asked.library, source: asked.source, k: asked.k, passages: asked.passages };
 }
 
 async function copyLink() {
@@ -322,7 +322,7 @@ async function followLink() {
   }
   if (!view) return undefined;
   byId("question").value = view.q;
-  const from = ["collection", "source"].find((one) => view[one]) ?? "text";
+  const from = ["library", "source"].find((one) => view[one]) ?? "text";
   const missing = [choose("judge", view.judge ?? ""), choose("other", view.with ?? ""), from !== "text" && choose(from, view[from])];
   document.querySelector(`[name=from][value=${from}]`).checked = true;
   if (view.k) byId("k").value = view.k;
@@ -380,19 +380,19 @@ function aboutOf({ about = {}, threshold, in_process: isFree }) {
 }
 
 async function readLists() {
-  const [{ judges }, { collections }, { sources }] = await Promise.all(
-    ["v1/judges", "v1/collections", "v1/sources"].map(getJson));
+  const [{ judges }, { libraries }, { sources }] = await Promise.all(
+    ["v1/judges", "v1/libraries", "v1/sources"].map(getJson));
   here.judges = new Map(judges.map((one) => [one.name, one]));
   const named = judges.map((one) => ({ value: one.name, about: aboutOf(one) }));
   fill("judge", named);
   fill("other", named, [el("option", { value: "" }, "none")]);
-  fill("collection", collections.map((one) => ({ value: one.name, words: `${one.name} (${count(one.n_passages, "passage")})` })));
+  fill("library", libraries.map((one) => ({ value: one.name, words: `${one.name} (${count(one.n_passages, "passage")})` })));
   const names = sources.map(({ name }) => name), services = names.filter((one) => one !== "papers");
   const offered = services.length > 1 ? ["all", ...names] : names;
   fill("source", offered.map((value) => ({ value, words: nameSource(value) })));
-  byId("choice-collection").hidden = !collections.length;
+  byId("choice-library").hidden = !libraries.length;
   byId("choice-source").hidden = !sources.length;
-  byId("choices").hidden = !collections.length && !sources.length;
+  byId("choices").hidden = !libraries.length && !sources.length;
 }
 
 /** A file may be dropped anywhere: the browser would else leave the page and show it. */

@@ -6,6 +6,7 @@ tools waits for nothing.
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 from deepera_graph.errors import DeepEraError
 from deepera_graph.papers.calls import answer_call, describe_error
 from deepera_graph.serve.backing.library import Library, check_backend
+from deepera_graph.serve.replies import rename_fields
 from deepera_graph.serve.tools.forms import (
     MOST_TEXT,
     AnswerResult,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from deepera_graph.result import RankedPassage, RerankResult
 
 Report = Callable[[float, float, str], Awaitable[None]]
+_logger = logging.getLogger(__name__)
 _AT_MOST = 20  # reports of a call
 _FOR_EACH = 20  # passages that are looked for, of a reference or a claim
 
@@ -76,7 +79,7 @@ def _tool(gives: type[BaseModel], title: str = "") -> Callable[[ToolT], ToolT]:
 
 @_tool(EvidenceResult)
 async def find_evidence(library: Library, given: QuestionArguments, report: Report) -> Reply:
-    """Find passages that give direct evidence for a scientific question, in a collection or among
+    """Find passages that give direct evidence for a scientific question, in a library or among
     passages you give. Returns numbered evidence with quotes, sources and whether it supports or
     contradicts, or says that there is none.
     """
@@ -88,7 +91,7 @@ async def find_evidence(library: Library, given: QuestionArguments, report: Repo
 
 @_tool(AnswerResult, "Answer from evidence")
 async def ask(library: Library, given: QuestionArguments, report: Report) -> Reply:
-    """Answer a scientific question from the evidence in a collection, or among passages you give.
+    """Answer a scientific question from the evidence in a library, or among passages you give.
     Returns a short answer that cites numbered evidence, or says that the evidence does not suffice.
     find_evidence is enough if you write the answer yourself.
     """
@@ -172,28 +175,46 @@ def _find_works(library: Library, given: CheckArguments) -> "WorkLibrary":
     found = {
         one.id: one
         for query in dict.fromkeys(asked)
-        for one in library.search(given.collection, query, _FOR_EACH)
+        for one in library.search(given.library, query, _FOR_EACH)
     }
     return WorkLibrary(found.values())
 
 
 @_tool(Held, "List what can be searched")
-async def list_collections(library: Library, given: NoArguments, report: Report) -> Reply:
-    """List the collections of passages and the bases of papers that can be searched."""
+async def list_libraries(library: Library, given: NoArguments, report: Report) -> Reply:
+    """List the libraries that can be searched: their passages, their papers, or both."""
     sizes = await asyncio.to_thread(library.sizes)
-    lines = [f"collection {name!r}" + _count(n) for name, n in sizes.items()]
-    lines += [f"base of papers {name!r}" for name in library.bases]
-    plain = {
-        "collections": [{"name": name, "n_passages": n} for name, n in sizes.items()],
-        "bases": list(library.bases),
-    }
-    return Reply("\n".join(lines) or "There is nothing to search; give passages.", plain)
+    held = [
+        {
+            "name": name,
+            "n_passages": sizes.get(name),
+            "has_passages": name in sizes,
+            "has_papers": name in library.bases,
+        }
+        for name in dict.fromkeys((*sizes, *library.bases))
+    ]
+    lines = map(_describe_library, held)
+    return Reply(
+        "\n".join(lines) or "There is nothing to search; give passages.", {"libraries": held}
+    )
+
+
+def _describe_library(held: Mapping[str, Any]) -> str:
+    n = held["n_passages"]
+    parts = [
+        *([f"{'' if n is None else f'{n} '}passage{'' if n == 1 else 's'}"] * held["has_passages"]),
+        *(["papers"] * held["has_papers"]),
+    ]
+    return f"library {held['name']!r} with {' and '.join(parts)}"
 
 
 async def ask_base(library: Library, call: str, given: Mapping[str, Any]) -> Reply:
     """Answer a call of a base of papers with the text that every other way gives, too."""
+    given, note = rename_fields(dict(given), ("library",))
+    if note:
+        _logger.warning("%s: %s", call, note)
     plain = {name: value for name, value in given.items() if value is not None}
-    name = plain.pop("base", None)
+    name = plain.pop("library", None)
     try:
         base = await asyncio.to_thread(library.base, name)
     except DeepEraError as error:
@@ -216,7 +237,7 @@ async def _judge(
     if given.passages is None:
         await report(0.5, 1, "searching")
         passages = await asyncio.to_thread(
-            library.search, given.collection, given.question, given.k, given.where
+            library.search, given.library, given.question, given.k, given.where
         )
     else:
         passages = [_read_passage(one) for one in given.passages]
@@ -292,7 +313,3 @@ _SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "p
 
 def _describe_other(one: "RankedPassage") -> dict[str, Any]:
     return {"id": one.id, "score": one.score, "reason": one.reason, "source": str(one.citation)}
-
-
-def _count(n: int | None) -> str:
-    return "" if n is None else f" with {n} passage{'' if n == 1 else 's'}"

@@ -1,6 +1,7 @@
 """What the tools of the MCP server are given and give: pydantic models, and their JSON schemas."""
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -15,8 +16,9 @@ from pydantic import (
 )
 
 from deepera_graph.errors import InputError
-from deepera_graph.serve.replies import name_problems
+from deepera_graph.serve.replies import name_problems, rename_fields
 
+_logger = logging.getLogger(__name__)
 MOST_QUESTION, MOST_PASSAGES, MOST_CHARACTERS = 2_000, 200, 1_000_000
 MOST_CANDIDATES, MOST_KEPT, MOST_TEXT, MOST_MANUSCRIPT = 200, 50, 4_000, 200_000
 
@@ -45,18 +47,18 @@ class GivenPassage(BaseModel):
 
 
 class PlaceArguments(BaseModel):
-    """Where passages are: in a collection, or here."""
+    """Where passages are: in a library, or here."""
 
     model_config = ConfigDict(extra="forbid")
 
-    collection: str | None = Field(
+    library: str | None = Field(
         None,
-        description="Which collection to search, as list_collections names it; may be left out "
-        "where there is but one, or with passages.",
+        description="Which library to search, as list_libraries names it; may be left out where "
+        "there is but one, or with passages.",
     )
     passages: Annotated[list[str | GivenPassage] | None, BeforeValidator(_read_json)] = Field(
         None,
-        description="Passages to judge instead of a collection: texts, or objects with text and, "
+        description="Passages to judge instead of a library: texts, or objects with text and, "
         "if known, id, title and metadata.",
         min_length=1,
         max_length=MOST_PASSAGES,
@@ -66,7 +68,7 @@ class PlaceArguments(BaseModel):
     def _check_place(self) -> Self:
         if self.passages is None:
             return self
-        for name in ("collection", "where"):
+        for name in ("library", "where"):
             if getattr(self, name, None) is not None:
                 raise ValueError(f"give passages or {name}, not both")
         texts = (one if isinstance(one, str) else one.text for one in self.passages)
@@ -88,12 +90,10 @@ class AskedArguments(PlaceArguments):
     )
     where: Annotated[dict[str, Any] | str | list[str] | None, BeforeValidator(_read_json)] = Field(
         None,
-        description='Only passages of the collection with this metadata: "year>=2015", a list of '
+        description='Only passages of the library with this metadata: "year>=2015", a list of '
         'such, or an object: {"year": {"gte": 2015}}.',
     )
-    k: int = Field(
-        30, description="Candidates taken from the collection.", ge=1, le=MOST_CANDIDATES
-    )
+    k: int = Field(30, description="Candidates taken from the library.", ge=1, le=MOST_CANDIDATES)
     n: int | None = Field(
         None,
         description="Most pieces of evidence kept; 10 unless the server was told otherwise.",
@@ -251,18 +251,19 @@ class CheckResult(BaseModel):
     notes: list[str]
 
 
-class CollectionSize(BaseModel):
-    """A collection."""
+class LibraryInfo(BaseModel):
+    """A library."""
 
     name: str
     n_passages: int | None = Field(description="How many it holds; null if that is not known.")
+    has_passages: bool = Field(description="Whether find_evidence can search it.")
+    has_papers: bool = Field(description="Whether search_papers can search it.")
 
 
 class Held(BaseModel):
     """What can be searched."""
 
-    collections: list[CollectionSize]
-    bases: list[str] = Field(description="Bases of papers, for search_papers.")
+    libraries: list[LibraryInfo]
 
 
 def describe_type(kind: Any) -> dict[str, Any]:
@@ -318,8 +319,11 @@ def read_arguments(tool: str, model: type[BaseModel], given: Mapping[str, Any]) 
     Raises:
         InputError: What is wrong, in words that tell a model what to change.
     """
+    plain, note = rename_fields(dict(given), model.model_fields)
+    if note:
+        _logger.warning("%s: %s", tool, note)
     try:
-        return model.model_validate(given)
+        return model.model_validate(plain)
     except ValidationError as error:
         said = "; ".join(name_problems(error.errors(), model.model_fields, "argument"))
         raise InputError(f"{tool}: {said}") from error

@@ -29,18 +29,19 @@ HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
 MOST_BYTES = 4 * 2**20  # of a request over HTTP
 _AT_ONCE = 4  # calls that are worked on; more wait
 _ABOUT = (
-    "Judges passages as evidence for scientific questions, searches collections of them and bases "
-    "of papers. Ask one complete question at a time. Cite evidence by its number and source. If no "
+    "Judges passages as evidence for scientific questions, searches libraries of them and of "
+    "papers. Ask one complete question at a time. Cite evidence by its number and source. If no "
     "evidence is found, say so, or ask again in other words; do not answer from other knowledge."
 )
+_OLD_TOOLS = {"list_collections": "list_libraries"}
 _logger = logging.getLogger(__name__)
 
 
 def create_mcp_server(library: Library) -> Server[Any]:
     """Return the server; `serve_stdio` and `serve_http` run it, and any ASGI server its HTTP app.
 
-    Tools: find_evidence, ask, tabulate_studies, check_citations and list_collections; with a base
-    of papers also search_papers, match_title, get_paper, references and citations. All of them only
+    Tools: find_evidence, ask, tabulate_studies, check_citations and list_libraries; with papers
+    also search_papers, match_title, get_paper, references and citations. All of them only
     read.
 
     ``create_mcp_server(Library(EvidenceReranker("local"))).streamable_http_app()``
@@ -57,11 +58,14 @@ def create_mcp_server(library: Library) -> Server[Any]:
         context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         known = [one.name for one in tools]
-        if params.name not in known:
+        name = _OLD_TOOLS.get(params.name, params.name)
+        if name != params.name:
+            _logger.warning("%s is %s since 0.10; the old name ends with 0.11", params.name, name)
+        if name not in known:
             said = f"there is no tool {params.name!r:.80}; there are {', '.join(known)}"
             raise MCPError(types.INVALID_PARAMS, said)
         async with places:
-            return await _call(library, params.name, params.arguments or {}, context)
+            return await _call(library, name, params.arguments or {}, context)
 
     return Server(
         "deepera",
@@ -135,11 +139,11 @@ def _describe_own_tools() -> list[types.Tool]:
 
 
 def _describe_paper_tools(library: Library) -> list[types.Tool]:
-    """Describe the calls of a base of papers, each with the base as one more argument."""
+    """Describe the calls of a base of papers, each with its library as one more argument."""
     if not library.bases:
         return []
-    base = {"type": "string", "enum": list(library.bases), "description": "Which base of papers."}
-    needed = ["base"] if len(library.bases) > 1 else []
+    which = {"type": "string", "enum": list(library.bases), "description": "Which library."}
+    needed = ["library"] if len(library.bases) > 1 else []
     return [
         types.Tool(
             name=one.tool,
@@ -147,7 +151,7 @@ def _describe_paper_tools(library: Library) -> list[types.Tool]:
             description=one.about,
             input_schema={
                 **one.arguments,
-                "properties": {**one.arguments["properties"], "base": base},
+                "properties": {**one.arguments["properties"], "library": which},
                 "required": [*one.arguments["required"], *needed],
             },
             output_schema=describe_type(one.gives),
