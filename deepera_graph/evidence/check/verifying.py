@@ -27,11 +27,9 @@ from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.usage import Usage
 
 
-class _UnreadIntent(LocalRole[IntentTask, Intent]):
-    """Reads nothing: the judge of a statement is shown the statement alone, and goes by that."""
-
-    def _work(self, task: IntentTask) -> Intent:
-        raise AnswerError("a statement is not read", usage=Usage())
+def _read_nothing(task: IntentTask) -> Intent:
+    """Leave the judge of a statement with the statement alone: it goes by that."""
+    raise AnswerError("a statement is not read", usage=Usage())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +118,7 @@ def _for_statements(backend: Backend, rules: Domain | None) -> Backend:
     """Return a backend that asks no model to read a statement, and judges it by these rules."""
     if backend.asks_model and not backend.reads_by_rules:
         about = {**backend.about, "intent": "unread"}  # other answers than those of its model
-        backend = replace(backend, intent=_UnreadIntent(), about=about)
+        backend = replace(backend, intent=LocalRole(_read_nothing), about=about)
     if rules and isinstance(backend.judge, LlmJudge):
         about = {**backend.about, "rules": rules.to_dict()}
         backend = replace(backend, judge=backend.judge.with_rules(rules), about=about)

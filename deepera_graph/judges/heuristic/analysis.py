@@ -1,4 +1,4 @@
-"""What the rules measure of a passage, each number in [0, 1]: topic, results, data, grounding."""
+"""What the rules measure of a passage, each number in [0, 1], and what anybody can check of it."""
 
 import math
 import re
@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from deepera_graph.judges.heuristic.topicality import (
+    BEGINNING,
+    CUE_FORMS,
     CUE_NAMES,
     QuestionTerms,
     Topicality,
@@ -15,13 +17,24 @@ from deepera_graph.judges.heuristic.topicality import (
     coverage,
     find_acronyms,
     find_terms,
+    is_general,
+    is_listed,
     measure_topicality,
-    read_task_terms,
+    read_question_terms,
+    same_meaning,
     sum_counts,
 )
-from deepera_graph.schema import IntentFields, PassageTask
+from deepera_graph.schema import IntentFields, PassageTask, Window
 from deepera_graph.text.held import held
-from deepera_graph.text.words import STOP_WORDS, Sentence, split_sentences, stem, stems, words
+from deepera_graph.text.words import (
+    STOP_WORDS,
+    Sentence,
+    content_words,
+    split_sentences,
+    stem,
+    stems,
+    words,
+)
 
 Sought = Literal["result", "figure", "definition", "procedure"]
 
@@ -168,8 +181,10 @@ class RuleAnalysis:
     @cached_property
     def evidence(self) -> list[float]:
         """How strong each sentence is as evidence, each in [0, 1], shape (n_sentences,)."""
-        pairs = zip(self.readings, self.named, strict=True)
-        return [_evidence(self.need, *pair) for pair in pairs]
+        return [
+            reading.grounding * (GROUNDED_FLOOR + (1 - GROUNDED_FLOOR) * coverage(self.need, terms))
+            for reading, terms in zip(self.readings, self.named, strict=True)
+        ]
 
     @property
     def best(self) -> SentenceReading:
@@ -179,14 +194,21 @@ class RuleAnalysis:
 
 def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
     """Read a passage for a question; None for a blank text."""
-    need = read_task_terms(task)
+    need = read_question_terms(task["question"], task["intent"]["entity_type"])
     readings = read_sentences(task["text"], find_sought(task["intent"]))
     if not readings:
         return None
     found = [find_terms(need, reading.stems, reading.acronyms) for reading in readings]
-    length = sum(len(reading.stems) for reading in readings)
+    grounded: dict[str, float] = {}
+    for reading, terms in zip(readings, found, strict=True):
+        for term, count in terms.items():
+            value = reading.grounding * min(count, 1)
+            grounded[term] = max(grounded.get(term, 0.0), value)
+    lengths = [len(reading.stems) for reading in readings]
+    weighed = sum((n + 1) * one.grounding for n, one in zip(lengths, readings, strict=True))
+    mean = weighed / sum(n + 1 for n in lengths)
     topic = measure_topicality(
-        need, sum_counts(found), find_terms(need, stems(task["title"]), ()), length
+        need, sum_counts(found), find_terms(need, stems(task["title"]), ()), sum(lengths)
     )
     return RuleAnalysis(
         need=need,
@@ -195,8 +217,8 @@ def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
         topic=topic,
         features=RuleFeatures(
             strength=topic.strength,
-            grounded_coverage=coverage(need, _grounded(readings, found)),
-            grounded_strength=topic.strength * _mean_grounding(readings),
+            grounded_coverage=coverage(need, grounded),
+            grounded_strength=topic.strength * mean,
             opening=readings[0].grounding,
             closing=readings[-1].grounding,
             peak=max(reading.grounding for reading in readings),
@@ -205,19 +227,146 @@ def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
     )
 
 
-def _evidence(need: QuestionTerms, reading: SentenceReading, terms: Terms) -> float:
-    return reading.grounding * (GROUNDED_FLOOR + (1 - GROUNDED_FLOOR) * coverage(need, terms))
+GROUNDED = 0.5
+_TELLING = ("direction", "relation", "mechanism", "report")
+FAINT = frozenset(("least", "most", "same", "more", "less", "later", "earlier", "older"))
+_NUMBER = re.compile(
+    r"\b[pP]\s?[<>=≤≥]\s?\d?[.·]\d+|\b(?:OR|RR|HR|aOR)\b[^\d;]{0,4}\d+[.·]\d+|\d+(?:[.·]\d+)?\s?%"
+)
+_INSTEAD = {
+    "aim": "an aim",
+    "intention": "an aim",
+    "method": "a method",
+    "background": "background",
+    "speculation": "a supposition",
+}
 
 
-def _grounded(readings: Sequence[SentenceReading], found: Sequence[Terms]) -> Terms:
-    best: dict[str, float] = {}
-    for reading, terms in zip(readings, found, strict=True):
-        for term, count in terms.items():
-            best[term] = max(best.get(term, 0.0), reading.grounding * min(count, 1))
-    return best
+def explain(study: RuleAnalysis, kind: Sought) -> str:
+    """Say what the best sentence states and how much of the question the passage names.
+
+    For instance ``states a result: 'decreased', p = 0.02; names 5 of 6 question terms``.
+    """
+    topic, best = study.topic, study.best
+    if kind not in ("result", "figure"):
+        stated = f"read for a {kind}"
+    elif best.grounding < GROUNDED:
+        stated = _describe_lack(best)
+    else:
+        stated = _describe_result(best)
+    return f"{stated}; names {topic.n_found} of {topic.n_terms} question terms"
 
 
-def _mean_grounding(readings: Sequence[SentenceReading]) -> float:
-    weights = [len(reading.stems) + 1 for reading in readings]
-    grounded = sum(w * reading.grounding for w, reading in zip(weights, readings, strict=True))
-    return grounded / sum(weights)
+def _describe_result(reading: SentenceReading) -> str:
+    return ": ".join(filter(None, ("states a result", ", ".join(list_signs(reading)))))
+
+
+def list_signs(reading: SentenceReading) -> list[str]:
+    """Return the word that tells of a result, in quotation marks, and a number; as far as found."""
+    found = words(reading.sentence.text)
+    told = [word for cue in _TELLING for word in found if word in CUE_FORMS[cue]]
+    telling = [word for word in told if word not in FAINT] or told
+    number = _NUMBER.search(reading.sentence.text)
+    return [f"'{word}'" for word in telling[:1]] + ([number.group()] if number else [])
+
+
+def _describe_lack(reading: SentenceReading) -> str:
+    pulls = {
+        _INSTEAD[name]: CUE_WEIGHTS[name] * count
+        for name, count in zip(CUE_NAMES, reading.cues, strict=True)
+        if count and name in _INSTEAD
+    }
+    if not pulls:
+        return "states no result"
+    return f"states no result, reads like {min(pulls, key=pulls.__getitem__)}"
+
+
+_SHORTEST = 5  # letters of a word that may be missed; shorter ones have too many other forms
+
+
+def find_missing(question: str, texts: Sequence[str]) -> list[str]:
+    """Return the words of a question that name its subject and occur in no text in any form.
+
+    They are words of a science, not such as any question may use. Other forms are those with the
+    same beginning or stem, the listed words of the same meaning, and abbreviations of either.
+    """
+    whole = " ".join(texts).lower()
+    absent = [
+        word
+        for word in dict.fromkeys(content_words(question))
+        if _tells(word) and stem(word)[:BEGINNING] not in whole
+    ]
+    if not absent or not texts:
+        return []
+    need = read_question_terms(question, "")
+    found = {term for text in texts for term in find_terms(need, stems(text), find_acronyms(text))}
+    return [word for word in absent if same_meaning(stem(word)) not in found]
+
+
+def _tells(word: str) -> bool:
+    is_long = len(word) >= _SHORTEST and word.isalpha()
+    return is_long and not is_general(word) and is_listed(word)
+
+
+MOST_NAMED = 4  # words of each kind
+# letters that no word of a passage may begin with if a word of the question is lacking; shorter
+# words have forms that begin in another way, as *kept*
+_BEGINNING, _LEAST = 4, 5
+
+
+def explain_quote(question: str, window: Window, quote: str) -> str:
+    """Say which words of a question a passage has and lacks, and how its quote reads.
+
+    For instance ``has wax, apples; lacks storage; quote states a result: 'fallen', 31%``. A word is
+    had if one of the same stem is there; one of which there is only another form, such as its
+    abbreviation, is neither had nor lacked. Of many words the first are named.
+    """
+    has, lacks = find_words(question, f"{window['title']} {window['text']}")
+    readings = read_sentences(quote, "result")
+    best = max(readings, key=lambda one: one.grounding, default=None)
+    parts = (
+        _name("has", has),
+        _name("lacks", lacks),
+        f"quote {_describe(best)}" if best is not None else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def find_words(question: str, text: str) -> tuple[list[str], list[str]]:
+    """Return the telling words of a question that a text has, and those that it has in no form."""
+    telling = [one for one in dict.fromkeys(content_words(question)) if not is_general(one)]
+    inside, beginnings = stems(text), {one[:_BEGINNING] for one in words(text)}
+    found = find_terms(read_question_terms(question, ""), inside, find_acronyms(text))
+    known = frozenset(inside)
+    has = [one for one in telling if stem(one) in known]
+    lacks = [
+        one
+        for one in telling
+        if len(one) >= _LEAST
+        and one[:_BEGINNING] not in beginnings
+        and not {stem(one), same_meaning(stem(one))} & {*known, *found}
+    ]
+    return has, lacks
+
+
+_PLANS = (("intention", "an aim"), ("aim", "an aim"), ("speculation", "a supposition"))
+
+
+def _describe(reading: SentenceReading) -> str:
+    """Say what a sentence states, with its words; what it plans or supposes; or what it has."""
+    if reading.grounding >= GROUNDED:
+        return _describe_result(reading)
+    signs = ", ".join(list_signs(reading))
+    counts = dict(zip(CUE_NAMES, reading.cues, strict=True))
+    planned = next((said for name, said in _PLANS if counts[name]), "")
+    if planned:
+        return f"reads like {planned}"
+    if signs:
+        return f"has {signs}"
+    return "has a number" if counts["figure"] else "has no number"
+
+
+def _name(verb: str, some: Sequence[str]) -> str:
+    more = len(some) - MOST_NAMED
+    named = f"{verb} {', '.join(some[:MOST_NAMED])}" if some else ""
+    return f"{named} and {more} more" if more > 0 else named

@@ -1,14 +1,21 @@
-"""What a question asks for, by rules: its domain, intent class and the form of its answer."""
+"""What a question asks for, by rules: its domain, entities, intent class, and form of answer."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
-from deepera_graph.judges.heuristic.entities import find_entities
-from deepera_graph.judges.heuristic.phrases import COMPARATIVE, SUPERLATIVE
-from deepera_graph.judges.heuristic.topicality import find_topic
+from deepera_graph.judges.heuristic.phrases import (
+    COMPARATIVE,
+    NO_ADJECTIVES,
+    SUPERLATIVE,
+    is_adjective,
+    list_phrases,
+)
+from deepera_graph.judges.heuristic.topicality import WORD_LISTS, find_topic, is_listed
 from deepera_graph.schema import AnswerType, Intent, IntentKind, IntentTask
-from deepera_graph.text.words import words
+from deepera_graph.text.terms import rarity
+from deepera_graph.text.words import STOP_WORDS, stem, words
 from deepera_graph.usage import Usage
 
 T = TypeVar("T")
@@ -113,3 +120,92 @@ def recognize_intent(task: IntentTask) -> Intent:
 
 def _first(rules: Iterable[tuple[T, "re.Pattern[str]"]], question: str) -> T | None:
     return next((name for name, rule in rules if rule.search(question)), None)
+
+
+MOST_ENTITIES = 4
+LONGEST_ENTITY = 80
+UNKNOWN_KIND = "concept"
+RARE = 0.9
+_WORD = re.compile(r"[^\W_]+(?:[-‐‑–/'’.+][^\W_]+)*%?")
+_GENERAL, _VAGUE, _ASKED = (
+    frozenset(WORD_LISTS["names"][name].split()) for name in ("general", "vague", "asked")
+)
+_LONE_ADJECTIVE = re.compile(r"(?:ous|ful|ible|able|less|ic|[inr]al|ive|ient|equent|ary|ish|est)$")
+_NOUN = re.compile(
+    r"(?:[st]ion|ity|ness|ment|ance|ence|ancy|ency|ure|age|ism|[sx]is|tis|er|or|ist|cy|gy|phy|ium"
+    r"|ide|ine|ene|ase|ose|oid|um|us)s?$"
+)
+
+
+def find_entities(question: str) -> list[str]:
+    """List up to four entities as ``kind: name``, the longest names first chosen, in text order.
+
+    A name is a noun phrase in the question's own words. Without one its last content word stands
+    for it, or the question itself.
+    """
+    last = [word for word in _WORD.findall(question) if word.lower() not in STOP_WORDS][-1:]
+    names = list_names(question) or last
+    chosen = sorted(names, key=len, reverse=True)[:MOST_ENTITIES]
+    found = [name for name in names if name in chosen] or [" ".join(question.split())]
+    return [f"{guess_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
+
+
+def list_names(question: str) -> list[str]:
+    """List the names in a question, each ending with another word, in text order."""
+    names: dict[str, str] = {}
+    for phrase in list_phrases(question):
+        name = _to_name(phrase)
+        if _is_telling(name):
+            names.setdefault(name.split()[-1].lower(), name)
+    return list(names.values())
+
+
+def _to_name(phrase: Sequence[str]) -> str:
+    """Return a phrase without the end that any question may give one: "heat stress effects"."""
+    kept = list(phrase)
+    while kept and _says_little(kept):
+        kept.pop()
+        if kept and ("-" in kept[-1] or kept[-1].endswith("ed") or is_adjective(kept[-1].lower())):
+            return ""
+    return re.sub(r"['’]s?$", "", " ".join(kept))
+
+
+def _says_little(phrase: Sequence[str]) -> bool:
+    """Whether the last word of a phrase adds nothing to those before it."""
+    last = phrase[-1].lower()
+    if last in _VAGUE:
+        return len(phrase) < 2 or is_adjective(phrase[-2].lower())
+    return last in _ASKED or (last in _GENERAL and len(phrase) < 2)
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a name says something: no letter alone, nor a lone word that may be no noun."""
+    if len(name) < 2:
+        return False
+    if " " in name or not name.islower() or "-" in name:
+        return True
+    if guess_kind(name) != UNKNOWN_KIND:
+        return True
+    if _LONE_ADJECTIVE.search(name) and name not in NO_ADJECTIVES:
+        return False
+    plain = words(name)[-1:]
+    return any(_NOUN.search(w) or is_listed(w) or rarity(stem(w)) > RARE for w in plain)
+
+
+@lru_cache(maxsize=65_536)
+def guess_kind(name: str) -> str:
+    """Say what kind of thing a name names, by its last word; `UNKNOWN_KIND` if none fits.
+
+    A number at the end is passed over: "grade 4" is of the kind of "grade".
+    """
+    last = "".join(re.sub(r"\s\d\S*$", "", name).split()[-1:])
+    return next((kind for kind, pattern in _KINDS if pattern.search(last)), UNKNOWN_KIND)
+
+
+_KINDS = tuple(
+    (
+        one["name"],
+        re.compile("".join(one["pattern"]), 0 if one.get("keeps_case") else re.IGNORECASE),
+    )
+    for one in WORD_LISTS["kinds"]
+)

@@ -1,8 +1,6 @@
 """The local roles as LangChain runnables: each calls its rule at once, with no thread between."""
 
-import re
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Self, TypeVar, get_args
 
@@ -10,23 +8,20 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.heuristic.analysis import (
-    CUE_WEIGHTS,
-    RuleAnalysis,
+    FAINT,
     RuleFeatures,
-    SentenceReading,
-    Sought,
     analyze_passage,
+    explain,
     find_sought,
     sigmoid,
 )
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.heuristic.topicality import (
-    CUE_NAMES,
+    CUE_FORMS,
     is_general,
     names_any,
     read_question_terms,
     section_weight,
-    words_of_cue,
 )
 from deepera_graph.schema import (
     Answer,
@@ -35,8 +30,6 @@ from deepera_graph.schema import (
     Batch,
     Direction,
     EvidenceItem,
-    Intent,
-    IntentTask,
     Judgement,
     PassageTask,
     Summary,
@@ -108,7 +101,7 @@ def find_outcome(question: str) -> str:
     in whom it is looked for: *growth* in ``Does A reduce the growth of B in C?``.
     """
     found = words(question)
-    verbs = (place for place, word in enumerate(found) if word in _STATING - _FAINT)
+    verbs = (place for place, word in enumerate(found) if word in _STATING - FAINT)
     verb = next(verbs, -1)
     asked = found[verb + 1 :]
     skipped = 0 if verb >= 0 else _FIRST_ASKED
@@ -145,59 +138,6 @@ def _sentence(task: AnswerTask, item: EvidenceItem) -> str:
     window = Window(text=item["text"], title=item["title"], section=item["section"])
     found = analyze_passage(passage_task(task["question"], task["intent"], window))
     return found.best.sentence.text if found else ""
-
-
-GROUNDED = 0.5
-_TELLING = ("direction", "relation", "mechanism", "report")
-_FAINT = frozenset(("least", "most", "same", "more", "less", "later", "earlier", "older"))
-_NUMBER = re.compile(
-    r"\b[pP]\s?[<>=≤≥]\s?\d?[.·]\d+|\b(?:OR|RR|HR|aOR)\b[^\d;]{0,4}\d+[.·]\d+|\d+(?:[.·]\d+)?\s?%"
-)
-_INSTEAD = {
-    "aim": "an aim",
-    "intention": "an aim",
-    "method": "a method",
-    "background": "background",
-    "speculation": "a supposition",
-}
-
-
-def explain(study: RuleAnalysis, kind: Sought) -> str:
-    """Say what the best sentence states and how much of the question the passage names.
-
-    For instance ``states a result: 'decreased', p = 0.02; names 5 of 6 question terms``.
-    """
-    topic = study.topic
-    named = f"names {topic.n_found} of {topic.n_terms} question terms"
-    stated = _describe(study.best) if kind in ("result", "figure") else f"read for a {kind}"
-    return f"{stated}; {named}"
-
-
-def _describe(reading: SentenceReading) -> str:
-    if reading.grounding < GROUNDED:
-        return _describe_lack(reading)
-    signs = list_signs(reading)
-    return f"states a result: {', '.join(signs)}" if signs else "states a result"
-
-
-def list_signs(reading: SentenceReading) -> list[str]:
-    """Return the word that tells of a result, in quotation marks, and a number; as far as found."""
-    found = words(reading.sentence.text)
-    told = [word for cue in _TELLING for word in found if word in words_of_cue(cue)]
-    telling = [word for word in told if word not in _FAINT] or told
-    number = _NUMBER.search(reading.sentence.text)
-    return [f"'{word}'" for word in telling[:1]] + ([number.group()] if number else [])
-
-
-def _describe_lack(reading: SentenceReading) -> str:
-    pulls = {
-        _INSTEAD[name]: CUE_WEIGHTS[name] * count
-        for name, count in zip(CUE_NAMES, reading.cues, strict=True)
-        if count and name in _INSTEAD
-    }
-    if not pulls:
-        return "states no result"
-    return f"states no result, reads like {min(pulls, key=pulls.__getitem__)}"
 
 
 # Fitted by logistic regression and rounded, on golden passages against all others of the same
@@ -261,15 +201,12 @@ def summarize(task: PassageTask) -> Summary:
     inside = inside or ranked[:1]
     first = quote or inside[0][1].text
     other = rest[0] if rest else None
-    if other is None or not _joins(other[0] / max(inside[0][0], 1e-9), first + other[1].text):
+    share = other[0] / max(inside[0][0], 1e-9) if other else 0.0
+    if other is None or share < SECOND_SHARE or len(first + other[1].text) > MAX_SUMMARY:
         return Summary(text=first, usage=Usage())
     comes_first = not quote and other[1].start < inside[0][1].start
     both = (other[1].text, first) if comes_first else (first, other[1].text)
     return Summary(text=" ".join(both), usage=Usage())
-
-
-def _joins(share: float, text: str) -> bool:
-    return share >= SECOND_SHARE and len(text) <= MAX_SUMMARY
 
 
 TaskT = TypeVar("TaskT")
@@ -277,13 +214,12 @@ AnswerT = TypeVar("AnswerT")
 
 
 class LocalRole(Runnable[TaskT, AnswerT]):
-    """A role that makes no calls."""
+    """A role that makes no calls: *work* answers at once, in the running loop."""
 
     asks_model = False
 
-    @abstractmethod
-    def _work(self, task: TaskT) -> AnswerT:
-        """Answer at once, in the running loop."""
+    def __init__(self, work: Callable[[TaskT], AnswerT], *, reads_by_rules: bool = False) -> None:
+        self._work, self.reads_by_rules = work, reads_by_rules
 
     def counting(self) -> Self:
         """Return this role itself: asking it costs nothing."""
@@ -302,15 +238,6 @@ class LocalRole(Runnable[TaskT, AnswerT]):
         return self._work(input)
 
 
-class RulesIntent(LocalRole[IntentTask, Intent]):
-    """Reads a question with word lists."""
-
-    reads_by_rules = True
-
-    def _work(self, task: IntentTask) -> Intent:
-        return recognize_intent(task)
-
-
 NOT_ENGLISH = (
     "the question does not look English, the only language that the local judge reads: ask in "
     "English, or let a chat model judge"
@@ -323,7 +250,7 @@ A_FEW_WORDS = (
     "a few words are no question: ask a whole one, as passages are judged by whether they answer it"
 )
 FEW = 3
-_STATING = frozenset().union(*map(words_of_cue, ("direction", "relation", "mechanism")))
+_STATING = CUE_FORMS["direction"] | CUE_FORMS["relation"] | CUE_FORMS["mechanism"]
 
 
 def find_question_problem(question: str, windows: Sequence[Window]) -> str:
@@ -360,20 +287,6 @@ class HeuristicJudge(Judge):
         return CountedJudge(self, Usage())
 
 
-class ExtractiveSummarizer(LocalRole[PassageTask, Summary]):
-    """Picks a passage's own best sentences."""
-
-    def _work(self, task: PassageTask) -> Summary:
-        return summarize(task)
-
-
-class QuotingAnswerer(LocalRole[AnswerTask, Answer]):
-    """Answers with the evidence sentences themselves."""
-
-    def _work(self, task: AnswerTask) -> Answer:
-        return answer(task)
-
-
 JUDGE_VERSION = "1"
 
 
@@ -381,10 +294,10 @@ def heuristic_backend() -> Backend:
     """Return a backend of hand-written rules in all roles; it loads nothing."""
     return Backend(
         name="rules",
-        intent=RulesIntent(),
+        intent=LocalRole(recognize_intent, reads_by_rules=True),
         judge=HeuristicJudge(),
-        summarizer=ExtractiveSummarizer(),
-        answerer=QuotingAnswerer(),
+        summarizer=LocalRole(summarize),
+        answerer=LocalRole(answer),
         about={
             "judge": "rules",
             "judge_version": JUDGE_VERSION,

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,7 +10,6 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from deepera_graph.schema import PassageTask
 from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
 
@@ -48,12 +48,7 @@ _ACTIVE = re.compile(
     r"|reveal|confirm|infer|report|saw|see)\w+"
 )
 PATTERNS = (_STATISTIC, _PERCENTAGE, _FIGURE, _INTENTION, _PASSIVE, _ACTIVE)
-_WORD_SETS = {name: frozenset(text.split()) for name, text in CUE_WORDS.items()}
-
-
-def words_of_cue(name: str) -> frozenset[str]:
-    """Return the word forms of a cue."""
-    return _WORD_SETS[name]
+CUE_FORMS = {name: frozenset(text.split()) for name, text in CUE_WORDS.items()}
 
 
 def count_cues(text: str, words: Iterable[str]) -> list[int]:
@@ -66,16 +61,10 @@ def count_cues(text: str, words: Iterable[str]) -> list[int]:
     return counts
 
 
-def _places() -> dict[str, tuple[int, ...]]:
-    places: dict[str, tuple[int, ...]] = {}
-    for place, forms in enumerate(_WORD_SETS.values()):
-        for word in forms:
-            places[word] = (*places.get(word, ()), place)
-    return places
-
-
-_PLACES = _places()
-
+_PLACES: dict[str, list[int]] = defaultdict(list)  # of the cues of a word
+for _place, _forms in enumerate(CUE_FORMS.values()):
+    for _form in _forms:
+        _PLACES[_form].append(_place)
 _STEMS = frozenset(stem(word) for word in WORD_LISTS["general"].split())
 
 
@@ -107,15 +96,11 @@ def same_meaning(key: str) -> str:
     return _HEADS.get(key, key)
 
 
-def _heads() -> Mapping[str, str]:
-    heads: dict[str, str] = {}
-    for group in WORD_LISTS["meanings"].strip().splitlines():
-        names = group.split()
-        heads.update((stem(name), stem(names[0])) for name in names)
-    return heads
-
-
-_HEADS = _heads()
+_HEADS = {
+    stem(name): stem(group.split()[0])
+    for group in WORD_LISTS["meanings"].strip().splitlines()
+    for name in group.split()
+}
 _GENERAL = frozenset(map(same_meaning, _STEMS))  # as terms
 
 
@@ -125,13 +110,15 @@ def find_topic(words: Sequence[str]) -> str:
     A listed word gives its rarity, shared by the domains that list it, and two side by side that
     are listed together give two points. Without any point it is `UNKNOWN_TOPIC`.
     """
-    points = dict.fromkeys(TOPICS, 0.0)
-    for word in words:
-        _add_points(points, _find_listed(word), rarity(stem(word)))
+    given = [(_find_listed(word), rarity(stem(word))) for word in words]
     for word, other in pairwise(words):
         in_pair = word in _FIRST_OF_PAIRS  # else a pair is listed as what its first word begins
         listed = _find_listed(f"{word}-{other}") if in_pair else _find_beginning(word)
-        _add_points(points, listed, 2)
+        given.append((listed, 2))
+    points = dict.fromkeys(TOPICS, 0.0)
+    for topics, n_points in given:
+        for topic in topics:
+            points[topic] += n_points / len(topics)
     best = max(points, key=points.__getitem__)
     return best if points[best] else UNKNOWN_TOPIC
 
@@ -139,11 +126,6 @@ def find_topic(words: Sequence[str]) -> str:
 def is_listed(word: str) -> bool:
     """Whether a word tells a domain."""
     return bool(_find_listed(word))
-
-
-def _add_points(points: dict[str, float], topics: Sequence[str], n_points: float) -> None:
-    for topic in topics:
-        points[topic] += n_points / len(topics)
 
 
 @lru_cache(maxsize=65_536)
@@ -164,15 +146,10 @@ def _look_up(forms: Iterable[str]) -> Sequence[str]:
     return next((_LISTED[form] for form in forms if form in _LISTED), ())
 
 
-def _list_topics() -> Mapping[str, Sequence[str]]:
-    listed: dict[str, list[str]] = {}
-    for topic, text in TOPICS.items():
-        for word in text.split():
-            listed.setdefault(word, []).append(topic)
-    return listed
-
-
-_LISTED = _list_topics()
+_LISTED: dict[str, list[str]] = {}
+for _topic, _text in TOPICS.items():
+    for _word in _text.split():
+        _LISTED.setdefault(_word, []).append(_topic)
 _LONGEST = max(map(len, _LISTED))
 _FIRST_OF_PAIRS = frozenset(word.rpartition("-")[0] for word in _LISTED)
 
@@ -304,11 +281,6 @@ class Topicality:
     n_terms: int
 
 
-def read_task_terms(task: PassageTask) -> QuestionTerms:
-    """Read question and intent of a task; the same question is read once."""
-    return read_question_terms(task["question"], task["intent"]["entity_type"])
-
-
 @lru_cache(maxsize=1024)
 def read_question_terms(question: str, entities: str) -> QuestionTerms:
     """Read what a question asks about; entities that it does not name itself weigh half.
@@ -357,13 +329,18 @@ def find_terms(
     """
     counts: dict[str, float] = {}
     for key in stems:
-        term = same_meaning(key)
+        term = _HEADS.get(key, key)
         if term in need.weights:
             counts[term] = counts.get(term, 0) + 1
         elif key[:BEGINNING] in need.beginnings:
             term = need.beginnings[key[:BEGINNING]]
             counts[term] = counts.get(term, 0) + LIKENESS
-    for term in (*_from_acronyms(need, acronyms), *_from_initials(need, stems)):
+    spelled = (_term(word) for name in acronyms for word in spell_out(name, need.question))
+    named = [term for term in spelled if term in need.weights]
+    if need.acronyms:
+        initials = "".join(key[0] for key in stems)
+        named += (term for letters, term in need.acronyms.items() if letters in initials)
+    for term in named:
         counts[term] = counts.get(term, 0) + 1
     return counts
 
@@ -393,8 +370,8 @@ def measure_topicality(
     strength = sum(need.weights[term] * n / (n + scale) for term, n in counts.items())
     return Topicality(
         coverage=coverage(need, counts),
-        strength=_share(strength, need.total),
-        names=_share(len(need.names & counts.keys()), len(need.names)) if need.names else 1.0,
+        strength=strength / (need.total or 1),
+        names=len(need.names & counts.keys()) / len(need.names) if need.names else 1.0,
         n_found=len(counts),
         n_terms=len(need.weights),
     )
@@ -402,19 +379,7 @@ def measure_topicality(
 
 def coverage(need: QuestionTerms, counts: Mapping[str, float]) -> float:
     """Weighted share of the question's terms among those counted, in [0, 1]."""
-    return _share(sum(need.weights[term] * min(n, 1) for term, n in counts.items()), need.total)
-
-
-def _from_acronyms(need: QuestionTerms, acronyms: Iterable[str]) -> list[str]:
-    spelled = [_term(word) for name in acronyms for word in spell_out(name, need.question)]
-    return [term for term in spelled if term in need.weights]
-
-
-def _from_initials(need: QuestionTerms, stems: Iterable[str]) -> list[str]:
-    if not need.acronyms:
-        return []
-    initials = "".join(key[0] for key in stems)
-    return [term for letters, term in need.acronyms.items() if letters in initials]
+    return sum(need.weights[term] * min(n, 1) for term, n in counts.items()) / (need.total or 1)
 
 
 def _term(word: str) -> str:
@@ -424,7 +389,3 @@ def _term(word: str) -> str:
 def _weight(word: str) -> float:
     rare = max(rarity(stem(word)), LEAST_RARITY)
     return float((rare * GENERAL_WEIGHT if is_general(word) else rare) ** EVENNESS)
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import CallError, DeepEraError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
-from deepera_graph.judges.heuristic.reasons import find_missing
+from deepera_graph.judges.heuristic.analysis import find_missing
 from deepera_graph.judges.heuristic.roles import find_question_problem, heuristic_backend
 from deepera_graph.packages import threads_here
 from deepera_graph.schema import Backend, Batch, Judgement, Window

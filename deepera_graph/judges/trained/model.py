@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.heuristic.reasons import explain_quote
+from deepera_graph.judges.heuristic.analysis import explain_quote
 from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.features import (

@@ -2,8 +2,7 @@ from typing import get_args
 
 import pytest
 
-from deepera_graph.judges.heuristic.entities import guess_kind
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.intent import guess_kind, recognize_intent
 from deepera_graph.pipeline.intent import find_problem
 from deepera_graph.schema import AnswerType, IntentKind
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.judges.heuristic.reasons import find_missing
+from deepera_graph.judges.heuristic.analysis import find_missing
 
 INFECTION = [
     "Vitamin D reduced respiratory infections in adults (RR 0.81).",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.judges.heuristic.reasons import explain_quote, find_words
+from deepera_graph.judges.heuristic.analysis import explain_quote, find_words
 from deepera_graph.judges.trained import local_model
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.text.words import stem, stems
