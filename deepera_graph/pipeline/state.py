@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired, Protocol, cast
 
 from langchain_core.documents import Document
-from langgraph.config import get_stream_writer
 from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
@@ -302,6 +301,8 @@ _TOLD = (
 
 def tell(node: str, update: Update) -> None:
     """Write to the stream of events what a node did, each judgement and each summary."""
+    from langgraph.config import get_stream_writer  # noqa: PLC0415  # messages need none of it
+
     write = get_stream_writer()
     if node == "intent":
         intent = update["intent"]

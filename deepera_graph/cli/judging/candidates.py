@@ -1,30 +1,44 @@
-"""The candidates for a question: of a collection, or of files that are indexed for it."""
+"""The candidates for a question: of files, of a library, or of the world's literature."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from deepera_graph.cli.judging.literature import (
+    check_literature,
+    find_scope,
+    search_literature,
+)
 from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared.console import OK, SOME_FAILED, say
 from deepera_graph.cli.shared.declaring import A_KEY, opt
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
-    from langchain_core.embeddings import Embeddings
 
-    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.multihop.passages.graph import NeighbourGraph
     from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+    from deepera_graph.papers.results import Scope
+    from deepera_graph.papers.sources import LiteratureAnswer
+    from deepera_graph.result import RerankResult
     from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.stores.words import WordIndex
 
+    Opened = PassageStore | WordIndex
+    Find = Callable[[str, int], list[Document]]
+
 _YEARS = {"year_from": "gte", "year_to": "lte"}
-_SIGNS = {"gte": ">=", "lte": "<="}
+_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_LOOKED_AT = 200  # passages, to see how many a condition leaves out
+_ONE_PLACE = "a SOURCE, --library or --source"
 _store = partial(opt, panel="Store")
 
 
@@ -88,15 +102,6 @@ def read_conditions(where: Sequence[str]) -> dict[str, Any]:
     return read_where(where, read_words=_read_years)
 
 
-def mark_retracted(found: list[Document], file: Path | None) -> list[Document]:
-    """Mark what a file of notices names; without a file all stays as it is."""
-    if file is None:
-        return found
-    from deepera_graph.literature.retractions import read_retractions
-
-    return read_retractions(file).mark(found)
-
-
 def _read_years(condition: str) -> dict[str, Any]:
     """Read years in words; whatever else is asked in words, metadata cannot tell."""
     from deepera_graph.papers.agent.limits.reading import read_limits
@@ -115,142 +120,289 @@ def _read_years(condition: str) -> dict[str, Any]:
     return {"year": bounds}
 
 
-def search_passages(
-    question: str,
-    read: PassageSource | None,
-    place: options.StoreOptions,
-    search: SearchOptions,
-    conditions: dict[str, Any],
-    *,
-    quiet: bool,
-) -> list[Document]:
-    """Return the candidates, of a collection or of passages that are indexed for this question.
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The candidates for a question, and how the services went that were asked, if any."""
 
-    Only a collection, embeddings and conditions on metadata need Qdrant, which takes a second.
+    documents: list[Document]
+    answer: LiteratureAnswer | None = None
+
+    def add_to(self, result: RerankResult) -> RerankResult:
+        """Return a result that also says what each service gave."""
+        return result if self.answer is None else self.answer.added_to(result)
+
+    @property
+    def exit_code(self) -> int:
+        """What a command that was done otherwise ends with."""
+        return SOME_FAILED if self.answer is not None and self.answer.incomplete else OK
+
+
+class Place:
+    """The one place that a command searches for a question, checked when it is made.
+
+    Args:
+        question: What is asked.
+        files: Files or folders, which are indexed in memory for this one question.
+        store: Library, or how files are embedded.
+        literature: Services.
+        reading: How files are read.
+        search: What is searched for.
+        cache: Where replies of services are kept.
+        output: Whether files that are skipped are told one by one, and progress is shown.
+        without: Options that do not go with services, and whether they were given.
     """
-    from deepera_graph.cli.judging.evidence import find_candidates
-    from deepera_graph.cli.opening.sources import batches
-    from deepera_graph.cli.opening.stores import (
-        find_embeddings,
-        has_papers_alone,
-        load_neighbours,
-        open_collection,
-    )
 
-    if read is None and has_papers_alone(place):
-        return _search_papers(question, place, search, conditions)
-    if read is None:
-        with open_collection(place, must_exist=True) as opened:
-            if search.adaptive:
-                graph = load_neighbours(place)
-                found = _search_adaptively(question, opened, graph, search, conditions)
-            else:
-                found = find_candidates(opened, question, search.retrieve, conditions)
-        return _note_citations(found, place)
-    read.check()
-    if place.embeddings is None and not conditions:
-        from deepera_graph.stores.words import WordIndex
+    def __init__(
+        self,
+        question: str,
+        files: Sequence[str],
+        *,
+        store: options.StoreOptions,
+        literature: options.LiteratureOptions,
+        reading: options.ReadOptions,
+        search: SearchOptions,
+        cache: options.CacheOptions,
+        output: options.OutputOptions,
+        **without: bool,
+    ) -> None:
+        from deepera_graph.cli.opening.sources import PassageSource
 
-        with WordIndex() as words:
-            read.fill(words, quiet=quiet)
-            read.tell()
-            if search.adaptive and words.count() > 1:
-                graph = _build_graph(words.passages(), find_embeddings("local"))
-                return _search_adaptively(question, words, graph, search, {})
-            return words.search(question, k=search.retrieve)
-    from deepera_graph.retrieval.collections.store import open_store
+        self.store, self.search, self.quiet = store, search, output.quiet
+        self.conditions = read_conditions(search.where or [])
+        self._literature, self._cache = literature, cache.cache
+        self._max_words = reading.max_words
+        _check_question(question, files)
+        check_literature(literature)
+        _check_one_place(question, files, store, literature)
+        self._scope = find_scope(literature, self.conditions, adaptive=search.adaptive, **without)
+        verbose = getattr(output, "verbose", False)
+        self._read = PassageSource(*files, reading=reading, verbose=verbose) if files else None
 
-    embeddings = find_embeddings(place.embeddings)
-    with open_store("source", path=":memory:", embeddings=embeddings) as store:
-        read.fill(store, quiet=quiet, **batches(place.embeddings))
-        read.tell()
-        if search.adaptive and store.count() > 1:
-            passages = [one.passage for one in store.scan()]
-            graph = _build_graph(passages, embeddings or find_embeddings("local"))
-            return _search_adaptively(question, store, graph, search, conditions)
-        return find_candidates(store, question, search.retrieve, conditions)
+    @property
+    def exit_code(self) -> int:
+        """What a command that was done otherwise ends with."""
+        return OK if self._read is None else self._read.exit_code
+
+    def find(self, question: str) -> Found:
+        """Return the candidates; say on stderr what could not be read, and why there are none."""
+        if self._scope is not None:
+            return self._ask_services(question, self._scope)
+        from deepera_graph.cli.opening.stores import has_papers_alone
+
+        if self._read is None and has_papers_alone(self.store):
+            found = self._search_papers(question)
+        else:
+            with self.open() as opened:
+                adaptive = self.follow_neighbours(opened)
+                found = (
+                    self.search_in(opened)(question, self.search.retrieve)
+                    if adaptive is None
+                    else adaptive.find(question).documents
+                )
+            if self._read is None:
+                found = self._note_citations(found)
+        if not found and not self.conditions:
+            say("no passage shares a word with the question")
+        return Found(documents=self._mark_retracted(found))
+
+    @contextmanager
+    def open(self) -> Iterator[Opened]:
+        """Open the passages of a library, or those of files when they are indexed.
+
+        Only a library, embeddings and conditions on metadata need Qdrant, which takes a second.
+        """
+        from deepera_graph.cli.opening.sources import batches
+        from deepera_graph.cli.opening.stores import find_embeddings, open_collection
+
+        if self._read is None:
+            with open_collection(self.store, must_exist=True) as collection:
+                yield collection
+            return
+        self._read.check()
+        given, how = self.store.embeddings, batches(self.store.embeddings)
+        if given is None and not self.conditions:
+            from deepera_graph.stores.words import WordIndex
+
+            with WordIndex() as words:
+                self._read.fill(words, quiet=self.quiet)
+                self._read.tell()
+                yield words
+            return
+        from deepera_graph.retrieval.collections.store import open_store
+
+        with open_store("source", path=":memory:", embeddings=find_embeddings(given)) as made:
+            self._read.fill(made, quiet=self.quiet, **how)
+            self._read.tell()
+            yield made
+
+    def search_in(self, opened: Opened) -> Find:
+        """Return the search of what was opened, under the conditions on metadata."""
+        if not self.conditions:
+            return lambda asked, k: opened.search(asked, k=k)
+        store: Any = opened  # an index of words is opened where there are no conditions
+        return lambda asked, k: _search_store(store, asked, k, self.conditions)
+
+    def follow_neighbours(self, opened: Opened) -> AdaptiveRetriever | None:
+        """Return a retriever that looks at neighbours, too; None if it is not to, or has none."""
+        if not self.search.adaptive or (self._read is not None and opened.count() < 2):
+            return None
+        from deepera_graph.cli.opening.stores import load_neighbours
+        from deepera_graph.multihop.agent.adaptive import BUDGET
+        from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+
+        graph = load_neighbours(self.store) if self._read is None else self._build_graph(opened)
+        return AdaptiveRetriever(
+            first_stage=opened,
+            graph=graph,
+            where=self.conditions or None,
+            budget=self.search.explore or max(BUDGET, self.search.retrieve),
+            k=self.search.retrieve,
+        )
+
+    def _build_graph(self, opened: Any) -> NeighbourGraph:
+        """Find neighbours for one question; a few passages have fewer."""
+        from deepera_graph.cli.opening.stores import find_embeddings
+        from deepera_graph.multihop.passages.graph import K, NeighbourGraph
+
+        stored = hasattr(opened, "scan")
+        passages = [one.passage for one in opened.scan()] if stored else opened.passages()
+        k = min(K, len(passages) - 1)
+        embeddings = find_embeddings(self.store.embeddings or "local")
+        assert embeddings is not None
+        return NeighbourGraph.build(passages, embeddings, k)
+
+    def _ask_services(self, question: str, scope: Scope) -> Found:
+        from deepera_graph.cli.shared.values import read_max_words
+
+        answer = search_literature(
+            self._literature,
+            question,
+            k=self.search.retrieve,
+            scope=scope,
+            cache=self._cache,
+            quiet=self.quiet,
+        )
+        documents = answer.to_documents(max_words=read_max_words(self._max_words))
+        return Found(documents=self._mark_retracted(documents), answer=answer)
+
+    def _search_papers(self, question: str) -> list[Document]:
+        """Search a library that has papers and no passages: their abstracts are judged."""
+        from deepera_graph.cli.opening.stores import open_papers
+        from deepera_graph.papers.filling import note_cited, to_passage
+        from deepera_graph.papers.results import Scope
+
+        if self.search.adaptive:
+            raise SettingsError(
+                "--adaptive needs a library with passages; this one has papers alone"
+            )
+        with open_papers(self.store, self.store.library or "", self.store.embeddings) as base:
+            scope = Scope.of(self.conditions)
+            found = base.search(question, k=self.search.retrieve, scope=scope)
+            papers = [to_passage(one.paper, retrieval_rank=one.rank) for one in found]
+            return note_cited(base, papers)
+
+    def _note_citations(self, found: list[Document]) -> list[Document]:
+        """Return passages with how often papers of their library cite them, where it is known."""
+        from deepera_graph.cli.opening.stores import find_papers, open_papers
+        from deepera_graph.papers.filling import note_cited
+
+        library = self.store.library or ""
+        if not Path(find_papers(self.store, library)).is_file():
+            return found
+        with open_papers(self.store, library) as base:
+            return note_cited(base, found)
+
+    def _mark_retracted(self, found: list[Document]) -> list[Document]:
+        """Mark what a file of notices names; without a file all stays as it is."""
+        if self.search.retractions is None:
+            return found
+        from deepera_graph.literature.retractions import read_retractions
+
+        return read_retractions(self.search.retractions).mark(found)
 
 
-def _search_papers(
-    question: str, place: options.StoreOptions, search: SearchOptions, conditions: dict[str, Any]
-) -> list[Document]:
-    """Search a library that has papers and no passages: their abstracts are judged."""
-    from deepera_graph.cli.opening.stores import open_papers
-    from deepera_graph.papers.filling import note_cited, to_passage
-    from deepera_graph.papers.results import Scope
+def _check_question(question: str, sources: Sequence[str]) -> None:
+    """Raise `InputError` for a question that is none."""
+    from deepera_graph.passages import check_length
 
-    if search.adaptive:
-        raise SettingsError("--adaptive needs a library with passages; this one has papers alone")
-    with open_papers(place, place.library or "", place.embeddings) as base:
-        found = base.search(question, k=search.retrieve, scope=Scope.of(conditions))
-        return note_cited(base, [to_passage(one.paper, retrieval_rank=one.rank) for one in found])
+    if not question.strip():
+        raise InputError("the question is empty")
+    check_length(question)
+    if sources and Path(question).is_file() and not any(Path(one).exists() for one in sources):
+        raise InputError(f"the QUESTION comes first, then the SOURCE: {question!r} is a file")
 
 
-def _note_citations(found: list[Document], place: options.StoreOptions) -> list[Document]:
-    """Return passages with how often papers of their library cite them, where that is known."""
-    from deepera_graph.cli.opening.stores import find_papers, open_papers
-    from deepera_graph.papers.filling import note_cited
-
-    if not Path(find_papers(place, place.library or "")).is_file():
-        return found
-    with open_papers(place, place.library or "") as base:
-        return note_cited(base, found)
-
-
-def _build_graph(passages: list[Document], embeddings: Embeddings | None) -> NeighbourGraph:
-    """Find neighbours for one question; a few passages have fewer."""
-    from deepera_graph.multihop.passages.graph import K, NeighbourGraph
-
-    k = min(K, len(passages) - 1)
-    if embeddings is None:
-        return NeighbourGraph.of_words(passages, k)
-    return NeighbourGraph.build(passages, embeddings, k)
-
-
-def _search_adaptively(
+def _check_one_place(
     question: str,
-    source: PassageStore | WordIndex,
-    graph: NeighbourGraph,
-    search: SearchOptions,
-    conditions: dict[str, Any],
+    sources: Sequence[str],
+    store: options.StoreOptions,
+    literature: options.LiteratureOptions,
+) -> None:
+    """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
+    is_missing = [not Path(one).exists() for one in sources]
+    words = [one for one, missing in zip(sources, is_missing, strict=True) if missing]
+    unquoted = question.isalpha() and any(map(str.isalpha, words))
+    hint = f"; put the question in quotes: {_quote(question, sources)}"
+    named = {
+        "a SOURCE": sources or None,
+        "--library": store.library,
+        "--source": literature.sources,
+    }
+    given = [name for name, one in named.items() if one is not None]
+    if len(given) != 1:
+        told = f"{' and '.join(given)} were given" if given else "none was given"
+        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
+    if unquoted:
+        raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
+    if store.library is None and (store.path or store.qdrant_url):
+        raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
+    if store.library is not None:
+        from deepera_graph.cli.opening.stores import check_library
+
+        check_library(store)
+
+
+def _quote(question: str, words: Sequence[str]) -> str:
+    """Return how a question without quotes is asked; what exists at its end are files."""
+    *_, n_words = 0, *(n for n, one in enumerate(words, start=1) if not Path(one).exists())
+    more = ["..."] if n_words == len(words) == 1 else []
+    asked = " ".join([question, *words[:n_words], *more])
+    return " ".join([f'deepera ask "{asked}"', *words[n_words:]])
+
+
+def _search_store(
+    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
 ) -> list[Document]:
-    """Return the best of what a search finds and of its neighbours."""
-    return _retriever_on(source, graph, search, conditions).find(question).documents
+    """Search a store; if no passage meets the conditions, say why on stderr.
+
+    Raises:
+        SettingsError: No passage at all has a field that a condition names.
+    """
+    found = store.search(question, k=k, where=where)
+    if where and not found:
+        for name in where:
+            if not store.has_field(name):
+                from deepera_graph.retrieval import explain_field
+
+                raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
+        others = len(store.search(question, k=_LOOKED_AT))
+        say(_explain_conditions(where, others))
+    return found
 
 
-def _retriever_on(
-    source: PassageStore | WordIndex,
-    graph: NeighbourGraph,
-    search: SearchOptions,
-    conditions: dict[str, Any],
-) -> AdaptiveRetriever:
-    from deepera_graph.multihop.agent.adaptive import BUDGET
-    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
+def _describe_condition(name: str, value: Any) -> list[str]:
+    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
+    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
+        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
+    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return [f"{name}={shown}"]
 
-    return AdaptiveRetriever(
-        first_stage=source,
-        graph=graph,
-        where=conditions or None,
-        budget=search.explore or max(BUDGET, search.retrieve),
-        k=search.retrieve,
+
+def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
+    if not n_others:
+        return "no passage shares a word with the question, with or without --where"
+    shown = " and ".join(
+        part for name, value in where.items() for part in _describe_condition(name, value)
     )
-
-
-def make_adaptive(
-    source: PassageStore | WordIndex,
-    *,
-    place: options.StoreOptions,
-    search: SearchOptions,
-    conditions: dict[str, Any],
-) -> AdaptiveRetriever | None:
-    """Return a retriever for several questions; None where there is but one passage."""
-    from deepera_graph.cli.opening.stores import find_embeddings, load_neighbours
-
-    if place.library is not None:
-        return _retriever_on(source, load_neighbours(place), search, conditions)
-    if source.count() < 2:
-        return None
-    scan = getattr(source, "scan", None)
-    passages = source.passages() if scan is None else [one.passage for one in scan()]  # type: ignore[union-attr]  # an index of words has them
-    embeddings = find_embeddings(place.embeddings or "local")
-    return _retriever_on(source, _build_graph(passages, embeddings), search, conditions)
+    n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
+    return f"no passage meets --where {shown}, of {n} that the question would find without it"

@@ -111,7 +111,7 @@ def check(
 ) -> None:
     """Check whether what a manuscript cites says what it is cited for."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
+    from deepera_graph.cli.opening.judges import open_reranker
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
@@ -120,23 +120,21 @@ def check(
     kept = options.FilterOptions(content="passage")
     settings = settings_of(judge, kept, budget)
     keeping = keep_with(find_collection_folder(store), keep)
-    backend = open_unasked(judge) if chosen.dry_run else open_judge(judge, keeping)
-    from deepera_graph.evidence.check.graph import ManuscriptCheck
-    from deepera_graph.reranker import EvidenceReranker
-
     with ExitStack() as open_:
-        held = None
-        if not chosen.dry_run:
-            held = open_.enter_context(judgements_of(backend, cache.cache))
+        reranker, _ = open_.enter_context(
+            open_reranker(judge, cache, settings, keep=keeping, dry_run=chosen.dry_run)
+        )
+        from deepera_graph.evidence.check.graph import ManuscriptCheck
+
         library = open_.enter_context(_open_library(source or [], store, reading, chosen, output))
         services = None
         if literature.sources is not None and not chosen.dry_run:
             services = open_.enter_context(open_literature(literature, cache.cache))
-        journal = _make_journal(chosen, backend.name)
+        journal = _make_journal(chosen, reranker.backend.name)
         if journal is not None and not chosen.dry_run:
             open_.enter_context(journal.open(resume=chosen.resume))
         checker = ManuscriptCheck(
-            EvidenceReranker(backend, cache=held, **settings),
+            reranker,
             library=library,
             literature=services,
             journal=journal,

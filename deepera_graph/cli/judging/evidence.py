@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli.shared.console import count, say
-from deepera_graph.errors import SettingsError
+from deepera_graph.cli.shared.console import count
 from deepera_graph.export.tables import (
     BELOW,
     N_NEAREST,
@@ -21,55 +19,14 @@ from deepera_graph.export.tables import (
 )
 from deepera_graph.literature.notices import name_status
 from deepera_graph.result import describe_calls, describe_failures
-from deepera_graph.retrieval import explain_field
 from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
     from rich.console import Console
 
     from deepera_graph.result import RankedPassage, RerankResult
-    from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 _SHOWN_CHARS = 300
-_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_LOOKED_AT = 200  # passages, to see how many a condition leaves out
-
-
-def find_candidates(
-    store: PassageStore, question: str, k: int, where: Mapping[str, Any]
-) -> list[Document]:
-    """Search a store; if no passage meets the conditions, say why on stderr.
-
-    Raises:
-        SettingsError: No passage at all has a field that a condition names.
-    """
-    found = store.search(question, k=k, where=where)
-    if where and not found:
-        for name in where:
-            if not store.has_field(name):
-                raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
-        others = len(store.search(question, k=_LOOKED_AT))
-        say(_explain_conditions(where, others))
-    return found
-
-
-def _describe_condition(name: str, value: Any) -> list[str]:
-    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
-    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
-        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return [f"{name}={shown}"]
-
-
-def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
-    if not n_others:
-        return "no passage shares a word with the question, with or without --where"
-    shown = " and ".join(
-        part for name, value in where.items() for part in _describe_condition(name, value)
-    )
-    n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
-    return f"no passage meets --where {shown}, of {n} that the question would find without it"
 
 
 def show_result(

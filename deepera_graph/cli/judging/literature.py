@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
 
-_ONE_PLACE = "a SOURCE, --library or --source"
 _TRIED = "Does green tea lower fasting glucose?"
 
 
@@ -35,44 +33,6 @@ def check_literature(chosen: options.LiteratureOptions) -> None:
     for name in ("contact", "source_seconds"):
         if getattr(chosen, name) is not None and name not in options.taken:
             raise SettingsError(f"--{name.replace('_', '-')} goes with --source")
-
-
-def check_one_place(
-    question: str,
-    sources: Sequence[str],
-    store: options.StoreOptions,
-    literature: options.LiteratureOptions,
-) -> None:
-    """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
-    is_missing = [not Path(one).exists() for one in sources]
-    words = [one for one, missing in zip(sources, is_missing, strict=True) if missing]
-    unquoted = question.isalpha() and any(map(str.isalpha, words))
-    hint = f"; put the question in quotes: {_quote(question, sources)}"
-    named = {
-        "a SOURCE": sources or None,
-        "--library": store.library,
-        "--source": literature.sources,
-    }
-    given = [name for name, one in named.items() if one is not None]
-    if len(given) != 1:
-        told = f"{' and '.join(given)} were given" if given else "none was given"
-        raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
-    if unquoted:
-        raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
-    if store.library is None and (store.path or store.qdrant_url):
-        raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
-    if store.library is not None:
-        from deepera_graph.cli.opening.stores import check_library
-
-        check_library(store)
-
-
-def _quote(question: str, words: Sequence[str]) -> str:
-    """Return how a question without quotes is asked; what exists at its end are files."""
-    *_, n_words = 0, *(n for n, one in enumerate(words, start=1) if not Path(one).exists())
-    more = ["..."] if n_words == len(words) == 1 else []
-    asked = " ".join([question, *words[:n_words], *more])
-    return " ".join([f'deepera ask "{asked}"', *words[n_words:]])
 
 
 def find_scope(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
@@ -26,20 +24,9 @@ from deepera_graph.judges import NAMED
 from deepera_graph.literature.citation import Citation
 
 if TYPE_CHECKING:
-    from langchain_core.documents import Document
-
-    from deepera_graph.cli.opening.sources import PassageSource
+    from deepera_graph.cli.judging.candidates import Opened, Place, SearchOptions
     from deepera_graph.multihop.agent.state import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
-    from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
-    from deepera_graph.reranker import EvidenceReranker
-    from deepera_graph.retrieval.collections.passage_store import PassageStore
-    from deepera_graph.schema import Backend
-    from deepera_graph.stores.judgements import JudgementCache
-    from deepera_graph.stores.words import WordIndex
-
-    Find = Callable[[str, int], Sequence[Document]]
-    MakeAdaptive = Callable[[PassageStore | WordIndex], AdaptiveRetriever | None]
 
 _hops = partial(opt, panel="Several hops")
 _SHOWN_CHARS = 300
@@ -96,17 +83,14 @@ def check_options(
     hops: HopOptions,
     judge: options.JudgeOptions,
     kept: options.FilterOptions,
-    form: str,
-    *,
-    adaptive: bool,
-    answer: bool,
+    search: SearchOptions,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
     if hops.judge is not None and not (hops.multihop and judge.model):
         raise SettingsError("--judge goes with --multihop and --model")
     if not hops.multihop:
         return
-    needing = [name for name, wanted in (("answer", answer), ("adaptive", adaptive)) if wanted]
+    needing = [name for name in ("answer", "adaptive") if getattr(search, name)]
     if needing and not judge.model:
         raise SettingsError(f"--{needing[0]} with --multihop needs --model")
     without_chat = not judge.model and judge.backend in NAMED  # leaves out a configured one
@@ -119,41 +103,36 @@ def check_options(
     unfit = [name for name in named if name not in options.taken and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
-    if form not in ("text", "json"):
-        raise SettingsError(f"--format {form} does not go with --multihop: it has text and json")
+    if search.format not in ("text", "json"):
+        raise SettingsError(
+            f"--format {search.format} does not go with --multihop: it has text and json"
+        )
 
 
 def ask_in_steps(
     question: str,
-    source: PassageSource | None,
+    place: Place,
     *,
-    place: options.StoreOptions,
-    conditions: dict[str, Any],
     hops: HopOptions,
     judge: options.JudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
     k: int | None,
-    make_adaptive: MakeAdaptive | None,
     as_json: bool,
-    quiet: bool,
 ) -> int:
-    """Answer a question, or find its passages, and show that; return the exit code.
-
-    *make_adaptive* makes of what was opened a retriever that follows neighbours; None if that is
-    not wanted.
-    """
+    """Answer a question, or find its passages, and show that; return the exit code."""
     if judge.model is None:
-        with _open_source(source, place, conditions, quiet=quiet) as opened:
+        with place.open() as opened:
             from deepera_graph.multihop.passages.expansion import expand_hops
 
-            found = expand_hops(question, _find_in(opened, conditions), k=k or _K)
-            _tell_what_lacks(found, opened, conditions, quiet=quiet)
-        shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not quiet)
+            found = expand_hops(question, place.search_in(opened), k=k or _K)
+            _tell_what_lacks(found, place, opened)
+        shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not place.quiet)
         _write(shown, as_json=as_json)
         return OK
     from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
     from deepera_graph.multihop.agent.agent import MultiHopAgent
+    from deepera_graph.reranker import EvidenceReranker
 
     backend = chat_backend(judge, domain=judge.domain)
     settings: dict[str, Any] = {
@@ -163,35 +142,27 @@ def ask_in_steps(
     }
     chosen = {name: one for name, one in settings.items() if one is not None}
     of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
-    with (
-        judgements_of(backend, cache.cache) as kept,
-        _open_source(source, place, conditions, quiet=quiet) as opened,
-    ):
-        find = _find_in(opened, conditions)
-        adaptive = None if make_adaptive is None else make_adaptive(opened)
-        retriever = adaptive or SimpleNamespace(search=find)
+    with judgements_of(backend, cache.cache) as kept, place.open() as opened:
+        adaptive = place.follow_neighbours(opened)
         if adaptive is not None and hops.samples is not None:
             how = hops.equivalence or "entailment"
             chosen["uncertainty"] = {"samples": hops.samples, "equivalence": how}
-        keeper = None if of_steps is None else _keeper(of_steps, kept)
+        retriever = adaptive or SimpleNamespace(search=place.search_in(opened))
+        keeper = None  # of the passages of a step, which are read whole, so none is summarized
+        if of_steps is not None:
+            keeper = EvidenceReranker(of_steps, cache=kept, content="passage")
         agent = MultiHopAgent(backend, retriever, judge=keeper, cache=kept, **chosen)
-        result = _follow(agent, question, quiet=quiet)
+        result = _follow(agent, question, quiet=place.quiet)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
-    _write(result.to_dict() if as_json else result.to_text(closing=not quiet), as_json=as_json)
+    shown = result.to_dict() if as_json else result.to_text(closing=not place.quiet)
+    _write(shown, as_json=as_json)
     return OK if result.outcome in ("answered", "insufficient_evidence") else SOME_FAILED
 
 
 def _judge_of(name: str, chat: options.JudgeOptions) -> options.JudgeOptions:
     """Return the options of who judges the passages of a step."""
     return replace(chat, backend=name) if name == "llm" else options.JudgeOptions(backend=name)
-
-
-def _keeper(backend: Backend, cache: JudgementCache | None) -> EvidenceReranker:
-    """Return what keeps the passages of a step; they are read whole, so none is summarized."""
-    from deepera_graph.reranker import EvidenceReranker
-
-    return EvidenceReranker(backend, cache=cache, content="passage")
 
 
 def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
@@ -207,47 +178,6 @@ def _follow(agent: Any, question: str, *, quiet: bool) -> MultiHopResult:
     return result
 
 
-@contextmanager
-def _open_source(
-    source: PassageSource | None,
-    place: options.StoreOptions,
-    conditions: dict[str, Any],
-    *,
-    quiet: bool,
-) -> Iterator[PassageStore | WordIndex]:
-    """Open what is searched, again and again, for one question."""
-    from deepera_graph.cli.opening.stores import find_embeddings, open_collection
-
-    if source is None:
-        with open_collection(place, must_exist=True) as store:
-            yield store
-        return
-    source.check()
-    if place.embeddings is None and not conditions:
-        from deepera_graph.stores.words import WordIndex
-
-        with WordIndex() as words:
-            source.fill(words, quiet=quiet)
-            source.tell()
-            yield words
-        return
-    from deepera_graph.retrieval.collections.store import open_store
-
-    embeddings = find_embeddings(place.embeddings)
-    with open_store("source", path=":memory:", embeddings=embeddings) as store:
-        source.fill(store, quiet=quiet)
-        source.tell()
-        yield store
-
-
-def _find_in(opened: PassageStore | WordIndex, conditions: dict[str, Any]) -> Find:
-    """Return the search of a store, under the conditions on metadata."""
-    if not conditions:
-        return opened.search
-    search: Any = opened.search  # an index of words is opened where there are no conditions
-    return lambda asked, k: search(asked, k=k, where=conditions)
-
-
 def _write(found: Any, *, as_json: bool) -> None:
     if as_json:
         write_json(found)
@@ -255,13 +185,7 @@ def _write(found: Any, *, as_json: bool) -> None:
         write_text(f"{found}\n")
 
 
-def _tell_what_lacks(
-    found: HopResult,
-    opened: PassageStore | WordIndex,
-    conditions: dict[str, Any],
-    *,
-    quiet: bool,
-) -> None:
+def _tell_what_lacks(found: HopResult, place: Place, opened: Opened) -> None:
     """Say on stderr why nothing was found, or that what was found has little of the question.
 
     Raises:
@@ -274,12 +198,10 @@ def _tell_what_lacks(
         asked = {stem(word): word for word in content_words(found.question)}
         shared = {one for each in found.passages for one in stems(join_title(each.passage))}
         missing = [word for name, word in asked.items() if name not in shared]
-        if 2 * len(missing) > len(asked) and not quiet:
+        if 2 * len(missing) > len(asked) and not place.quiet:
             say(f"note: the passages have few words of the question; none has {', '.join(missing)}")
-    elif conditions:
-        from deepera_graph.cli.judging.evidence import find_candidates
-
-        find_candidates(cast("PassageStore", opened), found.question, 1, conditions)
+    elif place.conditions:
+        place.search_in(opened)(found.question, 1)  # which says it
     else:
         say("no passage shares a word with the question")
 

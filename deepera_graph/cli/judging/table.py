@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.judging.candidates import SearchOptions, read_conditions, search_passages
+from deepera_graph.cli.judging.candidates import Place, SearchOptions
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     OK,
@@ -23,7 +23,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,64 +114,47 @@ def table(
     output: options.OutputOptions,
 ) -> None:
     """Fill a table of the studies that answer a question."""
-    from deepera_graph.cli.judging.literature import (
-        check_literature,
-        check_one_place,
-        find_scope,
-        search_literature,
-    )
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge, open_unasked
+    from deepera_graph.cli.opening.judges import open_reranker
     from deepera_graph.cli.opening.settings import settings_of
-    from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
-    from deepera_graph.cli.shared.values import read_max_words
 
     form = _form_of(chosen, output)
-    if not question.strip():
-        raise InputError("the question is empty")
-    check_literature(literature)
-    check_one_place(question, source or [], store, literature)
+    place = Place(
+        question,
+        source or [],
+        store=store,
+        literature=literature,
+        reading=reading,
+        search=SearchOptions(retrieve=chosen.retrieve, where=chosen.where),
+        cache=cache,
+        output=output,
+    )
     settings = {"content": "passage", "top_n": chosen.retrieve, **settings_of(judge, kept, budget)}
     columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
-    read = PassageSource(*source, reading=reading, verbose=False) if source else None
     keeping = keep_with(find_collection_folder(store), keep)
-    backend = open_unasked(judge) if chosen.dry_run else open_judge(judge, keeping)
-    from deepera_graph.evidence.table.extract import chat_of
-    from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
-    from deepera_graph.reranker import EvidenceReranker
-
     with ExitStack() as open_:
-        held = open_.enter_context(judgements_of(backend, cache.cache))
-        reranker = EvidenceReranker(backend, cache=held, **settings)
-        ran = {"question": question, "columns": columns or COLUMNS, "judge": backend.name}
+        reranker, _ = open_.enter_context(
+            open_reranker(judge, cache, settings, keep=keeping, dry_run=chosen.dry_run)
+        )
+        from deepera_graph.evidence.table.extract import chat_of
+        from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
+
+        columns = columns or COLUMNS
+        ran = {"question": question, "columns": columns, "judge": reranker.backend.name}
         journal = _make_journal(chosen, {**ran, "settings": reranker.settings.to_dict()})
         if journal is not None and not chosen.dry_run:
             open_.enter_context(journal.open(resume=chosen.resume))
         tabulator = EvidenceTabulator(
-            reranker, columns=columns or COLUMNS, extractor=chat_of(backend), journal=journal
+            reranker, columns=columns, extractor=chat_of(reranker.backend), journal=journal
         )
-        conditions = read_conditions(chosen.where or [])
-        scope = find_scope(literature, conditions)
-        if scope is None:
-            search = SearchOptions(retrieve=chosen.retrieve, where=chosen.where)
-            found = search_passages(question, read, store, search, conditions, quiet=output.quiet)
-        else:
-            answer = search_literature(
-                literature,
-                question,
-                k=chosen.retrieve,
-                scope=scope,
-                cache=cache.cache,
-                quiet=output.quiet,
-            )
-            found = answer.to_documents(max_words=read_max_words(reading.max_words))
+        found = place.find(question).documents
         if chosen.dry_run:
             _tell_estimate(tabulator, question, found, output)
             raise typer.Exit(OK)
         with progress_bar("reading studies", hidden=output.quiet):
             made = tabulator.tabulate(question, found)
     _write(made, form, chosen, output)
-    raise typer.Exit(OK if read is None else read.exit_code)
+    raise typer.Exit(place.exit_code)
 
 
 def _make_journal(chosen: FillOptions, ran: dict[str, Any]) -> Journal | None:

@@ -24,6 +24,7 @@ from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.packages import call_foreign
 
 if TYPE_CHECKING:
+    from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.schema import Backend
     from deepera_graph.stores.judgements import JudgementCache
 
@@ -107,6 +108,26 @@ def rates_of(chat: options.ChatOptions) -> dict[str, float]:
         "tokens_per_minute": chat.tokens_per_minute,
     }
     return {name: value for name, value in rates.items() if value is not None}
+
+
+@contextmanager
+def open_reranker(
+    judge: options.JudgeOptions,
+    cache: options.CacheOptions,
+    settings: Mapping[str, Any],
+    *,
+    keep: Mapping[str, Any] | None = None,
+    dry_run: bool = False,
+) -> Iterator[tuple[EvidenceReranker, JudgementCache | None]]:
+    """Open who judges, and the cache of the replies; nobody is asked in a *dry_run*.
+
+    *keep* says where a local judge keeps vectors, see `keep_with`.
+    """
+    backend = open_unasked(judge) if dry_run else open_judge(judge, keep)
+    from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
+
+    with judgements_of(backend, "off" if dry_run else cache.cache) as judgements:
+        yield EvidenceReranker(backend, cache=judgements, **settings), judgements
 
 
 @contextmanager
