@@ -5,7 +5,7 @@
 
 TRAIN and DEV are golden questions of BioASQ over the collection. Weights are fitted on TRAIN; both
 are then measured with them. What is found for a question is kept in a folder, so that fitting again
-takes seconds. The weights stand in `deepera_graph/bioasq/phase_a/ordering.py` and `snippets.py`.
+takes seconds. The weights stand in `deepera_graph/bioasq/phase_a/ordering.py`.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bioasq.phase_a import ordering, snippets
+from deepera_graph.bioasq.phase_a import ordering
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
 from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
@@ -204,7 +204,7 @@ def main() -> None:
     order = fit_order(train)
     print("first, passage, sentences, title:", np.round(100 * order / order[1], 1))  # noqa: T201
     print("sentences: weight, behind, start:", np.round(fit_sentences(train), 3))  # noqa: T201
-    used = ordering.WEIGHTS, snippets.WEIGHT, ordering.BEHIND, snippets.START
+    used = ordering.WEIGHTS, ordering.WEIGHT, ordering.BEHIND, ordering.START
     print("in use:", *used)  # noqa: T201
     for name, rows in parts.items():
         print(name, "MAP of the best", JUDGED, round(mean_precision(rows), 4))  # noqa: T201

@@ -34,7 +34,7 @@ from langchain_core.documents import Document
 
 import deepera_graph
 from deepera_graph.bioasq.measuring.measures import rouge
-from deepera_graph.bioasq.phase_b import replies, shots
+from deepera_graph.bioasq.phase_b import replies
 from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, entities, intent, phrases, roles, topicality
@@ -210,7 +210,7 @@ READERS: Mapping[str, Reader] = {
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
     "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
     "bioasq: ROUGE": lambda one: rouge(one.text, [one.sentence]),
-    "bioasq: written list": lambda one: shots.read_list(one.text),
+    "bioasq: written list": lambda one: replies.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),
     "bioasq: written names": lambda one: replies.read_names(one.text),
     "bioasq: written answer": lambda one: replies.read_ideal(one.text),

@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 from bench.lakes import write_jsonl
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.build.corpus import CorpusSection, Document
-from deepera_graph.lab.data.documents import (
-    read_documents,
-    read_members,
-    read_pubmedqa_questions,
-    restore_abstract,
-)
+from deepera_graph.lab.data.documents import read_documents, restore_abstract
+from deepera_graph.lab.data.sectioned import read_members, read_pubmedqa_questions
 
 WORK = {
     "id": "https://openalex.org/W7",

@@ -8,8 +8,9 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.build.embeddings import LsaEmbeddings
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
-from deepera_graph.lab.data.documents import open_natural, read_article_questions
+from deepera_graph.lab.data.documents import open_natural
 from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.data.sectioned import read_article_questions
 
 NAMES = ("AIM", "METHODS", "RESULTS")
 

@@ -6,8 +6,8 @@ import pytest
 
 from bench.lakes import make_instance, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
-from deepera_graph.lab.data.documents import read_articles
 from deepera_graph.lab.data.readers import open_dataset, read_beir, read_plain
+from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import IndexHit
 
 

@@ -4,8 +4,12 @@ import pytest
 
 from deepera_graph.calibration.instance import write_rows
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.lab.data.documents import read_documents
-from deepera_graph.lab.data.subjects import SUBJECTS, find_by_subject, pick_subjects
+from deepera_graph.lab.data.documents import (
+    SUBJECTS,
+    find_by_subject,
+    pick_subjects,
+    read_documents,
+)
 from deepera_graph.papers.sources.services.openalex import OpenAlex
 from support.literature import ABSTRACTS, TRIAL, Literature
 

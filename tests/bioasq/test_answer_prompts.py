@@ -9,8 +9,7 @@ import pytest
 
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 from deepera_graph.bioasq.phase_b.roles import STYLES, exact_messages, ideal_messages, typed_backend
-from deepera_graph.bioasq.phase_b.shots import choose_examples
-from deepera_graph.bioasq.questions import TYPES
+from deepera_graph.bioasq.questions import TYPES, choose_examples
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq_answers import ALL, IDEAL, TEXTS, answered, asked, play
 from support.openai_server import ChatServer

@@ -4,9 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.bioasq.phase_a.ordering import find_local_judge, logit, value_of, weigh_with
+from deepera_graph.bioasq.phase_a.ordering import (
+    FoundDocument,
+    find_local_judge,
+    logit,
+    value_of,
+    weigh_with,
+)
 from deepera_graph.bioasq.phase_a.search import DocumentSearch
-from deepera_graph.bioasq.phase_a.snippets import FoundDocument
 from deepera_graph.judges.trained.alignment import Alignment
 from support.moths import ABSTRACTS, QUESTION, Library
 from support.scripted import Script

@@ -2,8 +2,7 @@
 
 import pytest
 
-from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, read_names
-from deepera_graph.bioasq.phase_b.shots import read_list
+from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, read_list, read_names
 
 LISTS = {  # what is written: the names
     "BRCA1, BRCA2, TP53": ["BRCA1", "BRCA2", "TP53"],

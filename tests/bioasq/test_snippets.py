@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.phase_a.snippets import (
+from deepera_graph.bioasq.phase_a.ordering import (
     FoundDocument,
     Piece,
     choose_snippets,

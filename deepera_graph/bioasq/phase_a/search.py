@@ -27,8 +27,10 @@ from deepera_graph.bioasq.phase_a.ordering import (
     RewriteQueryTask,
     SearchRoles,
     SortTask,
+    WeighSentences,
     find_local_judge,
     search_roles,
+    weigh_locally,
     weigh_with,
 )
 from deepera_graph.bioasq.phase_a.settings import (
@@ -38,7 +40,6 @@ from deepera_graph.bioasq.phase_a.settings import (
     SearchSettings,
     SearchState,
 )
-from deepera_graph.bioasq.phase_a.snippets import WeighSentences, weigh_locally
 from deepera_graph.bioasq.questions import (
     Question,
     Snippet,

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, weigh
-from deepera_graph.bioasq.phase_a.snippets import check_n_snippets
+from deepera_graph.bioasq.phase_a.ordering import check_n_snippets
 from deepera_graph.bioasq.runs import N_DOCUMENTS
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError

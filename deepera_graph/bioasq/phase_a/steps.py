@@ -10,22 +10,20 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.bioasq.ensemble import nominate, rank_places, weigh
 from deepera_graph.bioasq.phase_a.ordering import (
+    FoundDocument,
     Order,
     Query,
     RewriteQueryTask,
     SortTask,
+    WeighSentences,
     align_with,
+    choose_snippets,
     find_local_judge,
+    list_pieces,
     logit,
     value_of,
 )
 from deepera_graph.bioasq.phase_a.settings import Pairs, SearchSettings, SearchState
-from deepera_graph.bioasq.phase_a.snippets import (
-    FoundDocument,
-    WeighSentences,
-    choose_snippets,
-    list_pieces,
-)
 from deepera_graph.bioasq.runs import RankedDocument, name_document
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError
 from deepera_graph.pipeline.state import Update

@@ -28,7 +28,6 @@ from deepera_graph.bioasq.phase_b.roles import (
     TypedBackend,
     typed_backend,
 )
-from deepera_graph.bioasq.phase_b.shots import refuse_overlap
 from deepera_graph.bioasq.phase_b.steps import (
     TypedInput,
     TypedKwargs,
@@ -41,6 +40,7 @@ from deepera_graph.bioasq.questions import (
     Question,
     QuestionType,
     list_questions,
+    refuse_overlap,
 )
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, InputError

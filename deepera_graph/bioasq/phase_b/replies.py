@@ -9,28 +9,72 @@ Source:
     http://participants-area.bioasq.org/general_information/Task13b
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from deepera_graph.bioasq.phase_b.shots import (
-    BULLET,
-    REFUSING,
-    is_about,
-    is_of_writer,
-    read_list,
-)
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import STOP_WORDS, content_words, split_sentences, stem, stems
 
+BULLET = re.compile(r"^\s*(?:[-*•–·]|\(?\d{1,3}[.):]|\(?[a-z][.)])\s+", re.IGNORECASE)
+REFUSING = re.compile(
+    r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|"
+    r"as an ai\b|"
+    r"i\s+(?:cannot|can['’]t|could not|do not|don['’]t)\b|"
+    r"(?:the|these)\s+(?:provided\s+)?snippets\s+(?:do|does)\s+not\b)",
+    re.IGNORECASE,
+)
+_IN_TEXT = re.compile(r"\s*(?:;|\n|\|)\s*")
+_BY_COMMA = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+")
+_LEAD = re.compile(  # what ends with the one colon there is, or with such a word and a colon
+    r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*|"
+    r"^[^\W\d][^:\n]{0,80}:\s+(?!.*:\s)",
+    re.IGNORECASE | re.DOTALL,
+)
+# "The genes are BRCA1, BRCA2 and TP53." is a list; "The answer is not known" is none.
+_LEAD_OF_SENTENCE = re.compile(
+    r"^(?:the|these|they|it)\b(?![^:,;.\n]*\b(?:that|which|who|whose|whom|where|when)\b)"
+    r"[^:,;.\n]{0,60}?\b(?:are|is|include|includes)\s+"
+    r"(?!(?:not|no|never|un\w+|that|because|hard|difficult|to|in|on|of|at|as)\b)",
+    re.I,
+)
+_IN_NAME = 2  # words of one item with a full stop; with more it is a sentence
+_STOP_WORDS_IN_NAME = 2
+_STOP_WORDS_BESIDE = 2  # with a relative clause, as in "proteins that are degraded by ZIR3"
+_LONGEST_NAME = 12  # words of an item of a list in text; what is longer is a sentence
+_ADVERBS = r"(?:really|also|just|only|never|always|still|do|did|would|could|can|will|have|had)"
+_VERBS = (
+    r"(?:like|love|hate|think|believe|know|guess|hope|see|mean|feel|want|need|say|suppose|assume|"
+    r"suggest|recommend|prefer|agree|understand|wonder|am|was|cannot)"
+)
+# "I" is a number, too: it is the writer at the beginning, or after a conjunction, before a verb.
+_WRITER = re.compile(
+    r"^(?:.*\b(?:and|but|so|because|if|that|as|though|what)\s+)?"
+    rf"I(?:['’](?:m|ve|d|ll)\b|\s+(?:{_ADVERBS}n?['’]?t?\s+[a-z]|{_VERBS}\b))"
+)
+_OTHERS = re.compile(r"^(?:[Ww]e|[Yy]ou|[Tt]hey|[Ss]he)\s+[a-z]{2,}")
+# Lower-case words that only a clause has between two others; "WAS", "CAN" and "IS" are names.
+_FINITE = re.compile(
+    r"\S\s+(?:(?:is|are|was|were|has|have|had|does|cannot|could|would|should)|"
+    r"(?:is|are|was|were|has|have|had|do|does|did|ca|could|would|should|wo)n['’]t|"
+    r"(?:can|may|might|must|will|do|did)\s+(?:not|be|have|also|cause|lead|occur))\b"
+)
+_RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|when|where|if|whether)\b")
+_NUMBER_TEXT = """
+    three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred
+    thousand million billion half third quarter once twice
+    """
+_NUMBER_WORDS = frozenset(_NUMBER_TEXT.split())
+_SYMBOL = re.compile(r"\d|\w[A-Z]|[Α-ω]")
+_COMMON = 4  # letters that two stems share at their beginning to count as one
 MOST_CANDIDATES = 5  # of a factoid
 MOST_ENTITIES = 100  # of a list
 LONGEST_ENTITY = 100  # characters of an entity of a list
 MOST_WORDS = 200  # of an ideal answer
-_YES = re.compile(r"\byes\b", re.IGNORECASE)
-_NO = re.compile(r"\bno\b", re.IGNORECASE)
+_YES, _NO = (re.compile(rf"\b{said}\b", re.IGNORECASE) for said in ("yes", "no"))
 _OPENING = re.compile(
     r"\W*(?P<said>yes|no)\b(?!\s+(?:evidence|data|information|snippets?)\b)"
     r"(?!\s*(?:and|or|/|,|but)\s*(?:yes|no)\b)",
@@ -76,8 +120,7 @@ class YesNoReply(_TypedReply):
     @model_validator(mode="before")
     @classmethod
     def _find(cls, values: Any) -> Any:
-        said = _find_field(values, YES_NO_FIELDS)
-        return {"answer": read_yes_no(said)}
+        return {"answer": read_yes_no(_find_field(values, YES_NO_FIELDS))}
 
     @classmethod
     def from_words(cls, words: str, prompt: str = "") -> Self | None:
@@ -134,10 +177,8 @@ def _find_field(values: Any, names: Sequence[str]) -> Any:
     plain = {str(name).lower().replace(" ", "_"): value for name, value in values.items()}
     for name in names:
         if name in plain:
-            found = plain[name]
-            if isinstance(found, Mapping):  # one object more around it
-                return _find_field(found, names)
-            return found
+            found = plain[name]  # perhaps with one object more around it
+            return _find_field(found, names) if isinstance(found, Mapping) else found
     raise ValueError(f"the field {names[0]!r} is missing")
 
 
@@ -183,19 +224,14 @@ def read_names(said: Any) -> list[str]:
 
 def _name_of(one: Any) -> list[str]:
     if isinstance(one, list):
-        found = [name for each in one for name in _name_of(each)]
-        return found[:1]
+        return [name for each in one for name in _name_of(each)][:1]
     if isinstance(one, Mapping):
         plain = {str(name).lower(): value for name, value in one.items()}
         found = [plain[name] for name in _NAME_IN_OBJECT if name in plain]
         return _name_of(found[0]) if found else []
-    if isinstance(one, bool) or one is None:
-        return []
-    if isinstance(one, int | float):
+    if isinstance(one, int | float) and not isinstance(one, bool):
         return [str(one)]
-    if not isinstance(one, str):
-        return []
-    return _name_in(one)
+    return _name_in(one) if isinstance(one, str) else []
 
 
 def _name_in(text: str) -> list[str]:
@@ -284,6 +320,81 @@ def fit_ideal(text: str) -> tuple[str, list[str]]:
         if len(text[: sentence.end].split()) > MOST_WORDS:
             break
         end = sentence.end
-    note = f"cut from {n_words} words to {{}}: {MOST_WORDS} are allowed"
     kept = text[:end] if end else " ".join(text.split()[:MOST_WORDS])
-    return kept, [note.format(len(kept.split()))]
+    return kept, [f"cut from {n_words} words to {len(kept.split())}: {MOST_WORDS} are allowed"]
+
+
+def read_list(text: str, prompt: str = "") -> list[Any]:
+    """Return the items of a list written as text: JSON, bullets, lines, semicolons or commas.
+
+    Args:
+        text: What was written.
+        prompt: What it answers, empty if not known. A list that is neither JSON nor has bullets
+            must repeat a word of it, or have a symbol, such as that of a gene, or a number.
+
+    Raises:
+        ValueError: It is prose, a refusal, or about something else.
+    """
+    written = text.strip()
+    found = re.search(r"\[.*\]", written, re.DOTALL)
+    as_json = _read_json_list(found.group()) if found else None
+    if as_json is not None:
+        return as_json
+    if found and written.startswith("["):
+        return [one for one in _BY_COMMA.split(found.group()[1:-1]) if one.strip()]
+    if REFUSING.match(written):
+        raise ValueError("this refuses an answer")
+    if bullets := [one for one in written.splitlines() if BULLET.match(one)]:
+        return [*bullets]
+    items = _split_list(_LEAD_OF_SENTENCE.sub("", _LEAD.sub("", written)))
+    if prompt and items and not is_about(prompt, items):
+        raise ValueError("no name in it has a word of the question or the snippets")
+    return [*items]
+
+
+def _read_json_list(text: str) -> list[Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list) else None
+
+
+def _split_list(text: str) -> list[str]:
+    """Cut at semicolons and lines or, where there are none, at commas; prose is refused."""
+    items = [one for one in _IN_TEXT.split(text) if one.strip()]
+    if len(items) == 1:
+        items = [one for one in _BY_COMMA.split(text) if one.strip()]
+    is_sentence = text.rstrip().endswith(".") and len(items) == 1 and len(text.split()) > _IN_NAME
+    is_clause = any(map(_is_clause, items)) or text.rstrip().endswith(("?", "!"))
+    if is_sentence or is_clause or len(split_sentences(text)) > 1:
+        raise ValueError("this is prose, not a list of names")
+    return items
+
+
+def _is_clause(item: str) -> bool:
+    """Tell whether an item of a list in text is a part of prose."""
+    words = item.lower().split()
+    if len(words) > _LONGEST_NAME or is_of_writer(item):
+        return True
+    is_relative = bool(_RELATIVE.search(item))
+    most = _STOP_WORDS_IN_NAME + _STOP_WORDS_BESIDE * is_relative
+    if sum(word in STOP_WORDS for word in words) > most:
+        return True
+    return bool(_FINITE.search(item)) and not is_relative
+
+
+def is_of_writer(item: str) -> bool:
+    """Tell whether it is a sentence of the writer or to the reader, as "I like it", and no name."""
+    return bool(_WRITER.match(item.strip()) or _OTHERS.match(item.strip()))
+
+
+def is_about(prompt: str, items: Sequence[str]) -> bool:
+    """Tell whether one of the items repeats a word of the prompt, or is a symbol or a number."""
+    if any(_SYMBOL.search(one) for one in items):
+        return True
+    named = {word for one in items for word in content_words(one)}
+    shown = {one[:_COMMON] for one in stems(prompt)}
+    return not named or bool(
+        named & _NUMBER_WORDS or shown & {stem(one)[:_COMMON] for one in named}
+    )

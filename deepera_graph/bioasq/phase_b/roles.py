@@ -24,8 +24,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, YesNoReply
-from deepera_graph.bioasq.phase_b.shots import example_texts, hash_examples
-from deepera_graph.bioasq.questions import Question, QuestionType
+from deepera_graph.bioasq.questions import Question, QuestionType, example_texts, hash_examples
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply

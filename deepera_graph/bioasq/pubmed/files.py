@@ -19,8 +19,9 @@ from gzip import GzipFile
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
-from deepera_graph.bioasq.pubmed.cutting import SHOWN, Cutter
 from deepera_graph.bioasq.pubmed.records import (
+    SHOWN,
+    Cutter,
     Deleted,
     PubmedRecord,
     RecordError,

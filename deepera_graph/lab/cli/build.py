@@ -194,7 +194,7 @@ def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:
             raise SettingsError("--subjects goes with --by-subject")
         return
     from deepera_graph.calibration.instance import write_rows
-    from deepera_graph.lab.data.subjects import find_by_subject, pick_subjects
+    from deepera_graph.lab.data.documents import find_by_subject, pick_subjects
     from deepera_graph.packages import check_extra
 
     names = split_names("--subjects", chosen.subjects) if chosen.subjects else ()

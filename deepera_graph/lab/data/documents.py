@@ -1,222 +1,36 @@
-"""Documents of many formats, and their questions: BEIR, JSON lines, OpenAlex records, PubMedQA."""
+"""Documents of many formats: BEIR, JSON lines, OpenAlex records and its works by subject."""
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
 
 from deepera_graph.calibration.instance import (
-    Context,
     DatasetError,
     Instance,
     LenientRow,
-    first_problem,
     read_lines,
     read_rows,
 )
+from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.build.corpus import CorpusSection, Document
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
+from deepera_graph.lab.data.sectioned import (
+    read_article_documents,
+    read_article_questions,
+    read_pubmedqa_documents,
+    read_pubmedqa_questions,
+)
+from deepera_graph.papers.paper import PaperRecord
+from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources.services.openalex import OpenAlex
+from deepera_graph.settings import check_at_least, suggest_value
 
-_AT_ONCE = 1 << 16  # characters
-_MAY_GO_ON = ("", *"0123456789.eE+-")
-_EVIDENCE = ("RESULT", "FINDING")
 _log = logging.getLogger(__name__)
-
-
-class _Passage(LenientRow):
-    id: str
-    article: str
-    section: str = ""
-    text: str
-
-
-class _Article(LenientRow):
-    id: str
-    title: str = ""
-
-
-class _Question(LenientRow):
-    id: str
-    article: str
-    split: str = ""
-    question: str = ""
-    intervention: str = ""
-    comparator: str = ""
-    outcome: str = ""
-    label: str = ""
-    golden: list[str] = Field(min_length=1)
-
-    def text(self) -> str:
-        """The question, or one made of intervention, comparator and outcome."""
-        if self.question:
-            return self.question
-        return (
-            f"Does {self.intervention.strip()} compared with {self.comparator.strip()} "
-            f"affect {self.outcome.strip()}?"
-        )
-
-
-def read_articles(
-    folder: Path, *, dataset: str = "", subject: str = "", split: str | None = None
-) -> Iterator[Instance]:
-    """Yield one instance a question; candidates are in article order, without scores."""
-    for instance, _ in _read_article_rows(folder, split):
-        yield instance.model_copy(update={"dataset": dataset or folder.name, "subject": subject})
-
-
-def _read_article_rows(folder: Path, split: str | None) -> Iterator[tuple[Instance, str]]:
-    """Yield each question with all passages of its article, and the id of that article."""
-    pools = _read_pools(folder)
-    path = folder / "questions.jsonl"
-    for row in read_rows(path, _Question):
-        if split is not None and row.split != split:
-            continue
-        if row.article not in pools:
-            raise DatasetError(f"{path}: question {row.id!r}: unknown article {row.article!r}")
-        try:
-            instance = Instance(
-                id=row.id,
-                setting="in article",
-                question=row.text(),
-                gold_answer=row.label,
-                contexts=_label(pools[row.article], row.golden),
-            )
-        except (ValidationError, ValueError) as error:
-            raise DatasetError(f"{path}: question {row.id!r}: {error}") from error
-        yield instance, row.article
-
-
-def read_article_documents(folder: Path) -> Iterator[Document]:
-    """Yield each article, its passages as sections in order; all are held in memory."""
-    for article, pool in _read_pools(folder).items():
-        sections = [CorpusSection(name=one.section, text=one.text) for one in pool]
-        yield Document.of_sections(article, sections, title=pool[0].title)
-
-
-def read_article_questions(folder: Path, *, split: str | None = None) -> Iterator[SectionQuestion]:
-    """Yield the questions, golden passages by their place in the article."""
-    for instance, article in _read_article_rows(folder, split):
-        yield SectionQuestion(
-            id=instance.id,
-            document=article,
-            question=instance.question,
-            golden=tuple(
-                place for place, context in enumerate(instance.contexts) if context.is_golden
-            ),
-            gold_answer=instance.gold_answer,
-        )
-
-
-def _read_pools(folder: Path) -> dict[str, list[Context]]:
-    path = folder / "articles.jsonl"
-    titles = {one.id: one.title for one in read_rows(path, _Article)} if path.exists() else {}
-    pools: dict[str, list[Context]] = {}
-    for row in read_rows(folder / "passages.jsonl", _Passage):
-        if row.text.strip():
-            title = titles.get(row.article, "")
-            context = Context(id=row.id, text=row.text, title=title, section=row.section)
-            pools.setdefault(row.article, []).append(context)
-    return pools
-
-
-def _label(pool: list[Context], golden: list[str]) -> tuple[Context, ...]:
-    missing = set(golden) - {context.id for context in pool}
-    if missing:
-        raise ValueError(f"golden names no passage of the article: {sorted(missing)}")
-    return tuple(
-        context.model_copy(update={"is_golden": True}) if context.id in golden else context
-        for context in pool
-    )
-
-
-def read_members(path: Path, *, block: int = _AT_ONCE) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of an object's members in file order, one value in memory at a time."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            yield from _Reader(path, iter(lambda: file.read(block), "")).members()
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"{path} is not UTF-8: {error.reason}") from error
-
-
-class _Reader:
-    """A window on the file that grows until the next value fits and is cut after it."""
-
-    def __init__(self, path: Path, blocks: Iterator[str]) -> None:
-        self._path, self._blocks = path, blocks
-        self._text, self._place = "", 0
-        self._decoder = json.JSONDecoder()
-        self._last = ""
-
-    def members(self) -> Iterator[tuple[str, Any]]:
-        self._expect("{")
-        closing = self._next() == "}"
-        while not closing:
-            name = self._value()
-            if not isinstance(name, str):
-                raise self._bad(f"a name must be a string, got {name!r}")
-            self._last = name
-            self._expect(":")
-            yield name, self._value()
-            closing = self._next() == "}"
-            if not closing:
-                self._expect(",")
-        self._expect("}")
-        if self._next():
-            raise self._bad("something follows the object")
-
-    def _next(self) -> str:
-        """The next character that is no white space, without taking it; empty at the end."""
-        while True:
-            while self._place < len(self._text):
-                if not self._text[self._place].isspace():
-                    return self._text[self._place]
-                self._place += 1
-            if not self._grow():
-                return ""
-
-    def _expect(self, mark: str) -> None:
-        found = self._next()
-        if found != mark:
-            raise self._bad(f"expected {mark!r}, got {found or 'the end'!r}")
-        self._place += 1
-
-    def _value(self) -> Any:
-        self._next()
-        while True:
-            try:
-                value, end = self._decoder.raw_decode(self._text, self._place)
-            except json.JSONDecodeError as error:
-                if not self._grow():
-                    raise self._bad(error.msg) from error
-                continue
-            if self._text[end : end + 1] in _MAY_GO_ON and self._grow():
-                continue  # the block may end in the middle of a number
-            self._place = end
-            return value
-
-    def _grow(self) -> bool:
-        block = next(self._blocks, "")
-        self._text = self._text[self._place :] + block
-        self._place = 0
-        return bool(block)
-
-    def _bad(self, what: str) -> DatasetError:
-        after = f" after {self._last!r}" if self._last else ""
-        return DatasetError(f"{self._path} is not one JSON object{after}: {what}")
 
 
 class _Named(LenientRow):
@@ -271,74 +85,6 @@ def restore_abstract(index: dict[str, list[int]]) -> str:
     """Return the text of an inverted index: word to its places, from 0; gaps are closed."""
     placed = sorted((place, word) for word, places in index.items() for place in places)
     return " ".join(word for _, word in placed)
-
-
-# Source: Jin et al. (2019), PubMedQA, section 3; https://github.com/pubmedqa/pubmedqa
-class _Entry(BaseModel):
-    """One abstract: sections without the conclusion, which is the long answer."""
-
-    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
-
-    question: str = Field(alias="QUESTION", min_length=1)
-    contexts: list[str] = Field(alias="CONTEXTS", min_length=1)
-    labels: list[str] = Field(alias="LABELS", default=[])
-    long_answer: str = Field(alias="LONG_ANSWER", default="")
-    decision: str = Field(alias="final_decision", default="")
-    year: str | None = Field(alias="YEAR", default=None)
-    terms: list[str] = Field(alias="MESHES", default=[])
-
-    @model_validator(mode="after")
-    def _one_label_each(self) -> "_Entry":
-        if self.labels and len(self.labels) != len(self.contexts):
-            raise ValueError(f"{len(self.contexts)} CONTEXTS but {len(self.labels)} LABELS")
-        return self
-
-    def sections(self) -> list[CorpusSection]:
-        """The sections that have text, under their labels."""
-        labels = self.labels or [""] * len(self.contexts)
-        return [
-            CorpusSection(name=label, text=text)
-            for label, text in zip(labels, self.contexts, strict=True)
-            if text.strip()
-        ]
-
-
-def read_pubmedqa_documents(path: Path) -> Iterator[Document]:
-    """Yield each abstract as a document with sections; its title is blank, as in the file."""
-    for name, entry in _read_entries(path):
-        facts = {"year": entry.year, "mesh": entry.terms or None}
-        yield Document.of_sections(
-            name,
-            entry.sections(),
-            subject="biomedicine",
-            metadata={key: value for key, value in facts.items() if value is not None},
-        )
-
-
-def read_pubmedqa_questions(path: Path) -> Iterator[SectionQuestion]:
-    """Yield the questions; golden are the sections of results or findings, perhaps none."""
-    for name, entry in _read_entries(path):
-        yield SectionQuestion(
-            id=name,
-            document=name,
-            question=entry.question,
-            golden=tuple(
-                number
-                for number, section in enumerate(entry.sections())
-                if any(word in section.name.upper() for word in _EVIDENCE)
-            ),
-            gold_answer=entry.long_answer,
-            decision=entry.decision,
-            subject="biomedicine",
-        )
-
-
-def _read_entries(path: Path) -> Iterator[tuple[str, _Entry]]:
-    for name, value in read_members(path):
-        try:
-            yield name, _Entry.model_validate(value)
-        except ValidationError as error:
-            raise DatasetError(f"{path}, entry {name!r}: {first_problem(error)}") from error
 
 
 class _Row(BaseModel):
@@ -444,3 +190,84 @@ def read_natural(path: Path) -> Iterator[Instance]:
 @cache
 def _tell(path: Path, n: int) -> None:
     _log.warning("%s: left out for want of natural look-alikes: %d", path, n)
+
+
+SUBJECTS: Mapping[str, str] = {
+    "biology": "C86803240",
+    "chemistry": "C185592680",
+    "computer science": "C41008148",
+    "geography": "C205649164",
+    "geology": "C127313418",
+    "materials science": "C192562407",
+    "mathematics": "C33923547",
+    "medicine": "C71924100",
+    "physics": "C121332964",
+    "psychology": "C15744967",
+}
+"""Subject to the id of its concept at OpenAlex.
+
+Source:
+    DeepEra, section 6.1, has ten subjects and does not name them. These are ten of OpenAlex's
+    concepts of level 0; biology, chemistry, geography, mathematics and physics are those of
+    SciRerankBench.
+"""
+
+
+def pick_subjects(names: Collection[str]) -> dict[str, str]:
+    """Return the subjects of these names; all of them if there are no names.
+
+    Raises:
+        SettingsError: A name is none of `SUBJECTS`.
+    """
+    for name in names:
+        if name not in SUBJECTS:
+            raise SettingsError(
+                f"a subject must be one of {', '.join(SUBJECTS)}, got {name!r}"
+                f"{suggest_value(name, SUBJECTS)}"
+            )
+    return {name: SUBJECTS[name] for name in names or SUBJECTS}
+
+
+def find_by_subject(
+    n_each: int,
+    *,
+    subjects: Mapping[str, str] = SUBJECTS,
+    source: OpenAlex | None = None,
+    scope: Scope | None = None,
+    seed: int = 0,
+) -> Iterator[Document]:
+    """Yield works of each subject in turn, under its name; a work of two counts for the first.
+
+    Args:
+        n_each: Most works of a subject, >= 1; fewer where some came with an earlier subject.
+        subjects: Name to the id of a concept, e.g. ``{"biology": "C86803240"}``.
+        source: The service; OpenAlex with the key in ``OPENALEX_API_KEY`` if None.
+        scope: Years and dates that works must be of.
+        seed: Another one draws other works.
+
+    Raises:
+        SettingsError: *n_each* is below 1.
+        BackendError: The service did not give what was asked for; the message says why.
+    """
+    check_at_least("n_each", n_each, 1)
+    service, seen = source or OpenAlex(), set[str]()
+    for subject, concept in subjects.items():
+        answer = service.sample(concept, n_each, scope, seed=seed)
+        if not answer.is_complete:
+            raise BackendError(f"no works on {subject}: {answer}")
+        for record in answer.records:
+            if record.paper.id not in seen:
+                seen.add(record.paper.id)
+                yield _to_document(record, subject)
+
+
+def _to_document(record: PaperRecord, subject: str) -> Document:
+    paper = record.paper
+    facts = {"doi": paper.doi, "year": paper.year, "venue": paper.venue, "url": paper.url}
+    return Document(
+        id=paper.id,
+        title=paper.title,
+        text=paper.abstract,
+        subject=subject,
+        metadata={name: value for name, value in facts.items() if value},
+    )

@@ -22,7 +22,8 @@ from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import open_questions
 from deepera_graph.jobs.lines import QuestionLine
-from deepera_graph.lab.data.documents import read_articles, read_natural
+from deepera_graph.lab.data.documents import read_natural
+from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.passages import Passage
 from deepera_graph.text.files.jsonl import parse_object, read_raw_lines

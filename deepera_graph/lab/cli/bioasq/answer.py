@@ -183,8 +183,7 @@ def _open_answerer(
         yield TypedAnswerer(**settings)
         return
     from deepera_graph.bioasq.phase_b.roles import typed_backend
-    from deepera_graph.bioasq.phase_b.shots import choose_examples
-    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.questions import choose_examples, read_questions
     from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
     shots = 1 if how.shots is None else how.shots

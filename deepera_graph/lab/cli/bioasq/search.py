@@ -33,9 +33,9 @@ from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.phase_a.journal import SearchJournal
     from deepera_graph.bioasq.phase_a.search import DocumentSearch
     from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.runs import SearchJournal
 
 DAILY = {
     "search": (
@@ -267,7 +267,7 @@ def _search_all(
     output: options.OutputOptions,
 ) -> int:
     """Search for all that is not done yet, write what was found, and say how it went."""
-    from deepera_graph.bioasq.phase_a.journal import SearchJournal
+    from deepera_graph.bioasq.runs import SearchJournal
 
     ran = {**finder.describe(), "collection": store.library}
     journal = SearchJournal(_manifest_of(files), ran)
@@ -299,7 +299,7 @@ def _run(
         for result in from_thread(finder.stream(left)):
             if result.unusable:
                 raise BackendError(f"{result.unusable}; questions that are done are kept")
-            journal.add(result)
+            journal.add(result.to_dict())
             n_done += 1
             bar.move(to=n_done, count=n_done)
             if result.problems and n_told < MOST_TOLD:
@@ -328,7 +328,7 @@ def _tell_outcomes(
     n_earlier: int,
     output: options.OutputOptions,
 ) -> int:
-    from deepera_graph.bioasq.phase_a.journal import DONE
+    from deepera_graph.bioasq.runs import DONE
     from deepera_graph.usage import Usage
 
     entries = [journal.entries[one.id] for one in asked if one.id in journal.entries]

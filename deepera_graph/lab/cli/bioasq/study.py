@@ -400,8 +400,7 @@ def _run_styles(
 def _styles(model: Any, questions: Sequence[Question], chosen: StudyOptions) -> dict[str, Any]:
     """Return the roles of every style and number of examples."""
     from deepera_graph.bioasq.phase_b.roles import typed_backend
-    from deepera_graph.bioasq.phase_b.shots import choose_examples
-    from deepera_graph.bioasq.questions import read_questions
+    from deepera_graph.bioasq.questions import choose_examples, read_questions
 
     wanted = given(chosen)
     training = [] if chosen.examples is None else read_questions(chosen.examples)

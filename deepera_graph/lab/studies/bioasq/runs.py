@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.bioasq.phase_a.journal import SearchJournal
 from deepera_graph.bioasq.phase_a.search import DocumentResult, DocumentSearch
 from deepera_graph.bioasq.questions import Question, read_pmid
-from deepera_graph.bioasq.runs import RankedDocument, Ranking, Run, rank_scores
+from deepera_graph.bioasq.runs import RankedDocument, Ranking, Run, SearchJournal, rank_scores
 from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
@@ -277,7 +276,7 @@ def rerank(
         ask = partial(search.search, config=search.share())
         for n_done, found in enumerate(stream_many(ask, left, _AT_ONCE), start=n_before + 1):
             _refuse_failed(found)
-            journal.add(found, seconds=clock.lap())
+            journal.add(found.to_dict(), seconds=clock.lap())
             on_progress(n_done)
     entries = {one.id: journal.entries[one.id] for one in questions}
     judged = _timed(entries, _judged)
