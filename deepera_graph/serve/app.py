@@ -4,6 +4,7 @@
 |---|---|
 | ``POST /v1/evidence`` | the full result of a question, or a stream of its events |
 | ``GET /v1/judges``, ``/v1/libraries``, ``/v1/sources`` | what requests may name |
+| ``POST /v1/check`` | verdicts on what a manuscript cites, or a stream of events |
 | ``POST /v1/rerank``, ``/v2/rerank``, ``/rerank`` | what rerank clients send |
 | ``GET /``, ``/page/...`` | the page for people |
 | ``POST /v1/passages``, ``/v1/export``, ``/v1/table`` | a file as passages, a result otherwise |
@@ -31,6 +32,7 @@ from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import Sources, StoredCollections
+from deepera_graph.serve.check import check_router
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.evidence import evidence_router
 from deepera_graph.serve.metrics import Metrics
@@ -112,6 +114,7 @@ def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object
     routers = (
         evidence_router(judging, sources, config.limits),
         rerank_router(judging, config.limits),
+        check_router(judging, sources, config.limits),
         _state_router(judging, metrics),
         page_router(config.limits),
     )

@@ -1,7 +1,7 @@
 """``POST /v1/evidence``: the full result of one question, at once or event by event."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ from deepera_graph.agents.run import Event
 from deepera_graph.errors import DeepEraError
 from deepera_graph.export.tables import describe_result
 from deepera_graph.passages import PassageLike, read_passages
-from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import FoundPassages, Sources
@@ -196,9 +195,8 @@ async def _answer(
     if found.keep:
         reranker = await asyncio.to_thread(judging.reranker, judge, found.keep, **settings)
     if EVENTS in request.headers.get("accept", ""):
-        stream = _stream(note, judging, reranker, found)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream, media_type=EVENTS, headers=headers)
+        events = judging.stream(note, reranker, found.passages)
+        return stream_events(note, events, lambda one: describe_reply(found.complete(one), note))
     judged = await unless_gone(request, judging.rerank(note, reranker, found.passages))
     return reply(describe_reply(found.complete(judged), note))
 
@@ -233,22 +231,27 @@ def _text_of(passage: str | dict[str, Any]) -> str:
     return passage if isinstance(passage, str) else str(passage.get("text") or "")
 
 
-async def _stream(
-    note: RequestNote, judging: ServerJudges, reranker: EvidenceReranker, found: FoundPassages
-) -> AsyncIterator[bytes]:
-    try:
-        async for event in _with_pings(judging.stream(note, reranker, found.passages)):
-            if event is None:
-                yield _PING
-                continue
-            name = str(event.pop("event"))
-            is_result = name == "result"
-            plain = describe_reply(found.complete(event["result"]), note) if is_result else event
-            yield _write_event(_NAMES.get(name, name), plain)
-    except DeepEraError as error:
-        refused = as_refused(error)
-        note.failure = refused.kind
-        yield _write_event("error", describe(refused))
+def stream_events(
+    note: RequestNote, events: AsyncIterator[Event], describe_result: Callable[[Any], Any]
+) -> Response:
+    """Return events as they come, the result described; what goes wrong is the last one."""
+
+    async def write() -> AsyncIterator[bytes]:
+        try:
+            async for event in _with_pings(events):
+                if event is None:
+                    yield _PING
+                    continue
+                name = str(event.pop("event"))
+                plain = describe_result(event["result"]) if name == "result" else event
+                yield _write_event(_NAMES.get(name, name), plain)
+        except DeepEraError as error:
+            refused = as_refused(error)
+            note.failure = refused.kind
+            yield _write_event("error", describe(refused))
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(write(), media_type=EVENTS, headers=headers)
 
 
 def describe_reply(result: RerankResult, note: RequestNote) -> dict[str, Any]:

@@ -6,11 +6,11 @@ decide -> report.
 """
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.run import AgentRun
+from deepera_graph.agents.run import AgentRun, Event
 from deepera_graph.budget import Estimate
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_found, query_of
@@ -50,16 +50,16 @@ _N_FOUND = 5  # papers of each service that a reference is looked for among
 
 
 class CheckInput(TypedDict):
-    """What the graph is given: the path of a manuscript, and of its references or None."""
+    """What the graph is given: a manuscript by its path, or as it was read; its references."""
 
     path: str
     bibliography: str | None
+    manuscript: NotRequired[dict[str, Any]]
 
 
 class CheckState(CheckInput, total=False):
     """What the nodes write."""
 
-    manuscript: dict[str, Any]
     works: dict[str, dict[str, Any]]
     notes: list[str]
     pairs: Annotated[list[dict[str, Any]], operator.add]
@@ -116,9 +116,9 @@ class ManuscriptCheck:
         self.graph = self._build()
 
     def check(
-        self, path: str | Path, bibliography: str | Path | None = None, **config: Any
+        self, path: str | Path | Manuscript, bibliography: str | Path | None = None, **config: Any
     ) -> CheckReport:
-        """Check a manuscript; see `read_manuscript` for what it may be.
+        """Check a manuscript, or one that was read; see `read_manuscript` for what it may be.
 
         Raises:
             InputError: The manuscript cannot be read, has no references, or cites none.
@@ -127,10 +127,14 @@ class ManuscriptCheck:
         return CheckRun(self, path, bibliography, config).finish()
 
     async def acheck(
-        self, path: str | Path, bibliography: str | Path | None = None, **config: Any
+        self, path: str | Path | Manuscript, bibliography: str | Path | None = None, **config: Any
     ) -> CheckReport:
         """Do what `check` does, in the running loop."""
         return await CheckRun(self, path, bibliography, config).afinish()
+
+    def astream(self, manuscript: Manuscript, **config: Any) -> AsyncIterator[Event]:
+        """Yield ``read`` with the number of pairs, ``pair`` for each verdict, and ``result``."""
+        return CheckRun(self, manuscript, None, config).astream()
 
     def check_text(self, manuscript: str, **config: Any) -> CheckReport:
         """Check a text in Markdown, which has its list of references under a heading.
@@ -181,9 +185,12 @@ class ManuscriptCheck:
         return graph.compile(name="ManuscriptCheck")
 
     def _read(self, state: CheckState) -> dict[str, Any]:
-        found = read_manuscript(
-            state["path"], bibliography=state["bibliography"], pdf_reader=self._pdf_reader
-        )
+        if "manuscript" in state:
+            found = Manuscript.from_dict(state["manuscript"])
+        else:
+            found = read_manuscript(
+                state["path"], bibliography=state["bibliography"], pdf_reader=self._pdf_reader
+            )
         notes = []
         if len(found.references) >= MANY:
             notes.append(
@@ -315,18 +322,27 @@ class CheckRun(AgentRun[CheckReport]):
     def __init__(
         self,
         checker: ManuscriptCheck,
-        path: str | Path,
+        path: str | Path | Manuscript,
         bibliography: str | Path | None,
         config: Mapping[str, Any],
     ) -> None:
         named = None if bibliography is None else str(bibliography)
-        given = {"question": str(path), "path": str(path), "bibliography": named}
+        read = {"manuscript": path.to_dict()} if isinstance(path, Manuscript) else {}
+        file = str(path.path if isinstance(path, Manuscript) else path)
+        given = {"question": file, "path": file, "bibliography": named, **read}
         self._at_once = checker.reranker.questions_at_once
         settings = checker.reranker.settings
         super().__init__(checker.graph, given, RunnableConfig(**config), settings)  # type: ignore[typeddict-item]  # keys of a config
 
     def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
         return min(asked or self._at_once, self._at_once)
+
+    def _told(self, node: str, update: Mapping[str, Any]) -> Iterable[Event]:
+        if node == "read":
+            yield {"event": "read", "n_pairs": Manuscript.from_dict(update["manuscript"]).n_pairs}
+        for one in update.get("pairs", ()) if node == "judge" else ():
+            shown = {name: one[name] for name in ("key", "verdict", "score")}
+            yield {"event": "pair", "claim": one["claim"]["sentence"], **shown}
 
     def result(self) -> CheckReport:
         """Return the report."""

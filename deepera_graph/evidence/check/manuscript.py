@@ -149,6 +149,19 @@ def read_manuscript(
     )
 
 
+def name_bibliographies(path: Path) -> list[str]:
+    """Return the files of references that a manuscript names and would be read for them."""
+    form = suffix_of(path)
+    if form in (".md", ".markdown"):
+        with path.open("rb") as source:
+            named = read_markdown_blocks(path, source)[1].get("bibliography") or []
+        return [str(one) for one in (named if isinstance(named, list) else [named])]
+    if form != ".tex":
+        return []
+    found = read_tex(path)
+    return [] if found.printed else [one.name for one in found.bibliographies]
+
+
 @contextmanager
 def as_file(text: str) -> Iterator[Path]:
     """Give a text in Markdown as a manuscript; it can name no file of references.
@@ -159,10 +172,11 @@ def as_file(text: str) -> Iterator[Path]:
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, "manuscript.md")
         path.write_text(text, encoding="utf-8", errors="replace")
-        with path.open("rb") as source:
-            named = read_markdown_blocks(path, source)[1].get("bibliography")
-        if named:
-            raise InputError(f"a text has its references under a heading, no file {named!r:.80}")
+        if named := name_bibliographies(path):
+            named_first = named[0] if len(named) == 1 else named
+            raise InputError(
+                f"a text has its references under a heading, no file {named_first!r:.80}"
+            )
         try:
             yield path
         except InputError as error:

@@ -133,7 +133,7 @@ class ServerJudges:
             BackendError: Nothing could be judged.
             RefusedError: Too many wait, or the time is up.
         """
-        async with self._turn(note):
+        async with self.turn(note):
             result = await reranker.arerank(note.question, passages)
         self._note(note.judge, result)
         check_backend(result)
@@ -143,7 +143,7 @@ class ServerJudges:
         self, note: RequestNote, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> AsyncIterator[Event]:
         """Yield the events of `EvidenceReranker.astream` when it is this request's turn."""
-        async with self._turn(note):
+        async with self.turn(note):
             async for event in reranker.astream(note.question, passages):
                 if event["event"] == "result":
                     self._note(note.judge, event["result"])
@@ -166,7 +166,8 @@ class ServerJudges:
         self._stack.close()
 
     @asynccontextmanager
-    async def _turn(self, note: RequestNote) -> AsyncIterator[None]:
+    async def turn(self, note: RequestNote) -> AsyncIterator[None]:
+        """Hold a place among those who judge, in the time of a request."""
         async with in_time(note), self.gate:
             yield
 

@@ -10,9 +10,15 @@ from deepera_graph.retrieval.where import Where
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
+    from deepera_graph.evidence.check.library import WorkLibrary
+    from deepera_graph.evidence.check.manuscript import Manuscript
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RerankResult
+
+
+_MOST_SCANNED = 20_000  # passages of a library that are read for a manuscript
+_FOR_EACH = 20  # passages that are looked for, of a reference or a claim, in a larger one
 
 
 class Searched(Protocol):
@@ -26,6 +32,9 @@ class Searched(Protocol):
 
     def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
         """Return the best *k* passages of a collection; it is one of `names`."""
+
+    def scan(self, name: str, most: int) -> "list[Document] | None":
+        """Return all passages of a collection; None if it cannot say them, or has over *most*."""
 
 
 class Holdings:
@@ -72,13 +81,41 @@ class Holdings:
             InputError: Several could be meant, or there are none.
             MissingStoreError: There is none of that name.
         """
+        held, name = self._find(collection)
+        return held.search(name, question, k, where)
+
+    def find_works(self, collection: str | None, manuscript: "Manuscript") -> "WorkLibrary":
+        """Return the works of a library that a manuscript may cite, and what else it has of them.
+
+        A library of many passages is searched for each reference and each claim, and what is found
+        is taken; of a smaller one all is.
+
+        Raises:
+            InputError, MissingStoreError: As `search`.
+        """
+        from deepera_graph.evidence.check.library import WorkLibrary, query_of  # noqa: PLC0415
+
+        held, name = self._find(collection)
+        if (whole := held.scan(name, _MOST_SCANNED)) is not None:
+            return WorkLibrary(whole)
+        asked = [query_of(one) for one in manuscript.references]
+        asked += [one.statement for one in manuscript.claims]
+        found = {
+            one.id: one
+            for query in dict.fromkeys(asked)
+            for one in held.search(name, query, _FOR_EACH, None)
+        }
+        return WorkLibrary(found.values())
+
+    def _find(self, collection: str | None) -> tuple[Searched, str]:
+        """Return what holds a collection, and its name: of the only one, if none is named."""
         names = [] if self._collections is None else self._collections.names()
         if collection is None and not names:
             raise InputError("no library can be searched here; give the passages themselves")
         name = collection if collection is not None else _only(names, "library")
         if self._collections is None or name not in names:
             raise MissingStoreError(f"there is no library {name!r:.80}; {_offer(names)}")
-        return self._collections.search(name, question, k, where)
+        return self._collections, name
 
     def base(self, name: str | None = None) -> "PaperBase":
         """Return a base of papers, opened once; the one there is if none is named.
@@ -145,6 +182,13 @@ class _Given:
         """Return the sizes of those that can count."""
         counts = ((name, getattr(one, "count", None)) for name, one in self._sources.items())
         return {name: count() if callable(count) else None for name, count in counts}
+
+    def scan(self, name: str, most: int) -> "list[Document] | None":
+        """Return all of one of them, if it can be counted and scanned."""
+        count, scan = (getattr(self._sources[name], one, None) for one in ("count", "scan"))
+        if count is None or scan is None or count() > most:
+            return None
+        return [one.passage for one in scan()]
 
     def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
         """Search one of them."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
     from qdrant_client import QdrantClient
 
+    from deepera_graph.evidence.check.library import WorkLibrary
+    from deepera_graph.evidence.check.manuscript import Manuscript
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.papers.results import Scope
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
@@ -109,14 +111,30 @@ class Sources:
         scope = Scope.of(where)
         if name in self._held.bases:
             return FoundPassages(await asyncio.to_thread(self._search_papers, question, k, scope))
-        chosen = self._choose(name)
-        from deepera_graph.papers.sources import Literature  # noqa: PLC0415 - only where it is on
-
-        found = await Literature(chosen, seconds=self._seconds).asearch(question, k, scope)
+        found = await self.open_services(name).asearch(question, k, scope)
         if found.has_failed:
             said = "; ".join(map(str, found.answers))
             raise BackendError(f"the literature could not be searched: {said}")
         return FoundPassages(found.to_documents(), found)
+
+    async def find_works(self, name: str, manuscript: Manuscript) -> WorkLibrary:
+        """Return the works of a library that a manuscript may cite.
+
+        Raises:
+            DeepEraError: There is none of that name, or it cannot be searched.
+        """
+        async with self._turns:
+            return await asyncio.to_thread(self._held.find_works, name, manuscript)
+
+    def open_services(self, names: str) -> Literature:
+        """Return services of these names, with commas between them, or all that are on.
+
+        Raises:
+            RefusedError: There is no such source.
+        """
+        from deepera_graph.papers.sources import Literature  # noqa: PLC0415 - only where it is on
+
+        return Literature(self._choose(names), seconds=self._seconds)
 
     async def list_libraries(self) -> list[dict[str, Any]]:
         """Return the libraries as plain data."""
@@ -252,6 +270,15 @@ class StoredCollections:
                 if store.count() and not store.has_field(field):
                     raise SettingsError(f"where: {explain_field(field, store.field_names())}")
         return found
+
+    def scan(self, name: str, most: int) -> list[Document] | None:
+        """Return all passages of a collection; None if it has more than *most*.
+
+        Raises:
+            StoreError: There is no such collection, or it cannot be opened.
+        """
+        with self._opened(name) as store:
+            return None if store.count() > most else [one.passage for one in store.scan()]
 
     def kept_with(self, name: str) -> dict[str, Any]:
         """Return how the local judge keeps what it reads of a collection, if it does."""

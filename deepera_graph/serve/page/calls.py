@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.evidence.check.report import CheckReport
+from deepera_graph.evidence.check.writing import CheckFormat, export_check
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
@@ -39,6 +41,7 @@ _MOST_LETTERS = 80  # of a file's name
 _TYPES: Mapping[str, str] = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
+    "text": "text/plain; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
     "html": "application/octet-stream",  # to be kept, never shown under this server's name
     "svg": "application/octet-stream",
@@ -52,8 +55,11 @@ class ExportRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    result: dict[str, Any] = Field(description="As /v1/evidence gave it.")
-    format: str = Field(description=f"One of {', '.join(get_args(ExportFormat))}.")
+    result: dict[str, Any] = Field(description="As /v1/evidence or /v1/check gave it.")
+    format: str = Field(
+        description=f"One of {', '.join(get_args(ExportFormat))}; of a check, one of "
+        f"{', '.join(get_args(CheckFormat))}."
+    )
     threshold: float | None = Field(
         None, ge=0, le=1, description="Lowest score that is kept; the result's own if None."
     )
@@ -117,14 +123,20 @@ def page_router(limits: RequestLimits) -> APIRouter:
     return router
 
 
-def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
-    """Return the passages of a file, and what was left out of it and why."""
+def name_file(name: str, kinds: Sequence[str]) -> str:
+    """Return a file's name as one of this machine may have it; HTTP 422 for another kind."""
     base = name.replace("\\", "/").rpartition("/")[2]
     plain = _ODD_LETTER.sub("_", base)[-_MOST_LETTERS:].lstrip(". ")
-    if not plain.lower().endswith(KINDS):
+    if not plain.lower().endswith(tuple(kinds)):
         raise RequestRefusedError(
-            422, "input", f"a file must be one of {', '.join(KINDS)}, got {name!r:.80}"
+            422, "input", f"a file must be one of {', '.join(kinds)}, got {name!r:.80}"
         )
+    return plain
+
+
+def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, Any]:
+    """Return the passages of a file, and what was left out of it and why."""
+    plain = name_file(name, KINDS)
     if content.lstrip().startswith(_DOCUMENTS) and not plain.lower().endswith((PDF, DOCX)):
         message = f"{plain} is a document: name it {PDF} or {DOCX}, as it is"
         raise RequestRefusedError(422, "input", message)
@@ -136,15 +148,15 @@ def _read_file(name: str, content: bytes, limits: RequestLimits) -> dict[str, An
             documents = read_passages(path, on_skip=lambda one: skipped.append(str(one)))
             found = list(islice(documents, limits.documents + 1))
         except (InputError, SettingsError) as error:
-            raise RequestRefusedError(422, "input", _without(folder, str(error))) from error
+            raise RequestRefusedError(422, "input", without_folder(folder, str(error))) from error
     if len(found) > limits.documents:
         message = f"{plain} has more than the {limits.documents} passages that a request may have"
         raise RequestRefusedError(422, "too_many", message)
     if not found:
-        why = _without(folder, skipped[0]) if skipped else f"{plain} has no passage"
+        why = without_folder(folder, skipped[0]) if skipped else f"{plain} has no passage"
         raise RequestRefusedError(422, "input", why)
     passages = [_to_plain(one, folder, plain) for one in found]
-    return {"passages": passages, "skipped": [_without(folder, one) for one in skipped]}
+    return {"passages": passages, "skipped": [without_folder(folder, one) for one in skipped]}
 
 
 def _to_plain(passage: Document, folder: str, name: str) -> dict[str, Any]:
@@ -152,19 +164,28 @@ def _to_plain(passage: Document, folder: str, name: str) -> dict[str, Any]:
     metadata = {**passage.metadata}
     if str(metadata.get("source", "")).startswith(folder):
         metadata["source"] = name
-    id = _without(folder, str(passage.id))
+    id = without_folder(folder, str(passage.id))
     return {"id": id, "text": passage.page_content, "metadata": metadata}
 
 
-def _without(folder: str, text: str) -> str:
+def without_folder(folder: str, text: str) -> str:
+    """Return what is said of files without the folder that they were read in."""
     return text.replace(f"{folder}/", "").replace(f"{folder}\\", "")
 
 
 def _export(asked: ExportRequest) -> Response:
+    if "pairs" in asked.result:
+        return _export_check(asked)
     result, format = _read_result(asked), asked.format
     studies = result_studies(result) if format == "html" else ""
     written = export_result(result, format, studies=studies)  # type: ignore[arg-type]  # checks it
     return Response(written.encode("utf-8", "replace"), media_type=_TYPES[format])
+
+
+def _export_check(asked: ExportRequest) -> Response:
+    report = _read_plain(CheckReport, asked.result, "/v1/check")
+    text = export_check(report, asked.format)  # type: ignore[arg-type]  # checks it
+    return Response(text.encode("utf-8", "replace"), media_type=_TYPES[asked.format])
 
 
 def _tabulate(asked: TableRequest) -> Response:
@@ -175,12 +196,16 @@ def _tabulate(asked: TableRequest) -> Response:
 
 def _read_result(asked: ExportRequest | TableRequest) -> RerankResult:
     """Return the result, with what is kept told anew by a threshold."""
-    try:
-        result = RerankResult.from_dict(asked.result)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"result is none of /v1/evidence: {type(error).__name__}: {error}"
-        raise RequestRefusedError(422, "input", f"{message:.200}") from error
+    result = _read_plain(RerankResult, asked.result, "/v1/evidence")
     return result if asked.threshold is None else draw_line(result, asked.threshold)
+
+
+def _read_plain(kind: Any, plain: Mapping[str, Any], path: str) -> Any:
+    try:
+        return kind.from_dict(plain)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        message = f"result is none of {path}: {type(error).__name__}: {error}"
+        raise RequestRefusedError(422, "input", f"{message:.200}") from error
 
 
 def draw_line(result: RerankResult, threshold: float) -> RerankResult:

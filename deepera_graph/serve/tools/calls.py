@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Report = Callable[[float, float, str], Awaitable[None]]
 _logger = logging.getLogger(__name__)
 _AT_MOST = 20  # reports of a call
-_FOR_EACH = 20  # passages that are looked for, of a reference or a claim
 
 
 class Reply(NamedTuple):
@@ -156,28 +155,21 @@ async def check_citations(library: Library, given: CheckArguments, report: Repor
 
 
 def _find_works(library: Library, given: CheckArguments) -> "WorkLibrary":
-    """Return what passages, or searches for each reference and claim, have of works."""
+    """Return what passages, or a library, have of works."""
     from langchain_core.documents import Document  # noqa: PLC0415 - takes a second
 
-    from deepera_graph.evidence.check.library import WorkLibrary, query_of  # noqa: PLC0415
+    from deepera_graph.evidence.check.library import WorkLibrary  # noqa: PLC0415
     from deepera_graph.evidence.check.manuscript import as_file, read_manuscript  # noqa: PLC0415
     from deepera_graph.passages import read_passages  # noqa: PLC0415
 
-    if given.passages is not None:
-        held = read_passages([_read_passage(one) for one in given.passages])
-        return WorkLibrary(
-            Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in held
-        )
-    with as_file(given.manuscript) as path:
-        manuscript = read_manuscript(path)
-    asked = [query_of(one) for one in manuscript.references]
-    asked += [one.statement for one in manuscript.claims]
-    found = {
-        one.id: one
-        for query in dict.fromkeys(asked)
-        for one in library.search(given.library, query, _FOR_EACH)
-    }
-    return WorkLibrary(found.values())
+    if given.passages is None:
+        with as_file(given.manuscript) as path:
+            manuscript = read_manuscript(path)
+        return library.find_works(given.library, manuscript)
+    held = read_passages([_read_passage(one) for one in given.passages])
+    return WorkLibrary(
+        Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in held
+    )
 
 
 @_tool(Held, "List what can be searched")
