@@ -84,7 +84,9 @@ def test_no_file_of_the_server_is_read_for_a_manuscript(site, tmp_path):
 
 
 def test_a_service_is_asked_only_if_it_is_named(site, world):
-    text = f"Green tea lowered fasting glucose [1].\n\n# References\n\n1. Lee A. {TRIAL}. Tea. 2019.\n"
+    text = (
+        f"Green tea lowered fasting glucose [1].\n\n# References\n\n1. Lee A. {TRIAL}. Tea. 2019.\n"
+    )
     world.sent.clear()
     assert check(site, manuscript=text).json()["counts"] == {"unavailable": 1}
     assert world.sent == []
