@@ -86,6 +86,6 @@ def test_the_command_shows_a_table_and_ends_with_code_1_if_asked():
         shown = CliRunner().invoke(app, [*args, "--cache", "off"])
         strict = CliRunner().invoke(app, [*args, "--cache", "off", "--strict", "--json"])
     assert shown.exit_code == 0, shown.output
-    assert "| score | look-alike is dropped | 0 of 8 | rise-or-fall: 0.95 |" in shown.stdout
+    assert "| score | look-alike is dropped | 0 | 8 | rise-or-fall: 0.95 |" in shown.stdout
     assert strict.exit_code == 1
-    assert json.loads(strict.stdout)[0]["what"] == "intent"
+    assert json.loads(strict.stdout)["tables"][0]["rows"][0][1] == "intent"

@@ -8,8 +8,9 @@ import pytest
 from bench.lakes import SHARED_DATA
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.lab.bench.realism import auc_within_pools, extract_features, shape
-from deepera_graph.lab.bench.realism_report import measure_realism, to_markdown, to_plain
+from deepera_graph.lab.bench.realism_report import REALISM, measure_realism, tabulate
 from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.studies.run import format_study
 
 pytestmark = pytest.mark.full
 
@@ -161,17 +162,16 @@ def test_first_stage_scores_are_compared_where_all_have_one():
 def test_a_report_is_the_same_every_time():
     first, second = (measure_realism(lakes(n_pools=6)) for _ in range(2))
     assert first == second
-    assert to_markdown(first) == to_markdown(second)
+    assert tabulate([first]) == tabulate([second])
 
 
-def test_the_report_reads_as_markdown_and_as_data():
+def test_the_report_has_a_verdict_and_tables():
     report = measure_realism(lakes(lambda text, dice: f"Deceptive: {text}", n_pools=25))
-    text = to_markdown(report)
-    assert "**Flagged**" in text
-    assert "| opening | 1.000 [1.000, 1.000] |" in text
-    data = to_plain(report)
-    assert data["flagged"] == list(report.flagged)
-    assert data["families"][0]["auc"]["mean"] == pytest.approx(report.families[0].auc.mean)
+    result = tabulate([report])
+    assert result.findings[0].startswith(f"lakes: **flagged**: {', '.join(report.flagged)} tell")
+    families = next(one for one in result.grids if one.name == "families")
+    assert families.rows[0][2].mean == pytest.approx(report.families[0].auc.mean)
+    assert "| lakes | opening | 1 [1, 1] |" in format_study(REALISM, result)
 
 
 @pytest.mark.parametrize("n_pools", [0, 1])

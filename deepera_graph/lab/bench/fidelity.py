@@ -8,12 +8,13 @@ and a summary with nothing of its own.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ConfigDict
 
-from deepera_graph.lab.tables import format_rows
+from deepera_graph.lab.studies.experiment import About, StudyResult
+from deepera_graph.lab.tables import Column, Grid
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import AnswerType, Direction, IntentKind
@@ -21,6 +22,11 @@ from deepera_graph.schema import AnswerType, Direction, IntentKind
 INTENT, ANSWER_TYPE, ENTITIES = "intent", "answer type", "entities of the question"
 EVIDENCE, LOOK_ALIKE, QUOTE = "evidence passes", "look-alike is dropped", "sentence that proves it"
 DIRECTION, SUMMARY = "direction", "summary in the passage's words"
+FIDELITY = About(
+    "prompts",
+    "What a model does of what the prompts ask",
+    "A few questions with known outputs, asked through every prompt.",
+)
 _ROLES: Mapping[str, str] = {
     INTENT: "intent", ANSWER_TYPE: "intent", ENTITIES: "intent", EVIDENCE: "score",
     LOOK_ALIKE: "score", QUOTE: "score", DIRECTION: "score", SUMMARY: "summarize",
@@ -134,15 +140,16 @@ def _check_passage(wanted: GoldenPassage, found: RankedPassage) -> Iterator[_Che
         yield _Check(SUMMARY, found.summary_status in ("ok", "repaired"), f"{found.summary_status}")
 
 
-def fidelity_table(found: Sequence[Fidelity]) -> str:
-    """Return a Markdown table of what was done."""
-    head = ("prompt", "asks for", "done", "first not done")
-    body = [
-        (one.role, one.what, f"{one.n_right} of {one.n_asked}", one.first_wrong) for one in found
-    ]
-    return format_rows(head, body, (True, True, False, True)).removesuffix("\n")
-
-
-def plain_fidelity(found: Sequence[Fidelity]) -> list[dict[str, Any]]:
-    """Return the same as plain data."""
-    return [one._asdict() for one in found]
+def tabulate(found: Sequence[Fidelity]) -> StudyResult:
+    """Return what was done as a table."""
+    grid = Grid(
+        name="fidelity",
+        title="What was done as asked",
+        columns=(
+            *Column.several("text", "prompt", "asks for"),
+            *Column.several("count", "done", "asked"),
+            Column("first not done"),
+        ),
+        rows=tuple(found),
+    )
+    return StudyResult(grids=(grid,))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Floats
 from deepera_graph.lab.metrics.ranking import JudgedRanking
-from deepera_graph.lab.tables import Cell, MetricEstimate
+from deepera_graph.lab.tables import Cell, MetricEstimate, Unit
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
 # violet and the brown are ours.
@@ -156,6 +156,25 @@ class CurvePoints(NamedTuple):
     low: Sequence[float]
     high: Sequence[float]
     dashed: bool = False
+
+
+def draw_curve(
+    x: Sequence[float],
+    means: Sequence[MetricEstimate],
+    *,
+    dashed: bool = False,
+    unit: Unit = "percent",
+) -> CurvePoints:
+    """Return a curve, without the points that have nothing to measure."""
+    points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
+    factor = 100 if unit == "percent" else 1
+    return CurvePoints(
+        x=[at for at, _ in points],
+        y=[factor * one.mean for _, one in points],
+        low=[factor * one.low for _, one in points],
+        high=[factor * one.high for _, one in points],
+        dashed=dashed,
+    )
 
 
 # Source: After figure 7 of DeepEra.

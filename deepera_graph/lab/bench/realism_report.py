@@ -1,9 +1,8 @@
 """The realism report: can distractors be told from other passages without reading the question?"""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
@@ -27,9 +26,15 @@ from deepera_graph.lab.bench.realism import (
     strongest_features,
 )
 from deepera_graph.lab.build.writing.gates import ARTEFACT_PATTERNS
-from deepera_graph.lab.tables import format_rows
+from deepera_graph.lab.studies.experiment import About, StudyResult, as_estimate
+from deepera_graph.lab.tables import Column, Grid
 
 LIMIT = 0.65
+REALISM = About(
+    "realism",
+    "Realism",
+    "Whether distractors can be told from other passages of their pools without the question.",
+)
 JUDGED = (LENGTH, OPENING, STYLE)
 _LEAST_POOLS = 20
 _N_TELLING = 5
@@ -151,141 +156,95 @@ def _count_artefacts(found: PassageSample) -> list[ArtefactShare]:
     return marks
 
 
-def to_markdown(report: RealismReport) -> str:
-    """Return the report as a section of Markdown."""
-    return "\n".join(
-        [
-            _format_head(report),
-            _format_families(report),
-            *_format_kinds(report),
-            _format_similarity(report),
-            _format_artefacts(report),
-        ]
+def tabulate(reports: Sequence[RealismReport]) -> StudyResult:
+    """Return what was found on data sets as tables, with a verdict on each."""
+    return StudyResult(
+        grids=tuple(one for one in _tables(reports) if one.rows),
+        findings=tuple(map(_judge, reports)),
     )
 
 
-def to_plain(report: RealismReport) -> dict[str, Any]:
-    """Return the report as data for JSON."""
-    return {
-        "dataset": report.name,
-        "questions": report.n_questions,
-        "distractors": report.n_distractors,
-        "others": report.n_others,
-        "limit": LIMIT,
-        "flagged": list(report.flagged),
-        "families": [
-            {
-                "name": one.name,
-                "judged": one.judged,
-                "auc": one.auc._asdict(),
-                "golden_auc": one.golden and one.golden._asdict(),
-                "telling": [telling._asdict() for telling in one.telling],
-            }
-            for one in report.families
-        ],
-        "types": [
-            {
-                "name": one.name,
-                "distractors": one.n_distractors,
-                "length_auc": one.length._asdict(),
-                "style_auc": one.style._asdict(),
-            }
-            for one in report.kinds
-        ],
-        "similarity": [
-            {**one._asdict(), "closer": one.closer._asdict()} for one in report.similarities
-        ],
-        "marks": [asdict(one) for one in report.marks],
-    }
-
-
-def _format_head(report: RealismReport) -> str:
-    verdict = (
-        f"**Flagged**: {', '.join(report.flagged)} tell the distractors apart (AUC above {LIMIT})."
-        if report.flagged
-        else f"Not flagged: neither {', '.join(JUDGED[:-1])} nor {JUDGED[-1]} tells the "
-        f"distractors apart (AUC up to {LIMIT})."
-    )
-    return (
-        f"### {report.name}\n\n{verdict}\n\n"
+def _judge(report: RealismReport) -> str:
+    counts = (
         f"{report.n_distractors} distractors among {report.n_others} other passages that are not "
-        f"golden, in the pools of {report.n_questions} questions. AUC is the chance that a "
-        "classifier which has seen neither the pool nor its texts scores a distractor above "
-        "another passage, with its 95 % interval. Golden passages, if nobody wrote them to "
+        f"golden, in the pools of {report.n_questions} questions"
+    )
+    if report.flagged:
+        told = f"{', '.join(report.flagged)} tell the distractors apart (AUC above {LIMIT})"
+        return f"{report.name}: **flagged**: {told}; {counts}."
+    none = f"neither {', '.join(JUDGED[:-1])} nor {JUDGED[-1]} tells the distractors apart"
+    return f"{report.name}: not flagged: {none} (AUC up to {LIMIT}); {counts}."
+
+
+def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
+    yield Grid(
+        name="families",
+        title="What tells distractors apart",
+        columns=(
+            *Column.several("text", "data set", "features"),
+            *Column.several("number", "AUC", "AUC of golden passages"),
+            *Column.several("text", "marks of a distractor", "marks of another passage"),
+        ),
+        rows=tuple(
+            (
+                report.name,
+                one.name if one.judged else f"{one.name} (not judged)",
+                as_estimate(one.auc),
+                one.golden and as_estimate(one.golden),
+                *(_join_names(one.telling, sign) for sign in (1, -1)),
+            )
+            for report in reports
+            for one in report.families
+        ),
+        note="AUC is the chance that a classifier which has seen neither the pool nor its texts "
+        "scores a distractor above another passage. Golden passages, if nobody wrote them to "
         "order, are the yardstick: sections of one kind differ from the mixture around them by "
-        f"what they do. So does a single type; the limit of {LIMIT} is for all types together.\n"
+        f"what they do. So does a single type; the limit of {LIMIT} is for all types together.",
+    )
+    yield Grid(
+        name="types",
+        title="By type",
+        columns=(
+            *Column.several("text", "data set", "type"),
+            Column("distractors", "count"),
+            *Column.several("number", "AUC of length", "AUC of style"),
+        ),
+        rows=tuple(
+            (report.name, one.name, one.n_distractors, *map(as_estimate, (one.length, one.style)))
+            for report in reports
+            for one in report.kinds
+        ),
+    )
+    yield Grid(
+        name="similarity",
+        title="Similarity to the question",
+        columns=(
+            *Column.several("text", "data set", "measure"),
+            *Column.several("number", "distractors", "5 hardest others", "all others"),
+            Column("reach the 10th percentile", "percent"),
+            Column("closer than another", "number"),
+        ),
+        rows=tuple(
+            (report.name, *one[:-1], as_estimate(one.closer))
+            for report in reports
+            for one in report.similarities
+        ),
+    )
+    yield Grid(
+        name="marks",
+        title="Marks of text written to order",
+        columns=(
+            *Column.several("text", "data set", "mark"),
+            *Column.several("percent", "distractors", "others"),
+        ),
+        rows=tuple(
+            (report.name, one.name, one.distractors, one.others)
+            for report in reports
+            for one in report.marks
+            if one.distractors or one.others
+        ),
     )
 
 
-def _format_families(report: RealismReport) -> str:
-    head = (
-        "features",
-        "AUC",
-        "AUC of golden passages",
-        "marks of a distractor",
-        "marks of another passage",
-    )
-    body = [
-        (
-            one.name if one.judged else f"{one.name} (not judged)",
-            _format_interval(one.auc),
-            "–" if one.golden is None else _format_interval(one.golden),
-            _join_names(telling for telling in one.telling if telling.weight > 0),
-            _join_names(telling for telling in one.telling if telling.weight < 0),
-        )
-        for one in report.families
-    ]
-    return format_rows(head, body, [True] * len(head))
-
-
-def _format_kinds(report: RealismReport) -> list[str]:
-    if not report.kinds:
-        return []
-    body = [
-        (
-            one.name,
-            str(one.n_distractors),
-            _format_interval(one.length),
-            _format_interval(one.style),
-        )
-        for one in report.kinds
-    ]
-    head = ("type", "distractors", "AUC of length", "AUC of style")
-    return [format_rows(head, body, [True] * len(head))]
-
-
-def _format_similarity(report: RealismReport) -> str:
-    head = (
-        "similarity to the question", "distractors", "5 hardest others", "all others",
-        "reach the 10th percentile", "closer than another",
-    )  # fmt: skip
-    body = [
-        (
-            one.measure,
-            *(f"{mean:.3f}" for mean in (one.distractors, one.hardest, one.others)),
-            f"{100 * one.near:.1f} %",
-            _format_interval(one.closer),
-        )
-        for one in report.similarities
-    ]
-    return format_rows(head, body, [True] * len(head))
-
-
-def _format_artefacts(report: RealismReport) -> str:
-    body = [
-        (one.name, f"{100 * one.distractors:.1f} %", f"{100 * one.others:.1f} %")
-        for one in report.marks
-        if one.distractors or one.others
-    ]
-    if not body:
-        return "No passage bears a mark of text written to order.\n"
-    head = ("mark of text written to order", "distractors", "others")
-    return format_rows(head, body, [True] * len(head))
-
-
-def _join_names(found: Iterable[FeatureWeight]) -> str:
-    return "; ".join(one.name for one in list(found)[:_N_TELLING])
-
-
-def _format_interval(one: Interval) -> str:
-    return f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]"
+def _join_names(telling: Sequence[FeatureWeight], sign: int) -> str:
+    return "; ".join([one.name for one in telling if one.weight * sign > 0][:_N_TELLING])

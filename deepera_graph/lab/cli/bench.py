@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,18 +19,16 @@ from deepera_graph.cli.shared.console import (
     check_file,
     check_folder,
     count,
-    json_bytes,
     needing,
     progress_bar,
     tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
     from deepera_graph.calibration.instance import Instance
-
-_REALISM = ("realism.md", "realism.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,13 +72,9 @@ class PromptOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RealismOptions:
-    """What is looked at, and where the report goes."""
+    """What is looked at."""
 
     types: str | None = opt("Only distractors of these types.", metavar="NAME,...", shown="all")
-    out: Path | None = opt(
-        "Where realism.md and realism.json go.", "--out", "-o", metavar="FOLDER", shown="nowhere"
-    )
-    overwrite: bool = opt("Replace results in FOLDER.", default=False)
     strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
 
 
@@ -178,7 +173,7 @@ def prompts(
     with needing("bench", "bench"):
         from deepera_graph.budget import Budget, Meter, with_meter
         from deepera_graph.cli.opening.judges import chat_backend, judgements_of
-        from deepera_graph.lab.bench.fidelity import check_fidelity, fidelity_table, plain_fidelity
+        from deepera_graph.lab.bench import fidelity
         from deepera_graph.reranker import EvidenceReranker
 
     if not chat.model:
@@ -189,8 +184,9 @@ def prompts(
         judgements_of(backend, cache.cache) as kept,
         progress_bar("asking", hidden=output.quiet),
     ):
-        found = check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
-    tell(output, plain_fidelity(found), lambda: fidelity_table(found))
+        found = fidelity.check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
+    nowhere = running.ResultOptions()
+    running.finish(fidelity.FIDELITY, fidelity.tabulate(found), dict, nowhere, output)
     if chosen.strict and any(one.first_wrong for one in found):
         raise typer.Exit(SOME_FAILED)
 
@@ -201,25 +197,23 @@ def realism(
     ],
     *,
     chosen: RealismOptions,
+    results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
     """Say whether distractors can be told from other passages by style alone."""
     with needing("bench", "bench"):
         from deepera_graph.lab.bench import realism_report as measure
         from deepera_graph.lab.data.readers import open_dataset
+        from deepera_graph.lab.studies.run import describe_versions
 
-    check_folder(chosen.out, _REALISM, overwrite=chosen.overwrite)
+    check_folder(results.out, ("realism.md", "manifest.json"), overwrite=results.overwrite)
     kinds = None if chosen.types is None else split_names("--types", chosen.types)
     reports = []
     with progress_bar("measuring", total=len(data), hidden=output.quiet) as bar:
         for path in data:
             reports.append(measure.measure_realism(open_dataset(path), kinds=kinds))
             bar.move(to=len(reports), count=len(reports))
-    text, plain = "\n".join(map(measure.to_markdown, reports)), [*map(measure.to_plain, reports)]
-    if chosen.out is not None:
-        chosen.out.mkdir(parents=True, exist_ok=True)
-        (chosen.out / _REALISM[0]).write_text(text, encoding="utf-8", newline="\n")
-        (chosen.out / _REALISM[1]).write_bytes(json_bytes(plain))
-    tell(output, plain, lambda: text.removesuffix("\n"))
+    setup = partial(describe_versions, "numpy", "scipy", "scikit-learn")
+    running.finish(measure.REALISM, measure.tabulate(reports), setup, results, output)
     if chosen.strict and any(one.flagged for one in reports):
         raise typer.Exit(SOME_FAILED)

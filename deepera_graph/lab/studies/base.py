@@ -18,7 +18,6 @@ from deepera_graph.calibration.statistics import (
     Values,
 )
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.lab.bench.figures import CurvePoints
 from deepera_graph.lab.bench.rank import (
     QuestionLabels,
     QuestionRanking,
@@ -37,7 +36,7 @@ from deepera_graph.lab.metrics.ranking import (
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, UnavailableRanker
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.studies.experiment import Failures, Resampling
-from deepera_graph.lab.tables import MetricEstimate, Unit
+from deepera_graph.lab.tables import MetricEstimate
 from deepera_graph.thresholds import (
     Calibrated,
     Gap,
@@ -352,22 +351,3 @@ class StudyRunner:
         if ranker.is_random:
             return ranker.runs(n_runs)
         return [RepeatedRun(ranker, number) for number in range(n_runs)]
-
-
-def draw_curve(
-    x: Sequence[float],
-    means: Sequence[MetricEstimate],
-    *,
-    dashed: bool = False,
-    unit: Unit = "percent",
-) -> CurvePoints:
-    """Return a curve, without the points that have nothing to measure."""
-    points = [(at, one) for at, one in zip(x, means, strict=True) if one.mean == one.mean]
-    factor = 100 if unit == "percent" else 1
-    return CurvePoints(
-        x=[at for at, _ in points],
-        y=[factor * one.mean for _, one in points],
-        low=[factor * one.low for _, one in points],
-        high=[factor * one.high for _, one in points],
-        dashed=dashed,
-    )

@@ -10,11 +10,11 @@ import numpy as np
 from deepera_graph.calibration.calibrate import fit_curve
 from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.deepera import DeepEra
-from deepera_graph.lab.studies.base import RankerRun, StudyRunner, draw_curve
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.grouping import find_groupings
 from deepera_graph.lab.studies.rerank.answers import LFS, OVERLAPS, AnswerStudy, Source
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, Unit

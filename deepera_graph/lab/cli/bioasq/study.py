@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.phase_b.answered import TypedAnswer
     from deepera_graph.bioasq.questions import Question
-    from deepera_graph.lab.studies.bioasq.runs import Kept, TimedRun
+    from deepera_graph.lab.studies.bioasq.runs import TimedRun
     from deepera_graph.lab.studies.bioasq.study import BioasqBench
     from deepera_graph.lab.studies.experiment import StudyResult
     from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -109,37 +108,42 @@ def bioasq(
 ) -> None:
     """Run an experiment of BioASQ: tables and figures."""
     check_input(golden, chosen.examples)
-    begun = () if results.out is None else results.out.glob(f"*{_JOURNAL}")
+    out = results.out
+    begun = () if out is None else out.glob(f"*{_JOURNAL}")
     running.check_results(chosen, results, (f"{name}.md", _MANIFEST), begun)
     _check(name, chosen, store, chat)
     from deepera_graph.bioasq.questions import read_questions
 
     asked = read_questions(golden)
     with needing("study bioasq", "bench"):
+        from deepera_graph.bioasq.runs import write_run
         from deepera_graph.cli.opening.judges import search_here
-        from deepera_graph.lab.studies.bioasq.study import STUDIES, BioasqBench, describe_setup
+        from deepera_graph.lab.studies.bioasq.runs import file_of
+        from deepera_graph.lab.studies.bioasq.study import STUDIES, describe_setup
 
     search_here()
-    asking = _Asking(chat, cache, budget)
-    made: dict[str, TimedRun] = {}
-    with _kept(results.out):
-        if name == "styles":
-            result = _run_styles(asked, chosen, asking, out=results.out, quiet=output.quiet)
-        else:
-            how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
-            bench = BioasqBench.of(asked, limit=chosen.limit, **how)
-            result, made = _run(
-                name, bench, chosen, store, asking, out=results.out, quiet=output.quiet
-            )
-    if results.out is not None:
-        _write_runs(results.out, made)
-    settings = _settings(name, chosen, store, chat)
+    work = _Experiment(
+        chosen=chosen, store=store, chat=chat, cache=cache, budget=budget, output=output, out=out
+    )
+    with _keeping(out):
+        result, made = work.styles(asked) if name == "styles" else work.run(name, asked)
+    if out is not None:
+        for one, run in made.items():
+            write_run(out / f"{file_of(one)}.jsonl", run.run)
+    settings = {
+        **asdict(chosen),
+        "examples": None if chosen.examples is None else chosen.examples.name,
+        "collection": None if name == "styles" else store.library,
+        "embeddings": store.embeddings,
+        "model": chat.model,
+    }
+    del settings["resume"]  # it has no effect on the results
     setup = partial(describe_setup, golden, len(asked), settings)
     running.finish(STUDIES[name], result, setup, results, output)
 
 
 @contextmanager
-def _kept(folder: Path | None) -> Iterator[None]:
+def _keeping(folder: Path | None) -> Iterator[None]:
     """Say after Ctrl-C where what is done is kept, and how to go on."""
     try:
         yield
@@ -149,17 +153,6 @@ def _kept(folder: Path | None) -> Iterator[None]:
         say(f"interrupted; what is done is kept in {str(folder)!r}")
         say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
         raise typer.Exit(INTERRUPTED) from error
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """Raise `SettingsError` for two names that would have one file."""
-    from deepera_graph.lab.studies.bioasq.runs import file_of
-
-    files: dict[str, str] = {}
-    for one in names:
-        other = files.setdefault(file_of(one), one)
-        if other != one or names.count(one) > 1:
-            raise SettingsError(f"{other!r} and {one!r} would be kept in one file")
 
 
 def _check(
@@ -175,30 +168,23 @@ def _check(
         raise SettingsError("give --library NAME, or --runs files of runs")
 
 
-def _settings(
-    name: str, chosen: StudyOptions, store: options.StoreOptions, chat: options.ChatOptions
-) -> dict[str, Any]:
-    plain = asdict(chosen)
-    plain["examples"] = None if chosen.examples is None else chosen.examples.name
-    del plain["resume"]  # it has no effect on the results
-    return {
-        **plain,
-        "collection": None if name == "styles" else store.library,
-        "embeddings": store.embeddings,
-        "model": chat.model,
-    }
+@dataclass(frozen=True, kw_only=True)
+class _Experiment:
+    """What was asked for, and how it is done."""
 
-
-@dataclass(frozen=True)
-class _Asking:
-    """How a chat model is asked, if one is."""
-
+    chosen: StudyOptions
+    store: options.StoreOptions
     chat: options.ChatOptions
     cache: options.CacheOptions
     budget: options.BudgetOptions
+    output: options.OutputOptions
+    out: Path | None
+
+    def bar(self, name: str, total: int) -> Any:
+        return progress_bar(name, total=total, hidden=self.output.quiet)
 
     @contextmanager
-    def open(self) -> Iterator[dict[str, Any]]:
+    def asking(self) -> Iterator[dict[str, Any]]:
         """Give the backend and the cache, as `model` and `cache`; nothing without --model."""
         from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
@@ -212,192 +198,126 @@ class _Asking:
         with judgements_of(backend, self.cache.cache) as kept:
             yield {"model": backend, "cache": kept, **spending}
 
+    def run(self, name: str, asked: Sequence[Question]) -> tuple[StudyResult, dict[str, TimedRun]]:
+        """Return what was found of an experiment of phase A, and the runs made for it."""
+        from deepera_graph.bioasq.runs import read_run
+        from deepera_graph.cli.opening.stores import open_collection
+        from deepera_graph.lab.studies.bioasq import runs, study
 
-def _run(
-    name: StudyName,
-    bench: BioasqBench,
-    chosen: StudyOptions,
-    store: options.StoreOptions,
-    asking: _Asking,
-    *,
-    out: Path | None,
-    quiet: bool,
-) -> tuple[StudyResult, dict[str, TimedRun]]:
-    """Return what was found, and the runs that were made for it."""
-    from deepera_graph.lab.studies.bioasq import study as experiments
-    from deepera_graph.lab.studies.bioasq.runs import Kept, describe_collection
+        chosen, store = self.chosen, self.store
+        files = split_files("--runs", chosen.runs)
+        others = {one: runs.TimedRun(read_run(path)) for one, path in files.items()}
+        how = {"n_resamples": chosen.resamples, "seed": chosen.seed}
+        bench = study.BioasqBench.of(asked, limit=chosen.limit, **how)
+        made: dict[str, TimedRun] = {}
+        named = None if store.library is None else open_collection(store, must_exist=True)
+        with named or nullcontext() as opened:
+            about = opened and runs.describe_collection(opened)
+            kept = runs.Kept(folder=self.out, resume=chosen.resume, about={"collection": about})
+            if name == "depth":
+                depths = given(chosen).get("depths", study.DEPTHS)
+                if opened is not None:
+                    made = self._retrieve(opened, bench, max(depths), kept)
+                    depths = tuple(one for one in depths if one < opened.count()) or depths[:1]
+                result = study.study_depth(bench, {**made, **others}, depths=depths)
+            else:
+                both = name == "ensembles" and len(others) == 2
+                if opened is not None and not both:
+                    made = self._rerank(opened, bench, kept)
+                result = self._compare(name, bench, {**made, **others})
+        return replace(result, facts={**result.facts, "collection": about}), made
 
-    others = _read_runs(chosen.runs)
-    with _open(store) as opened:
-        about = None if opened is None else describe_collection(opened)
-        kept = Kept(folder=out, resume=chosen.resume, about={"collection": about})
-        if name == "depth":
-            depths = given(chosen).get("depths", experiments.DEPTHS)
-            runs = _retrieve(opened, bench, chosen, max(depths), kept, quiet=quiet)
-            fitting = _fit_depths(depths, opened)
-            result = experiments.study_depth(bench, {**runs, **others}, depths=fitting)
-        else:
-            both = name == "ensembles" and len(others) == 2
-            runs = {} if both else _rerank(opened, bench, chosen, asking, kept, quiet=quiet)
-            result = _compare(name, bench, {**runs, **others}, chosen)
-    return replace(result, facts={**result.facts, "collection": about}), runs
+    def _compare(self, name: str, bench: BioasqBench, every: dict[str, TimedRun]) -> StudyResult:
+        from deepera_graph.lab.studies.bioasq import runs, study
+
+        if name == "rerankers":
+            return study.study_rerankers(bench, every, baseline=self.chosen.baseline or "")
+        names = [one for one in every if one != runs.FIRST_STAGE]
+        if len(names) == 1:
+            names = [*names, runs.FIRST_STAGE]
+        pair = {one: every[one] for one in (names[0], names[-1])}
+        return study.study_ensembles(bench, pair, validation=self.chosen.validation)
+
+    def _retrieve(
+        self, opened: PassageStore, bench: BioasqBench, depth: int, kept: Any
+    ) -> dict[str, TimedRun]:
+        from deepera_graph.lab.studies.bioasq import runs
+
+        names = runs.default_retrievers(opened)
+        if self.chosen.retrievers is not None:
+            names = split_names("--retrievers", self.chosen.retrievers)
+        with self.bar("searching", len(names) * len(bench.questions)) as bar:
+            return runs.retrieve(
+                opened, names, bench.questions, depth, kept=kept, on_progress=bar.reach
+            )
+
+    def _rerank(self, opened: PassageStore, bench: BioasqBench, kept: Any) -> dict[str, TimedRun]:
+        """Return the first stage's run, those of the judges, and what a chat model sorts of one."""
+        from deepera_graph.lab.studies.bioasq import runs
+
+        names = split_names("--rerankers", self.chosen.rerankers or "local")
+        _check_names([runs.FIRST_STAGE, *names])
+        questions, n = bench.questions, len(bench.questions)
+        with self.bar("searching", n) as bar:
+            found = runs.find_candidates(
+                opened, questions, self.chosen.candidates, on_progress=bar.reach
+            )
+        made = {runs.FIRST_STAGE: runs.candidates_as_run(found, questions)}
+        with self.asking() as how:
+            if "model" in how:
+                how["listed"] = self.chosen.listed
+            for name in names:
+                with self.bar(name, n) as bar:
+                    one = runs.rerank(
+                        found, questions, name, name=name, kept=kept, on_progress=bar.reach, **how
+                    )
+                made[name] = one.judged
+                if one.listed is not None:
+                    made[f"{name}, sorted by {self.chat.model}"] = one.listed
+                for key in ("model", "listed"):
+                    how.pop(key, None)
+        return made
+
+    def styles(self, asked: Sequence[Question]) -> tuple[StudyResult, dict[str, TimedRun]]:
+        """Return what prompt styles of phase B are worth; no run is made."""
+        from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
+        from deepera_graph.lab.studies.bioasq import styles
+        from deepera_graph.lab.studies.bioasq.runs import Kept
+
+        chosen = self.chosen
+        questions = styles.draw_questions(
+            asked[: chosen.limit], per_type=chosen.per_type, seed=chosen.seed
+        )
+        answers = {}
+        kept = Kept(folder=self.out, resume=chosen.resume)
+        with self.asking() as how:
+            ways: dict[str, Any] = {styles.EXTRACTIVE: None}
+            if "model" in how:
+                ways |= _make_styles(how.pop("model"), questions, chosen)
+            for name, backend in ways.items():
+                answerer = TypedAnswerer(backend, fallback=False, **how)
+                with self.bar(name, len(questions)) as bar:
+                    answers[name] = styles.answer_all(
+                        answerer, questions, name=name, kept=kept, on_progress=bar.reach
+                    )
+        return (
+            styles.study_styles(questions, answers, n_resamples=chosen.resamples, seed=chosen.seed),
+            {},
+        )
 
 
-def _write_runs(folder: Path, runs: Mapping[str, TimedRun]) -> None:
-    """Write runs beside the tables, so that others can be compared or joined with them."""
-    from deepera_graph.bioasq.runs import write_run
+def _check_names(names: Sequence[str]) -> None:
+    """Raise `SettingsError` for two names that would have one file."""
     from deepera_graph.lab.studies.bioasq.runs import file_of
 
-    for name, one in runs.items():
-        write_run(folder / f"{file_of(name)}.jsonl", one.run)
+    files: dict[str, str] = {}
+    for one in names:
+        other = files.setdefault(file_of(one), one)
+        if other != one or names.count(one) > 1:
+            raise SettingsError(f"{other!r} and {one!r} would be kept in one file")
 
 
-def _compare(
-    name: StudyName, bench: BioasqBench, runs: Mapping[str, TimedRun], chosen: StudyOptions
-) -> StudyResult:
-    from deepera_graph.lab.studies.bioasq import study as experiments
-
-    if name == "rerankers":
-        return experiments.study_rerankers(bench, runs, baseline=chosen.baseline or "")
-    return experiments.study_ensembles(bench, _pair(runs), validation=chosen.validation)
-
-
-def _pair(runs: Mapping[str, TimedRun]) -> dict[str, TimedRun]:
-    """Return the two runs that are joined: the first reranker's, and the last one there is."""
-    from deepera_graph.lab.studies.bioasq.runs import FIRST_STAGE
-
-    names = [one for one in runs if one != FIRST_STAGE]
-    if len(names) == 1:
-        names = [*names, FIRST_STAGE]
-    return {name: runs[name] for name in (names[0], names[-1])}
-
-
-@contextmanager
-def _open(store: options.StoreOptions) -> Iterator[PassageStore | None]:
-    """Give the collection, if one is named."""
-    if store.library is None:
-        yield None
-        return
-    from deepera_graph.cli.opening.stores import open_collection
-
-    with open_collection(store, must_exist=True) as opened:
-        yield opened
-
-
-def _read_runs(text: str | None) -> dict[str, TimedRun]:
-    from deepera_graph.bioasq.runs import read_run
-    from deepera_graph.lab.studies.bioasq.runs import TimedRun
-
-    files = split_files("--runs", text)
-    return {name: TimedRun(read_run(path)) for name, path in files.items()}
-
-
-def _retrieve(
-    opened: PassageStore | None,
-    bench: BioasqBench,
-    chosen: StudyOptions,
-    depth: int,
-    kept: Kept,
-    *,
-    quiet: bool,
-) -> dict[str, TimedRun]:
-    from deepera_graph.lab.studies.bioasq import runs as experiments
-
-    if opened is None:
-        return {}
-    names = (
-        experiments.default_retrievers(opened)
-        if chosen.retrievers is None
-        else split_names("--retrievers", chosen.retrievers)
-    )
-    total = len(names) * len(bench.questions)
-    with progress_bar("searching", total=total, hidden=quiet) as bar:
-        return experiments.retrieve(
-            opened, names, bench.questions, depth, kept=kept, on_progress=bar.reach
-        )
-
-
-def _fit_depths(depths: Sequence[int], opened: PassageStore | None) -> tuple[int, ...]:
-    """Leave out depths at which everything is retrieved."""
-    n = None if opened is None else opened.count()
-    return tuple(one for one in depths if n is None or one < n) or tuple(depths[:1])
-
-
-def _rerank(
-    opened: PassageStore | None,
-    bench: BioasqBench,
-    chosen: StudyOptions,
-    asking: _Asking,
-    kept: Kept,
-    *,
-    quiet: bool,
-) -> dict[str, TimedRun]:
-    from deepera_graph.lab.studies.bioasq import runs as experiments
-
-    if opened is None:
-        return {}
-    names = ("local",) if chosen.rerankers is None else split_names("--rerankers", chosen.rerankers)
-    _check_names([experiments.FIRST_STAGE, *names])
-    n = len(bench.questions)
-    with progress_bar("searching", total=n, hidden=quiet) as bar:
-        found = experiments.find_candidates(
-            opened, bench.questions, chosen.candidates, on_progress=bar.reach
-        )
-    runs = {experiments.FIRST_STAGE: experiments.candidates_as_run(found, bench.questions)}
-    with asking.open() as how:
-        for place, name in enumerate(names):
-            more = how if place == 0 else {k: v for k, v in how.items() if k != "model"}
-            sorts = {"listed": chosen.listed} if "model" in more else {}
-            with progress_bar(name, total=n, hidden=quiet) as bar:
-                made = experiments.rerank(
-                    found,
-                    bench.questions,
-                    name,
-                    name=name,
-                    kept=kept,
-                    on_progress=bar.reach,
-                    **more,
-                    **sorts,
-                )
-            runs[name] = made.judged
-            if made.listed is not None:
-                runs[f"{name}, sorted by {asking.chat.model}"] = made.listed
-    return runs
-
-
-def _run_styles(
-    asked: Sequence[Question],
-    chosen: StudyOptions,
-    asking: _Asking,
-    *,
-    out: Path | None,
-    quiet: bool,
-) -> StudyResult:
-    from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-    from deepera_graph.lab.studies.bioasq import styles as experiments
-    from deepera_graph.lab.studies.bioasq.runs import Kept
-
-    limited = asked if chosen.limit is None else asked[: chosen.limit]
-    questions = experiments.draw_questions(limited, per_type=chosen.per_type, seed=chosen.seed)
-    answers: dict[str, list[TypedAnswer]] = {}
-    kept = Kept(folder=out, resume=chosen.resume)
-    with asking.open() as how:
-        settings = {name: how[name] for name in how if name not in ("model", "cache")}
-        ways: dict[str, Any] = {experiments.EXTRACTIVE: None}
-        if "model" in how:
-            ways |= _styles(how["model"], questions, chosen)
-        for name, backend in ways.items():
-            answerer = TypedAnswerer(backend, cache=how.get("cache"), fallback=False, **settings)
-            with progress_bar(name, total=len(questions), hidden=quiet) as bar:
-                answers[name] = experiments.answer_all(
-                    answerer, questions, name=name, kept=kept, on_progress=bar.reach
-                )
-    return experiments.study_styles(
-        questions, answers, n_resamples=chosen.resamples, seed=chosen.seed
-    )
-
-
-def _styles(model: Any, questions: Sequence[Question], chosen: StudyOptions) -> dict[str, Any]:
+def _make_styles(model: Any, questions: Sequence[Question], chosen: StudyOptions) -> dict[str, Any]:
     """Return the roles of every style and number of examples."""
     from deepera_graph.bioasq.phase_b.roles import typed_backend
     from deepera_graph.bioasq.questions import choose_examples, read_questions

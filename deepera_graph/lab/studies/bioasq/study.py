@@ -1,7 +1,7 @@
 """Experiments of BioASQ task B, phase A: how deep to retrieve, how to rerank, how to combine.
 
-Each compares runs on golden questions, with intervals over questions. A run is made by
-`bench.bioasq_runs`, or read from a file of another system. Phase B is in `bench.bioasq_styles`.
+Each compares runs on golden questions, with intervals over questions. A run is made by `runs`,
+beside it, or read from a file of another system. Phase B is in `styles`.
 
 Source: the system of BioASQ 13b whose experiments these are: retrieval depth (its table 1),
 rerankers before and after tuning, nomination and weighted ensembles.

@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from deepera_graph.calibration.statistics import Values
-from deepera_graph.lab.bench.figures import BarFigure, CurveFigure, CurvePoints
+from deepera_graph.lab.bench.figures import (
+    BarFigure,
+    Bars,
+    CurveFigure,
+    CurvePoints,
+    add_bar,
+    draw_curve,
+)
 from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun, Run
 from deepera_graph.lab.studies.papers.scores import (
     TOP,
@@ -17,11 +24,12 @@ from deepera_graph.lab.studies.papers.scores import (
     recall_of,
     recalls_by_intent,
 )
-from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
+from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.text.plain import write_sheet
 
 _MOST_POINTS = 20  # of a budget curve
 _N_BINS = 10
+_DRAWN = ("R@100", "R@All")
 
 
 def draw(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[BarFigure | CurveFigure]:
@@ -57,15 +65,12 @@ def _draw_bars(
     title: str,
     groups: Mapping[str, Sequence[int]],
 ) -> BarFigure:
-    panels: dict[str, dict[str, dict[str, MetricEstimate]]] = {"R@100": {}, "R@All": {}}
+    panels: Bars = {}
     for group, places in groups.items():
         for system in systems:
-            _, hundred, every, _, _ = (
-                Values.of(one).of_places(places) for one in system.measures()
-            )
-            for panel, one in zip(panels.values(), bench.estimate([hundred, every]), strict=True):
-                percent = MetricEstimate(*(100 * each for each in one))
-                panel.setdefault(group, {})[system.name] = percent
+            columns = [system.values[panel].of_places(places) for panel in _DRAWN]
+            for panel, one in zip(_DRAWN, bench.estimate(columns), strict=True):
+                add_bar(panels, panel, group, system.name, one)
     return BarFigure(name=name, title=title, x_label="recall (%)", panels=panels)
 
 
@@ -92,12 +97,7 @@ def budget_curves(
         )  # shape (n_queries, 2, n_points)
         for place, panel in enumerate(panels.values()):
             found = bench.estimate([Values.of(column) for column in table[:, place].T])
-            panel[system.name] = CurvePoints(
-                [float(one) for one in points],
-                [100 * one.mean for one in found],
-                [100 * one.low for one in found],
-                [100 * one.high for one in found],
-            )
+            panel[system.name] = draw_curve([*map(float, points)], found)
     return panels if any(panels.values()) else {}
 
 
@@ -112,10 +112,7 @@ def _recall_by_calls(
 ) -> list[list[float]]:
     if one.problem:
         return [[0.0] * len(points)] * 2
-    first: dict[str, int] = {}
-    for number, call in enumerate(one.calls, start=1):
-        for paper in call.found:
-            first.setdefault(paper, number)
+    first = _first_calls(one.run)
     last = len(one.calls)  # what no call brought, but was returned, is there in the end
     seen = sorted(first.get(paper, last) for paper in query.gold.intersection(one.run.observed))
     every = [sum(number <= n for number in seen) / len(query.gold) for n in points]
@@ -141,22 +138,23 @@ class Source(NamedTuple):
     rank: int | None  # None: it was not returned
 
 
-def trace_answers(query: PaperQuery, run: QueryRun) -> list[Source]:
-    """Return the provenance of every answer, found or not, in order of their ids."""
+def _first_calls(run: QueryRun) -> dict[str, int]:
+    """Return the number of the call that brought each paper first, from 1."""
     first: dict[str, int] = {}
     for number, call in enumerate(run.calls or (), start=1):
-        for one in call.found:
-            first.setdefault(one, number)
+        for paper in call.found:
+            first.setdefault(paper, number)
+    return first
+
+
+def trace_answers(query: PaperQuery, run: QueryRun) -> list[Source]:
+    """Return the provenance of every answer, found or not, in order of their ids."""
+    first, calls = _first_calls(run), run.calls or ()
     ranks = {one: rank for rank, one in enumerate(run.ranked, start=1)}
-    calls = run.calls or ()
     return [
-        Source(
-            one,
-            calls[first[one] - 1] if one in first else None,
-            first.get(one),
-            ranks.get(one),
-        )
+        Source(one, calls[number - 1] if number else None, number, ranks.get(one))
         for one in sorted(query.gold)
+        for number in [first.get(one)]
     ]
 
 
@@ -184,7 +182,7 @@ def trace_calls(query: PaperQuery, run: QueryRun) -> list[CallGain]:
 def source_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     """Return how many answers each kind of call brought first."""
     n_gold = sum(len(one.gold) for one in bench.queries)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for system in systems:
         counts: dict[str, list[int]] = {}
         for query, one in zip(bench.queries, system.scores, strict=True):
@@ -201,8 +199,7 @@ def source_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
         name="sources",
         title="What brought the answers",
         columns=(
-            Column("system"),
-            Column("tool"),
+            *Column.several("text", "system", "tool"),
             *Column.several("count", "calls", "that raised recall"),
             Column("share of them", "percent"),
             Column("answers brought first", "count"),
@@ -214,7 +211,7 @@ def source_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
 
 def call_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     """Return the calls that raised recall, of the queries that are shown."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for place in _shown_places(bench, systems):
         query = bench.queries[place]
         for system in systems:
@@ -230,7 +227,7 @@ def call_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
         name="calls",
         title="Calls that raised recall",
         columns=(
-            *(Column(one) for one in ("query", "system", "call", "tool", "asked")),
+            *Column.several("text", "query", "system", "call", "tool", "asked"),
             *Column.several("count", "papers", "new answers"),
             Column("recall so far", "percent"),
         ),

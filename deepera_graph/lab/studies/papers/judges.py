@@ -15,11 +15,16 @@ import httpx
 
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.papers.runs import Call, Limits, PaperQuery, QueryRun, Run, System
-from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, limit_scores
-from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
+from deepera_graph.lab.studies.papers.scores import (
+    PaperBench,
+    QueryScores,
+    SystemScores,
+    limit_scores,
+)
+from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 
@@ -88,24 +93,20 @@ def study_judges(
     truth: Truth = is_answer,
 ) -> StudyResult:
     """Measure what each run becomes by judges of several accuracies: a table and a figure."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     curves: dict[str, dict[str, CurvePoints]] = {name: {} for name in _PANELS}
     for name, run in runs.items():
         rows.append((name, AS_FOUND, 0.0, *_measure(bench, name, run)))
-        found = []
+        found = {}
         for accuracy in accuracies:
             judged = judge_run(run, bench.queries, accuracy, seed=bench.seed, truth=truth)
-            found.append(_measure(bench, name, judged))
+            found[accuracy] = _measure(bench, name, judged)
             n = sum(len(one.ranked) for one in judged.values()) / len(bench.queries)
-            rows.append((name, f"{accuracy:g}", n, *found[-1]))
+            rows.append((name, f"{accuracy:g}", n, *found[accuracy]))
         for place, panel in enumerate(_PANELS):
-            known = [(x, one[place]) for x, one in zip(accuracies, found, strict=True)]
-            drawn = sorted((x, one) for x, one in known if one is not None)
-            if drawn:
-                y, low, high = zip(
-                    *(tuple(100 * each for each in one[:3]) for _, one in drawn), strict=True
-                )
-                curves[panel][name] = CurvePoints([x for x, _ in drawn], y, low, high)
+            known = {x: mean for x, one in sorted(found.items()) if (mean := one[place])}
+            if known:
+                curves[panel][name] = draw_curve([*known], [*known.values()])
     grid = Grid(
         name="judges",
         title="Scripted judges",
@@ -133,7 +134,7 @@ def study_judges(
 def _measure(bench: PaperBench, name: str, run: Run) -> tuple[MetricEstimate | None, ...]:
     """Return the four panels' numbers; the last is None where nothing is known to break a limit."""
     system = SystemScores.of(name, run, bench)
-    early = Values.of(system.measures()[0])
+    early = system.values["R@25"]
     limits = limit_scores(bench, system)
     if limits:
         columns = [
@@ -142,23 +143,17 @@ def _measure(bench: PaperBench, name: str, run: Run) -> tuple[MetricEstimate | N
         ]
         right, f1, first = bench.estimate(columns)
         return (*bench.estimate([early]), right, f1, first)
-    pairs = [
-        _kept(query, one.run, one.problem)
-        for query, one in zip(bench.queries, system.scores, strict=True)
-    ]
-    recall, right, f1 = bench.estimate(
-        [early, Values.of([one for one, _ in pairs]), Values.of([one for _, one in pairs])]
-    )
-    return (recall, right, f1, None)
+    pairs = [_kept(query, one) for query, one in zip(bench.queries, system.scores, strict=True)]
+    recall, right, f1 = bench.estimate([early, *map(Values.of, zip(*pairs, strict=True))])
+    return recall, right, f1, None
 
 
-def _kept(query: PaperQuery, run: QueryRun, problem: str) -> tuple[float, float]:
+def _kept(query: PaperQuery, one: QueryScores) -> tuple[float, float]:
     """Return precision and F1 of all that was kept."""
-    kept = run.ranked if run.kept is None else run.kept
-    right = 0 if problem else len(query.gold.intersection(kept))
+    right = 0 if one.problem else len(query.gold.intersection(one.kept))
     if not right:
         return 0.0, 0.0
-    share, recall = right / len(kept), right / len(query.gold)
+    share, recall = right / len(one.kept), right / len(query.gold)
     return share, 2 * share * recall / (share + recall)
 
 

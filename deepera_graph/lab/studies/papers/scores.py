@@ -17,6 +17,7 @@ TOP = 50
 CUTOFFS = (25, 100)
 CANDIDATES = 100  # observed candidates that R@100 is counted by
 BUCKETS = (1, 5, 26, 51, 101, 151, 201)
+MEASURES = (*(f"R@{k}" for k in CUTOFFS), "R@All", f"nDCG@{TOP}", f"P@{TOP}")
 
 
 def recall_of(found: Collection[str], gold: Ids) -> float:
@@ -242,15 +243,14 @@ class QueryScores:
     problem: str = ""
 
     @property
-    def measures(self) -> tuple[float, ...]:
-        """The numbers of the main table, in the order of its columns."""
-        recall = (self.recall[k] for k in CUTOFFS)
-        return (*recall, self.recall_all, self.ndcg, self.precision)
-
-    @property
     def calls(self) -> tuple[Call, ...]:
         """What was done, nothing if that is not known."""
         return self.run.calls or ()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What a selector left standing, all that was returned if it does not say."""
+        return self.run.ranked if self.run.kept is None else self.run.kept
 
 
 _NO_RECALL: Mapping[int, float] = dict.fromkeys(CUTOFFS, 0.0)
@@ -303,9 +303,13 @@ class SystemScores:
         weights = [0.0 if one is None else 1.0 for one in found]
         return Values.of([one or 0.0 for one in found], weights)
 
-    def measures(self) -> list[list[float]]:
-        """Return the columns of the main table, a list a measure."""
-        return [list(one) for one in zip(*(each.measures for each in self.scores), strict=True)]
+    @property
+    def values(self) -> dict[str, Values]:
+        """The columns of the main table, by `MEASURES`."""
+        rows = [
+            (*one.recall.values(), one.recall_all, one.ndcg, one.precision) for one in self.scores
+        ]
+        return dict(zip(MEASURES, map(Values.of, zip(*rows, strict=True)), strict=True))
 
 
 def recalls_by_intent(
@@ -331,10 +335,10 @@ def find_zero_recall(bench: PaperBench, systems: Sequence[SystemScores]) -> list
 def limit_scores(bench: PaperBench, system: SystemScores) -> dict[int, LimitScores]:
     """Return how limits were kept, by the place of each query that names what breaks them."""
     nothing = LimitScores(0.0, 0.0, 0.0, 0.0, 0.0)
-    found = {}
-    for place, (query, one) in enumerate(zip(bench.queries, system.scores, strict=True)):
-        if query.violating:
-            kept = one.run.ranked if one.run.kept is None else one.run.kept
-            scores = score_limits(one.run.ranked, kept, query.gold, query.violating)
-            found[place] = nothing if one.problem else scores
-    return found
+    return {
+        place: nothing
+        if one.problem
+        else score_limits(one.run.ranked, one.kept, query.gold, query.violating)
+        for place, (query, one) in enumerate(zip(bench.queries, system.scores, strict=True))
+        if query.violating
+    }

@@ -1,13 +1,14 @@
 """Searches for papers compared: recall, cost, budgets, answer sizes, limits, and who found what.
 
-Runs are made by `bench.papers_runs`, or read from files of other systems; every query counts, and
-one that failed or is missing counts 0 and is named. Scripted judges are in `bench.papers_judges`.
+Runs are made by `runs`, beside it, or read from files of other systems; every query counts, and
+one that failed or is missing counts 0 and is named. Scripted judges are in `judges`.
 
 Source: the evaluation of ScholarQuest, whose tables and figures these are, and of its leaderboard.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from math import isnan
 from pathlib import Path
@@ -23,6 +24,7 @@ from deepera_graph.lab.studies.papers.judges import study_judges
 from deepera_graph.lab.studies.papers.runs import Run
 from deepera_graph.lab.studies.papers.scores import (
     CANDIDATES,
+    MEASURES,
     PaperBench,
     QueryScores,
     SystemScores,
@@ -33,14 +35,12 @@ from deepera_graph.lab.studies.papers.scores import (
     recalls_by_intent,
 )
 from deepera_graph.lab.studies.run import describe_file, describe_versions
-from deepera_graph.lab.tables import Cell, Column, Grid
+from deepera_graph.lab.tables import Cell, Column, Grid, Row
 
 _LIBRARIES = ("numpy", "matplotlib")
 _NAMED = 5  # queries that a finding names
-_MEASURES = ("R@25", "R@100", "R@All", "nDCG@50", "P@50")
 _COMPARED = ("R@100", "R@All", "nDCG@50")
 _LIMITS = ("first", "auc", "precision", "recall", "f1")
-
 
 PAPERS = About(
     "papers",
@@ -61,12 +61,17 @@ def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
         raise InputError("there is no run to measure")
     baseline = check_baseline(bench.baseline, runs)
     systems = [SystemScores.of(name, run, bench) for name, run in runs.items()]
+    compared = {one.name: {what: one.values[what] for what in _COMPARED} for one in systems}
     grids = [
         *_main_tables(bench, systems),
-        _intent_table(bench, systems),
+        replace(_group_table(bench, systems, "intent", bench.intents, MEASURES), name="intents"),
         _process_table(bench, systems),
-        compare_columns(_compared(systems), baseline, bench),
-        _bucket_table(bench, systems),
+        compare_columns(compared, baseline, bench),
+        replace(
+            _group_table(bench, systems, "answers", bench.sizes, _COMPARED),
+            name="answer-sizes",
+            title="By number of answers",
+        ),
         _distribution_table(bench, systems),
         *_zero_tables(bench, systems),
         source_table(bench, systems),
@@ -83,19 +88,23 @@ def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
 
 def _main_tables(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[Grid]:
     intents = [one.intent for one in bench.queries]
-    rows: dict[str, list[tuple[Cell, ...]]] = {"queries": [], "intents": []}
+    rows: list[Row] = []
+    rows_by_intent: list[Row] = []
     for system in systems:
-        columns = system.measures()
-        found = bench.estimate(
-            [Values.of(one) for one in columns] + [by_intents(one, intents) for one in columns]
+        columns = [*system.values.values()]
+        rows_by_intent.append(
+            (
+                system.name,
+                *bench.estimate([by_intents(one.values.tolist(), intents) for one in columns]),
+            )
         )
-        returned = system.column(lambda one: one.returned).mean()
-        reach = system.column(lambda one: one.recall_returned).mean()
+        reach, returned = (
+            system.column(take).mean()
+            for take in (lambda one: one.recall_returned, lambda one: one.returned)
+        )
         failed = sum(bool(one.problem) for one in system.scores)
-        half = len(columns)
-        rows["queries"].append((system.name, *found[:half], reach, returned, failed))
-        rows["intents"].append((system.name, *found[half:]))
-    measures = Column.several("percent", *_MEASURES)
+        rows.append((system.name, *bench.estimate(columns), reach, returned, failed))
+    measures = Column.several("percent", *MEASURES)
     yield Grid(
         name="systems",
         title=f"Overall, mean of {len(bench.queries)} queries",
@@ -103,10 +112,9 @@ def _main_tables(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator
             Column("system"),
             *measures,
             Column("R@returned", "percent"),
-            Column("papers returned", "count"),
-            Column("queries that count 0", "count"),
+            *Column.several("count", "papers returned", "queries that count 0"),
         ),
-        rows=tuple(rows["queries"]),
+        rows=tuple(rows),
         note="R@All is of everything returned or observed, R@returned of the ranking alone, "
         "however deep it goes. Brackets hold 95 % intervals over queries.",
     )
@@ -115,49 +123,47 @@ def _main_tables(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator
             name="systems-by-intent",
             title=f"Overall, mean of {len({*intents})} intents",
             columns=(Column("system"), *measures),
-            rows=tuple(rows["intents"]),
+            rows=tuple(rows_by_intent),
             note="Every intent counts alike, however many queries it has.",
         )
 
 
-def _intent_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
-    rows: list[tuple[Cell, ...]] = []
-    for intent, places in bench.intents.items():
+def _group_table(
+    bench: PaperBench,
+    systems: Sequence[SystemScores],
+    what: str,
+    groups: Mapping[str, Sequence[int]],
+    measures: Sequence[str],
+) -> Grid:
+    """Return measures of every system on groups of queries."""
+    rows: list[Row] = []
+    for group, places in groups.items():
         for system in systems:
-            columns = [Values.of(one).of_places(places) for one in system.measures()]
-            rows.append((intent, system.name, len(places), *bench.estimate(columns)))
+            columns = [system.values[one].of_places(places) for one in measures]
+            rows.append((group, system.name, len(places), *bench.estimate(columns)))
     return Grid(
-        name="intents",
-        title="By intent",
+        name=what,
+        title=f"By {what}",
         columns=(
-            Column("intent"),
-            Column("system"),
+            *Column.several("text", what, "system"),
             Column("queries", "count"),
-            *Column.several("percent", *_MEASURES),
+            *Column.several("percent", *measures),
         ),
         rows=tuple(rows),
     )
 
 
-def _count_calls(one: QueryScores, *, expansion: bool | None = None) -> int | None:
-    """Count calls, those that follow citations, or the searches; None if they are not known."""
-    if one.run.calls is None:
-        return None
-    if expansion is None:
-        return len(one.run.calls)
-    if expansion:
-        return sum(call.is_expansion for call in one.run.calls)
-    return sum(call.tool == "search" for call in one.run.calls)
+def _count_calls(one: QueryScores, kind: Callable[[Any], bool] = lambda call: True) -> int | None:
+    """Count the calls of a kind; None if they are not known."""
+    return None if one.run.calls is None else sum(map(kind, one.run.calls))
 
 
 _PROCESS: Mapping[str, Callable[[QueryScores], float | None]] = {
     "rounds": lambda one: one.run.rounds,
-    "search calls": lambda one: _count_calls(one, expansion=False),
-    "expand calls": lambda one: _count_calls(one, expansion=True),
+    "search calls": lambda one: _count_calls(one, lambda call: call.tool == "search"),
+    "expand calls": lambda one: _count_calls(one, lambda call: call.is_expansion),
     "tool calls": _count_calls,
-    "failed calls": lambda one: (
-        None if one.run.calls is None else sum(bool(call.problem) for call in one.calls)
-    ),
+    "failed calls": lambda one: _count_calls(one, lambda call: bool(call.problem)),
     "observed": lambda one: one.observed,
     "planner tokens": lambda one: one.run.tokens,
     "seconds": lambda one: one.run.seconds,
@@ -165,23 +171,22 @@ _PROCESS: Mapping[str, Callable[[QueryScores], float | None]] = {
 
 
 def _process_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for system in systems:
-        means: list[Cell] = [_known(system.column(take).mean()) for take in _PROCESS.values()]
+        means = {name: system.column(take).mean() for name, take in _PROCESS.items()}
         ratio = bench.estimate(
             [system.column(lambda one: recall_per_candidates(one.recall[CANDIDATES], one.observed))]
         )
-        observed = system.column(lambda one: one.observed).mean()
         recall = system.column(lambda one: one.recall[CANDIDATES]).mean()
-        of_means = recall_per_candidates(recall, observed)
-        rows.append((system.name, *means, *ratio, of_means))
+        of_means = recall_per_candidates(recall, means["observed"])
+        known = (None if isnan(one) else one for one in means.values())
+        rows.append((system.name, *known, *ratio, of_means))
     return Grid(
         name="process",
         title="What a query takes",
         columns=(
             Column("system"),
-            *Column.several("number", *_PROCESS),
-            *Column.several("number", "R@100 per 100 observed", "the same of the means"),
+            *Column.several("number", *_PROCESS, "R@100 per 100 observed", "the same of the means"),
         ),
         rows=tuple(rows),
         note="Means over the queries that tell. R@100 per 100 observed is the mean over queries of "
@@ -189,53 +194,17 @@ def _process_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     )
 
 
-def _known(mean: float) -> float | None:
-    return None if isnan(mean) else mean
-
-
-def _compared(systems: Sequence[SystemScores]) -> dict[str, dict[str, Values]]:
-    """Return the columns that systems are compared by, by system and measure."""
-    columns = {one.name: dict(zip(_MEASURES, one.measures(), strict=True)) for one in systems}
-    return {
-        name: {what: Values.of(own[what]) for what in _COMPARED} for name, own in columns.items()
-    }
-
-
-def _bucket_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
-    rows: list[tuple[Cell, ...]] = []
-    for name, places in bench.sizes.items():
-        for system in systems:
-            _, hundred, every, gain, _ = (
-                Values.of(one).of_places(places) for one in system.measures()
-            )
-            estimates = bench.estimate([hundred, every, gain])
-            rows.append((name, system.name, len(places), *estimates))
-    return Grid(
-        name="answer-sizes",
-        title="By number of answers",
-        columns=(
-            Column("answers"),
-            Column("system"),
-            Column("queries", "count"),
-            *Column.several("percent", *_COMPARED),
-        ),
-        rows=tuple(rows),
-    )
-
-
 def _distribution_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for intent, system, values in recalls_by_intent(bench, systems):
-        low, middle, high = (float(one) for one in np.quantile(values, [0.25, 0.5, 0.75]))
-        none = sum(not one for one in values) / len(values)
-        whole = sum(one == 1 for one in values) / len(values)
-        rows.append((intent, system, len(values), none, low, middle, high, whole))
+        quartiles = map(float, np.quantile(values, [0.25, 0.5, 0.75]))
+        none, whole = (sum(one == each for one in values) / len(values) for each in (0, 1))
+        rows.append((intent, system, len(values), none, *quartiles, whole))
     return Grid(
         name="distribution",
         title="How R@All is spread",
         columns=(
-            Column("intent"),
-            Column("system"),
+            *Column.several("text", "intent", "system"),
             Column("queries", "count"),
             *Column.several(
                 "percent", "with none", "lower quartile", "median", "upper quartile", "with all"
@@ -249,15 +218,14 @@ def _zero_tables(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator
     zero = find_zero_recall(bench, systems)
     observed = Column.several("number", *(f"observed by {one.name}" for one in systems))
 
-    def row(name: str, all_of: Sequence[int]) -> tuple[Cell, ...]:
+    def row(name: str, all_of: Sequence[int]) -> Row:
         mine = [place for place in all_of if place in zero]
-        seen = [
+        seen: list[Cell] = [
             float(np.mean([one.scores[place].observed for place in mine])) if mine else None
             for one in systems
         ]
         return (name, len(all_of), len(mine), len(mine) / len(all_of), *seen)
 
-    rows = [row(intent, places) for intent, places in bench.intents.items()]
     yield Grid(
         name="zero-recall",
         title="Queries of which no system found an answer",
@@ -267,28 +235,30 @@ def _zero_tables(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator
             Column("share", "percent"),
             *observed,
         ),
-        rows=(*rows, row("all", range(len(bench.queries)))),
+        rows=(
+            *(row(intent, places) for intent, places in bench.intents.items()),
+            row("all", range(len(bench.queries))),
+        ),
         note="Papers observed are means over these queries.",
     )
     yield Grid(
         name="zero-recall-queries",
         title="These queries",
-        columns=(Column("query"), Column("intent"), Column("answers", "count"), *observed),
+        columns=(*Column.several("text", "query", "intent"), Column("answers", "count"), *observed),
         rows=tuple(
             (
-                bench.queries[place].id,
-                bench.queries[place].intent,
-                len(bench.queries[place].gold),
+                *(query.id, query.intent, len(query.gold)),
                 *(one.scores[place].observed for one in systems),
             )
-            for place in zero
+            for place, query in enumerate(bench.queries)
+            if place in zero
         ),
     )
 
 
 def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     """Return how limits were kept, by intent and over all queries with papers that break them."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for system in systems:
         found = limit_scores(bench, system)
         intents = {one: [p for p in places if p in found] for one, places in bench.intents.items()}
@@ -302,10 +272,9 @@ def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
         name="limits",
         title="Limits and exclusions",
         columns=(
-            Column("intent"),
-            Column("system"),
+            *Column.several("text", "intent", "system"),
             Column("queries", "count"),
-            *Column.several("percent", "first #gold that break one"),
+            Column("first #gold that break one", "percent"),
             Column("AUC", "number"),
             *Column.several("percent", "precision of kept", "recall of kept", "F1 of kept"),
         ),
@@ -317,25 +286,25 @@ def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     )
 
 
+def _failed(bench: PaperBench, system: SystemScores) -> dict[str, str]:
+    """Return why queries count 0, by their ids."""
+    pairs = zip(bench.queries, system.scores, strict=True)
+    return {query.id: one.problem for query, one in pairs if one.problem}
+
+
 def _failure_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
     return Grid(
         name="failures",
         title="Queries that count 0",
-        columns=(Column("system"), Column("query"), Column("why")),
-        rows=tuple(
-            (system.name, query.id, one.problem)
-            for system in systems
-            for query, one in zip(bench.queries, system.scores, strict=True)
-            if one.problem
-        ),
+        columns=Column.several("text", "system", "query", "why"),
+        rows=tuple((one.name, *pair) for one in systems for pair in _failed(bench, one).items()),
     )
 
 
 def _findings(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[str]:
     n = len(bench.queries)
     for system in systems:
-        bad = [q.id for q, one in zip(bench.queries, system.scores, strict=True) if one.problem]
-        if bad:
+        if bad := [*_failed(bench, system)]:
             why = "as they failed or are missing"
             yield f"{system.name}: {len(bad)} of {n} queries count 0, {why}: {_name(bad)}."
         if system.strangers:
@@ -380,16 +349,16 @@ def describe_setup(
 ) -> dict[str, Any]:
     """Return all that the comparison depends on, as plain data: no date, no folder."""
     answers = sum(len(one.gold) for one in bench.queries)
+    plain = {
+        name: {query: one.to_dict() for query, one in run.items()} for name, run in runs.items()
+    }
     return {
         **describe_versions(*_LIBRARIES),
         "queries": describe_file(path, queries=len(bench.queries), answers=answers),
         "settings": dict(settings),
-        "runs": {name: _digest(run) for name, run in runs.items()},
+        "runs": {
+            name: sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()
+            for name, one in plain.items()
+        },
         "base": dict(base),
     }
-
-
-def _digest(run: Run) -> str:
-    """Return a hash of what a run holds, however it is written."""
-    plain = {name: one.to_dict() for name, one in run.items()}
-    return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -17,6 +17,7 @@ from deepera_graph.lab.bench.figures import (
     RankShares,
     add_bar,
     draw_bars,
+    draw_curve,
     rank_cells,
     rank_shares,
 )
@@ -29,7 +30,6 @@ from deepera_graph.lab.studies.base import (
     StudyConfig,
     StudyData,
     StudyRunner,
-    draw_curve,
 )
 from deepera_graph.lab.studies.experiment import Drawing, StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from

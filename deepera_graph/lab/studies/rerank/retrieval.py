@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import Dataset, DatasetError
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
+from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.build.embeddings import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
@@ -19,7 +19,6 @@ from deepera_graph.lab.studies.base import (
     StudyConfig,
     StudyData,
     StudyRunner,
-    draw_curve,
 )
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
