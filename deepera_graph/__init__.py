@@ -35,7 +35,7 @@ _MOVED = {  # until 0.11
     "judges.llm.backend": "LlmKwargs",
     "judges.trained.backend": "local_model",
     "literature.citation": "Citation",
-    "literature.retractions": "Retractions",
+    "literature.same_study": "Retractions",
     "multihop.agent.agent": "build_multihop_graph",
     "multihop.agent.state": "MultiHopResult MultiHopSettings",
     "multihop.agent.uncertainty": "Uncertainty nli_labels",

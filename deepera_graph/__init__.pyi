@@ -22,7 +22,7 @@ from deepera_graph.judges.cross_encoder.backend import encoder_backend as encode
 from deepera_graph.judges.embeddings import EvidenceEmbeddings as EvidenceEmbeddings
 from deepera_graph.judges.llm.backend import llm_backend as llm_backend
 from deepera_graph.judges.trained.backend import local_backend as local_backend
-from deepera_graph.literature.retractions import read_retractions as read_retractions
+from deepera_graph.literature.same_study import read_retractions as read_retractions
 from deepera_graph.multihop.agent.agent import MultiHopAgent as MultiHopAgent
 from deepera_graph.multihop.agent.roles import MultiHopBackend as MultiHopBackend
 from deepera_graph.multihop.agent.roles import multihop_backend as multihop_backend

@@ -74,5 +74,5 @@ def test_no_module_is_imported_by_name_from_a_layer_above():
     ],
 )
 def test_a_name_of_a_layer_above_is_seen(source):
-    assert upward("deepera_graph/multihop/reading.py", source, read_layers())
-    assert not upward("deepera_graph/multihop/reading.py", 'x = "langchain_deepera"', read_layers())
+    assert upward("deepera_graph/multihop/path.py", source, read_layers())
+    assert not upward("deepera_graph/multihop/path.py", 'x = "langchain_deepera"', read_layers())

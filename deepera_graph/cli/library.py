@@ -17,7 +17,7 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.collections.catalogue import (
+    from deepera_graph.retrieval.collections.store import (
         Catalogue,
         CollectionInfo,
         MetadataSample,
@@ -168,7 +168,7 @@ def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
 
 def _open(place: options.PlaceOptions) -> Catalogue:
     from deepera_graph.cli.opening.stores import place_of
-    from deepera_graph.retrieval.collections.catalogue import Catalogue
+    from deepera_graph.retrieval.collections.store import Catalogue
 
     return Catalogue(**place_of(place))
 

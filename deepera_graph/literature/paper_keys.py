@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from hashlib import blake2b
 
 _ARXIV_NEW = re.compile(r"(\d{4}\.\d{4,5})(?:v\d+)?", re.IGNORECASE)
 _ARXIV_OLD = re.compile(r"([a-z-]+)(?:\.[a-z]{2})?/(\d{7})(?:v\d+)?", re.IGNORECASE)
@@ -70,3 +71,9 @@ def title_key(title: str) -> str:
 def main_title(title: str) -> str:
     """Return a title up to its subtitle, which a colon, a dash or a question mark begins."""
     return _SUBTITLE.split(title, maxsplit=1)[0]
+
+
+def hash_title(title: str) -> int:
+    """Return the number that a title is found by: 63 bits of its key."""
+    digest = blake2b(title_key(title).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

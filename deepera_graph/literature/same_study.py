@@ -1,19 +1,34 @@
 """Which passages are of one study: a PDF, a preprint and the records of one paper.
 
 One study is what has a DOI, a PMID or an arXiv id in common, or is cut from one document; else
-what has one title, one first author and about one year. The order does not matter.
+what has one title, one first author and about one year. The order does not matter. What became of
+one, a file of notices says, such as that of Retraction Watch.
 """
 
+import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation, family_key, find_arxiv
-from deepera_graph.literature.notices import RETRACTED, PaperStatus, find_named, gravest, read_title
+from deepera_graph.literature.notices import (
+    RETRACTED,
+    PaperStatus,
+    find_named,
+    gravest,
+    read_title,
+    read_word,
+)
 from deepera_graph.literature.paper_keys import normalize_id, title_key
+from deepera_graph.passages import field_key
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 MOST_YEARS = 2  # from a preprint to its article
 _LEAST_WORDS = 3  # of a title that may tell two records to be of one paper
@@ -227,3 +242,82 @@ class _Groups:
     @property
     def _range(self) -> range:
         return range(len(self._next))
+
+
+# Columns by the names of Retraction Watch, in lower case and without spaces; then plain ones.
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "doi": ("originalpaperdoi", "doi"),
+    "pmid": ("originalpaperpubmedid", "pmid"),
+    "nature": ("retractionnature", "nature", "paperstatus", "status"),
+}
+_REINSTATED = "reinstatement"
+_NO_PMID = "0"  # as Retraction Watch writes a missing one
+
+
+@dataclass(frozen=True, slots=True)
+class Retractions:
+    """What a file of notices says of papers.
+
+    Attributes:
+        statuses: By kind of id, ``doi``, ``pmid`` or ``arxiv``, and the id.
+    """
+
+    statuses: Mapping[tuple[str, str], PaperStatus] = field(default_factory=dict)
+
+    def find(self, source: Citation) -> PaperStatus | None:
+        """Return what became of a paper; None if no notice names it."""
+        return gravest(map(self.statuses.get, list_ids(source)))
+
+    def mark(self, passages: "Iterable[Document]") -> "list[Document]":
+        """Return copies of passages; those that a notice names have it as `paper_status`.
+
+        What their own metadata say of the paper stays where it is graver.
+        """
+        marked = []
+        for one in passages:
+            source = Citation.of(one.metadata, one.id or "")
+            status = gravest((self.find(source), source.status))
+            more = {"paper_status": status} if status else {}
+            marked.append(one.model_copy(update={"metadata": {**one.metadata, **more}}))
+        return marked
+
+
+def read_retractions(path: str | Path) -> Retractions:
+    """Read a CSV file of notices, a row each, with the columns of Retraction Watch.
+
+    These are `OriginalPaperDOI`, `OriginalPaperPubMedID` (or `doi`, `pmid`) and
+    `RetractionNature`, without which a row is a retraction: ``Retraction``, ``Correction``,
+    ``Expression of concern``, or ``Reinstatement``, which takes the others back. Rows of any other
+    nature are passed over.
+
+    Raises:
+        InputError: The file cannot be read, or has no column of DOIs and none of PMIDs.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    rows = csv.DictReader(text.splitlines(keepends=True))
+    names = {field_key(name): name for name in rows.fieldnames or ()}
+    columns = {
+        what: next((names[one] for one in known if one in names), None)
+        for what, known in _COLUMNS.items()
+    }
+    if not columns["doi"] and not columns["pmid"]:
+        given = ", ".join(rows.fieldnames or ()) or "nothing"
+        raise InputError(
+            f"{path}: needs a column OriginalPaperDOI or OriginalPaperPubMedID, has {given:.200}"
+        )
+    found: dict[tuple[str, str], PaperStatus] = {}
+    reinstated: set[tuple[str, str]] = set()
+    for row in rows:
+        cells = {what: (row.get(name) or "").strip() for what, name in columns.items() if name}
+        pmid = "" if cells.get("pmid") == _NO_PMID else cells.get("pmid", "")
+        ids = list_ids(Citation.of({"doi": cells.get("doi"), "pmid": pmid}, ""))
+        nature = cells.get("nature") or "retraction"
+        if nature.lower() == _REINSTATED:
+            reinstated.update(ids)
+        for id in ids:
+            if status := gravest((found.get(id), read_word(nature))):
+                found[id] = status
+    return Retractions({id: found[id] for id in found if id not in reinstated})

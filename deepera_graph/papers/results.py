@@ -234,7 +234,6 @@ T_co = TypeVar("T_co", covariant=True)
 SearchMode = Literal["sparse", "dense", "hybrid"]
 SearchStatus = Literal["ok", "empty", "no_words"]
 TitleStatus = Literal["exact", "near", "none", "no_words"]
-ListFormat = Literal["csv", "bibtex", "ris"]
 NeighbourStatus = Literal["ok", "empty", "unknown"]
 
 

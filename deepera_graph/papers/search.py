@@ -31,7 +31,6 @@ from deepera_graph.papers.library.store import (
     read_papers,
     read_venues,
 )
-from deepera_graph.papers.library.titles import match_title
 from deepera_graph.papers.library.vectors import (
     Floats,
     VectorsInfo,
@@ -41,7 +40,13 @@ from deepera_graph.papers.library.vectors import (
     rank_rows,
     vectors_path,
 )
-from deepera_graph.papers.library.words import MOST_WORDS, match_any, match_gated, search_words
+from deepera_graph.papers.library.words import (
+    MOST_WORDS,
+    match_any,
+    match_gated,
+    match_title,
+    search_words,
+)
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import (
     Hit,

@@ -10,7 +10,7 @@ from deepera_graph.lab.data.documents import (
     pick_subjects,
     read_documents,
 )
-from deepera_graph.papers.sources.services.openalex import OpenAlex
+from deepera_graph.papers.sources.citing import OpenAlex
 from support.literature import ABSTRACTS, TRIAL, Literature
 
 TWO = {"biology": "C86803240", "physics": "C121332964"}

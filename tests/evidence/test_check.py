@@ -20,7 +20,7 @@ from deepera_graph import (
 from deepera_graph.agents.journal import Journal
 from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.check.verifying import ClaimVerifier
-from deepera_graph.literature.retractions import read_retractions
+from deepera_graph.literature.same_study import read_retractions
 from deepera_graph.prompts import read_rules
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 from support.scripted import Script, ScriptedChat

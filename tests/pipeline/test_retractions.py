@@ -8,8 +8,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, InputError, export_result
 from deepera_graph.export.tables import describe_evidence
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.retractions import read_retractions
-from deepera_graph.literature.same_study import find_studies
+from deepera_graph.literature.same_study import find_studies, read_retractions
 from deepera_graph.retrieval.sources import read_passages
 from support.roles import judged, scripted_backend
 

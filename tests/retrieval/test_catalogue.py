@@ -4,8 +4,7 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.retrieval.collections.catalogue import Catalogue
-from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.retrieval.collections.store import Catalogue, open_store
 
 
 @pytest.fixture

@@ -316,7 +316,7 @@ class Place:
         """Mark what a file of notices names; without a file all stays as it is."""
         if self.search.retractions is None:
             return found
-        from deepera_graph.literature.retractions import read_retractions
+        from deepera_graph.literature.same_study import read_retractions
 
         return read_retractions(self.search.retractions).mark(found)
 

@@ -182,7 +182,7 @@ def _open_library(
     from deepera_graph.cli.opening.sources import PassageSource
     from deepera_graph.cli.opening.stores import open_collection
     from deepera_graph.evidence.check.library import WorkLibrary
-    from deepera_graph.literature.retractions import read_retractions
+    from deepera_graph.literature.same_study import read_retractions
 
     notices = None if chosen.retractions is None else read_retractions(chosen.retractions)
     passages: list[Document] = []

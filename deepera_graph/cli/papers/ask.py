@@ -33,7 +33,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.packages import check_extra
-from deepera_graph.papers.results import ListFormat
+from deepera_graph.papers.paper import ListFormat
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.found import Found

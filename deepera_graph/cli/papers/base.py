@@ -31,7 +31,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.results import ListFormat
+from deepera_graph.papers.paper import ListFormat
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
@@ -292,7 +292,7 @@ def _write(
     elif form.format == "json":
         write_json(plain)
     else:
-        from deepera_graph.papers.library.listing import Listed, write_list
+        from deepera_graph.papers.paper import Listed, write_list
 
         text = write_list([Listed(*one) for one in listed], form.format)
         write_text(text)

@@ -12,8 +12,7 @@ from deepera_graph.evidence.check.references import Reference, read_source
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import PaperStatus, gravest, read_title
 from deepera_graph.literature.paper_keys import main_title, title_key
-from deepera_graph.literature.retractions import Retractions
-from deepera_graph.literature.same_study import find_studies, is_same_study, list_ids
+from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
 from deepera_graph.stores.words import WordIndex
 
 Extent = Literal["abstract", "full text"]

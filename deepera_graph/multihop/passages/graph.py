@@ -12,8 +12,8 @@ from langchain_core.embeddings import Embeddings
 from pydantic_core import CoreSchema, core_schema
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.multihop.passages.graph_files import GraphFiles, load_files
-from deepera_graph.multihop.reading import (
+from deepera_graph.multihop.passages.graph_files import (
+    GraphFiles,
     Progress,
     ReadPassage,
     ask_store,
@@ -23,6 +23,7 @@ from deepera_graph.multihop.reading import (
     digest_text,
     digests_of,
     embed_passages,
+    load_files,
     read_passages,
     read_vectors,
 )

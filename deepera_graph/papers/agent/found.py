@@ -12,9 +12,7 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.agent.trace import Limits, draw_mermaid, draw_png, draw_svg
-from deepera_graph.papers.library.listing import Listed, cite_paper, write_list
-from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import ListFormat
+from deepera_graph.papers.paper import Listed, ListFormat, Paper, cite_paper, write_list
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.plain import escape_controls
 from deepera_graph.usage import Usage

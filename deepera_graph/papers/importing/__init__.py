@@ -1,10 +1,10 @@
-"""Files of papers, in the forms that papers are given away in: a file here a form."""
+"""Files of papers, in the forms that papers are given away in."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers.importing.reading import ImportProblem, read_raw
@@ -13,7 +13,14 @@ from deepera_graph.settings import suggest_value
 from deepera_graph.text.files.records import suffix_of
 
 Form = Literal["jsonl", "s2", "openalex", "arxiv", "acl", "bibtex"]
-_MODULES = {"jsonl": "shared", "s2": "semantic_scholar"}  # others bear the name of their form
+_READERS: Mapping[str, str] = {  # imported with the first file
+    "jsonl": "forms.from_plain",
+    "s2": "forms.from_semantic_scholar",
+    "openalex": "forms.from_openalex",
+    "arxiv": "forms.from_arxiv",
+    "acl": "files.read_acl",
+    "bibtex": "files.read_bibtex",
+}
 _SUFFIXES: dict[str, Form] = {".bib": "bibtex", ".xml": "acl"}
 _MARKS: dict[Form, tuple[str, ...]] = {  # fields that only this form has; the first that fits
     "openalex": ("abstract_inverted_index", "referenced_works", "authorships"),
@@ -52,20 +59,20 @@ def read_papers(
     if path.is_dir():
         raise InputError(f"{path} is a folder: name its files, e.g. {path / '*.bib'}")
     form = form or _SUFFIXES.get(suffix_of(path))
-    if form in _SUFFIXES.values():
-        yield from _load(form).read_file(path)
+    if form is not None and form in _SUFFIXES.values():
+        yield from _load(form)(path)
         return
     raw = read_raw(path)
     first = list(islice(raw, _N_LOOKED_AT))
-    to_record = _load(form or _guess(first)).to_record
+    read = _load(form or _guess(first))
     for one in chain(first, raw):
-        yield one if isinstance(one, ImportProblem) else to_record(*one)
+        yield one if isinstance(one, ImportProblem) else read(*one)
 
 
 def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     """Return the paper of the fields of one record, in whatever form they look like."""
-    made = _load(_guess([(place, fields)])).to_record(place, fields)
-    return cast("PaperRecord | ImportProblem", made)
+    made: PaperRecord | ImportProblem = _load(_guess([(place, fields)]))(place, fields)
+    return made
 
 
 def check_form(form: str | None) -> None:
@@ -75,8 +82,9 @@ def check_form(form: str | None) -> None:
         raise SettingsError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}{hint}")
 
 
-def _load(form: str | None) -> Any:
-    return import_module(f"{__name__}.{_MODULES.get(str(form), form)}")
+def _load(form: str) -> Any:
+    module, name = _READERS[form].split(".")
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | ImportProblem]) -> Form:

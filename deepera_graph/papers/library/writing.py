@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
 from uuid import uuid4
@@ -14,7 +13,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
 from deepera_graph.papers.library.store import (
     PAPERS,
     TABLES,
@@ -400,12 +399,6 @@ def to_row(paper: Paper) -> tuple[Any, ...]:
         paper.url,
         paper.source,
     )
-
-
-def hash_title(title: str) -> int:
-    """Return the number that a title is found by: 63 bits of its key."""
-    digest = blake2b(title_key(title).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
 
 
 def _title_rows(number: int, title: str) -> list[tuple[int, int, int]]:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from deepera_graph.stores.judgements import JudgementCache
 
 _SERVICES = {  # names, in the order they are asked, and where they are
-    "pubmed": ("pubmed", "PubMed"),
-    "europe_pmc": ("europe_pmc", "EuropePMC"),
-    "openalex": ("openalex", "OpenAlex"),
-    "arxiv": ("arxiv", "ArXiv"),
-    "semantic_scholar": ("semantic_scholar", "SemanticScholar"),
+    "pubmed": ("searched", "PubMed"),
+    "europe_pmc": ("searched", "EuropePMC"),
+    "openalex": ("citing", "OpenAlex"),
+    "arxiv": ("searched", "ArXiv"),
+    "semantic_scholar": ("citing", "SemanticScholar"),
 }
 NAMES = tuple(_SERVICES)
 ALL = "all"
@@ -87,7 +87,7 @@ def open_source(name: str, **how: Any) -> "PaperSource":
     """
     [known] = read_names([name])
     module, service = _SERVICES[known]
-    source: PaperSource = getattr(import_module(f"{__name__}.services.{module}"), service)(**how)
+    source: PaperSource = getattr(import_module(f"{__name__}.{module}"), service)(**how)
     return source
 
 

@@ -1,19 +1,33 @@
-"""Opening a store of passages."""
+"""Stores of passages: opening a collection, and the list of those that there are."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 from langchain_core.embeddings import Embeddings
-from qdrant_client import QdrantClient
+from qdrant_client import QdrantClient, models
 
+from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import find_folder
-from deepera_graph.retrieval.collections.collection import FindEmbeddings, Mode, open_collection
+from deepera_graph.retrieval.collections.collection import (
+    FindEmbeddings,
+    Mode,
+    describe_others,
+    find_mode,
+    open_collection,
+)
 from deepera_graph.retrieval.collections.connection import (
     IN_MEMORY,
     connect,
     describe_place,
+    hide_hints,
     wrap_errors,
 )
 from deepera_graph.retrieval.collections.passage_store import PassageStore
+from deepera_graph.retrieval.search import METADATA
 
 
 def open_store(
@@ -101,3 +115,174 @@ def open_store_on(
             must_exist=True,
         )
     return PassageStore(vectorstore, place=place, embedded=embedded)
+
+
+N_SAMPLED = 1000
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionInfo:
+    """What a collection is.
+
+    Attributes:
+        name: As `open_store` takes it.
+        n_passages: How many it holds.
+        mode: ``sparse``, ``dense`` or ``hybrid``; empty if another program made it.
+        embeddings: What made its dense vectors, if that was recorded.
+    """
+
+    name: str
+    n_passages: int
+    mode: str
+    embeddings: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSample:
+    """What the first passages of a collection have in their metadata.
+
+    Attributes:
+        n_passages: How many were looked at.
+        fields: Field to how many of them have it, the most frequent first.
+        examples: Field to the first value of it.
+        sources: `source` to how many of them are from it, the most frequent first.
+    """
+
+    n_passages: int
+    fields: dict[str, int]
+    examples: dict[str, Any]
+    sources: dict[str, int]
+
+
+class Catalogue:
+    """The collections in a folder or on a server; use it in a `with` block.
+
+    Raises:
+        SettingsError: *path* and *url* are both given.
+        StoreError: The store is missing, locked or unreachable, or has no collection of a name.
+    """
+
+    def __init__(
+        self, path: str | Path | None = None, *, url: str | None = None, api_key: str | None = None
+    ) -> None:
+        self.place = describe_place(path, url)
+        self._client = connect(path, url, api_key=api_key, must_exist=True)
+
+    @classmethod
+    def on(cls, client: QdrantClient, place: str) -> Self:
+        """Return the collections behind a client that is open already."""
+        made = cls.__new__(cls)
+        made.place, made._client = place, client
+        return made
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def list(self) -> list[CollectionInfo]:
+        """Return what collections there are, by name."""
+        with wrap_errors(self.place):
+            names = sorted(one.name for one in self._client.get_collections().collections)
+            return [self._describe(name) for name in names]
+
+    def describe(self, name: str) -> CollectionInfo:
+        """Return what a collection is."""
+        with self._existing(name):
+            return self._describe(name)
+
+    def sample(self, name: str, *, n: int = N_SAMPLED) -> MetadataSample:
+        """Return what the first *n* passages have in their metadata."""
+        fields, sources, n_seen = Counter[str](), Counter[str](), 0
+        examples: dict[str, Any] = {}
+        with self._existing(name):
+            found, _ = self._client.scroll(name, limit=n, with_payload=True)
+        for point in found:
+            metadata = (point.payload or {}).get(METADATA) or {}
+            fields.update(map(str, metadata))
+            examples = {**metadata, **examples}
+            sources.update([str(metadata["source"])] if "source" in metadata else [])
+            n_seen += 1
+        return MetadataSample(
+            n_passages=n_seen,
+            fields=dict(fields.most_common()),
+            examples=examples,
+            sources=dict(sources.most_common()),
+        )
+
+    def delete(self, name: str) -> int:
+        """Delete a collection; return how many passages it held."""
+        with self._existing(name):
+            held = self._client.count(name).count
+            self._client.delete_collection(name)
+        return held
+
+    def rename(self, name: str, to: str) -> int:
+        """Give a collection another name; return how many passages it holds.
+
+        Qdrant cannot rename, so the passages are copied with their vectors, and the old collection
+        is deleted once all are.
+        """
+        with self._existing(name), hide_hints():
+            if not to or self._client.collection_exists(to):
+                problem = "exists already" if to else "is no name"
+                raise SettingsError(f"{name!r} cannot be renamed: {to!r} {problem}")
+            config = self._client.get_collection(name).config
+            try:
+                self._client.create_collection(
+                    to,
+                    vectors_config=config.params.vectors,
+                    sparse_vectors_config=config.params.sparse_vectors,
+                    metadata=config.metadata,
+                )
+            except ValueError as error:
+                raise SettingsError(f"no collection can be named {to!r}: {error}") from error
+            try:
+                n_copied = self._copy(name, to)
+            except BaseException:
+                self._client.delete_collection(to)
+                raise
+            self._client.delete_collection(name)
+        return n_copied
+
+    def _copy(self, name: str, to: str) -> int:
+        n_copied, offset = 0, None
+        while True:
+            found, offset = self._client.scroll(
+                name, limit=_AT_ONCE, offset=offset, with_payload=True, with_vectors=True
+            )
+            points = [
+                models.PointStruct.model_validate(
+                    one.model_dump(include={"id", "vector", "payload"})
+                )
+                for one in found
+            ]
+            if points:
+                self._client.upsert(to, points=points)
+            n_copied += len(points)
+            if offset is None:
+                return n_copied
+
+    def _describe(self, name: str) -> CollectionInfo:
+        config = self._client.get_collection(name).config
+        try:
+            mode: str = find_mode(config.params, name)
+        except StoreError:  # of another program
+            mode = ""
+        recorded = ((config.metadata or {}).get("deepera") or {}).get("embeddings")
+        return CollectionInfo(
+            name=name,
+            n_passages=self._client.count(name).count,
+            mode=mode,
+            embeddings=str(recorded or ""),
+        )
+
+    @contextmanager
+    def _existing(self, name: str) -> Iterator[None]:
+        with wrap_errors(self.place):
+            if not name or not self._client.collection_exists(name):
+                others = describe_others(self._client, name)
+                raise MissingStoreError(f"there is no collection {name!r}; {others}")
+            yield

@@ -249,7 +249,7 @@ class StoredCollections:
             return sorted(one.name for one in client.get_collections().collections)
 
     def _list(self) -> list[dict[str, Any]]:
-        from deepera_graph.retrieval.collections.catalogue import Catalogue  # noqa: PLC0415 - takes a second
+        from deepera_graph.retrieval.collections.store import Catalogue  # noqa: PLC0415 - takes a second
 
         try:
             with self._connected() as client:

@@ -17,8 +17,8 @@ from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
+from deepera_graph.papers.importing.forms import from_plain
 from deepera_graph.papers.importing.reading import ImportProblem
-from deepera_graph.papers.importing.shared import to_record
 from deepera_graph.papers.paper import Paper
 from deepera_graph.text.files.jsonl import parse_object, read_places
 from deepera_graph.text.plain import write_sheet
@@ -274,7 +274,7 @@ def _read_build(build: Path, left_out: Counter[str]) -> Iterator[tuple[AuditPair
 def _read_papers(path: Path) -> dict[str, Paper]:
     papers: dict[str, Paper] = {}
     for place, (where, line) in enumerate(read_places(path), start=1):
-        found = to_record(place, line)
+        found = from_plain(place, line)
         if isinstance(found, ImportProblem):
             raise InputError(f"{where}: {found.detail}")
         papers |= dict.fromkeys(found.ids, found.paper)

@@ -1,1 +1,0 @@
-"""Services of literature, a module each."""
