@@ -120,31 +120,22 @@ def main() -> None:
     options = _options()
     plan = BuildPlan(n_questions=options.questions, settings=tuple(options.settings.split(",")))
     with TemporaryDirectory() as name:
-        watch = _Watch(options.questions)
-        made = build(
-            make_documents(options.documents),
-            Path(name),
-            model=ScriptedWriter(),
-            plan=plan,
-            generators=("lmqg",),
-            on_progress=watch,
-        )
-        watch.tell("written")
+        for overwrite in (False, *(options.again * [True])):
+            watch = _Watch(options.questions)
+            made = build(
+                make_documents(options.documents),
+                Path(name),
+                model=ScriptedWriter(),
+                plan=plan,
+                generators=("lmqg",),
+                overwrite=overwrite,
+                on_progress=watch,
+            )
+            watch.tell("made again from what was kept" if overwrite else "written")
         for file in sorted((*Path(name).glob("*.json*"), *Path(name, "work").iterdir())):
             _say(f"{file.name}: {file.stat().st_size / _MIB:.0f} MiB")
         _say(f"{made.manifest['datasets']['lmqg']}")
         _say(f"dropped {made.manifest['dropped']}; {Counter(made.manifest['answers'])}")
-        again = _Watch(options.questions)
-        build(
-            make_documents(options.documents),
-            Path(name),
-            model=ScriptedWriter(),
-            plan=plan,
-            generators=("lmqg",),
-            overwrite=True,
-            on_progress=again,
-        )
-        again.tell("made again from what was kept")
 
 
 class _Watch:
@@ -181,6 +172,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--documents", type=int, default=5_000)
     parser.add_argument("--questions", type=int, default=5_000)
     parser.add_argument("--settings", default="base,ssli")
+    parser.add_argument("--again", action="store_true", help="also build from what was kept")
     return parser.parse_args()
 
 

@@ -21,15 +21,20 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.construction.asking import StepModel
-from deepera_graph.lab.quest.plan import INTENTS, MAX_GRADE, Constraint, QuestQuestion, Topic
+from deepera_graph.lab.quest.plan import (
+    INTENTS,
+    KINDS,
+    MAX_GRADE,
+    PACKAGE,
+    Constraint,
+    QuestQuestion,
+    Topic,
+)
 from deepera_graph.papers.paper import Paper, read_year
 from deepera_graph.prompts import messages_of
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.text.words import content_words
 
-PACKAGE = "deepera_graph.lab.quest.prompts"
-STEPS = ("map", "questions", "review", "rewrite", "grade", "adjudicate", "filter")
-KINDS = ("method", "task", "broader", "narrower", "terms")
 SHOWN_ABSTRACT = 2500  # characters
 Flaw = Literal["ok", "ambiguous", "not_judgeable", "too_broad", "too_narrow"]
 FilledT = TypeVar("FilledT", bound=ReplyModel)

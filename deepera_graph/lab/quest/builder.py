@@ -25,7 +25,6 @@ from deepera_graph.lab.construction.shell import (
     hash_prompts,
     plain_usage,
 )
-from deepera_graph.lab.quest.asking import PACKAGE
 from deepera_graph.lab.quest.construct import Outcome, construct, judge_given
 from deepera_graph.lab.quest.judging import Tools, name_judges
 from deepera_graph.lab.quest.outputs import (
@@ -36,7 +35,14 @@ from deepera_graph.lab.quest.outputs import (
     reject_thin,
     write_rows,
 )
-from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic, check_ids
+from deepera_graph.lab.quest.plan import (
+    PACKAGE,
+    QuestPlan,
+    QuestQuestion,
+    Rejection,
+    Topic,
+    check_ids,
+)
 from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
 from deepera_graph.lab.quest.sources import describe_source, look_up, name_sources, take_turns
 from deepera_graph.lab.quest.topics import check_topics

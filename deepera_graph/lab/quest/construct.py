@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError
 from deepera_graph.lab.construction.shell import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
@@ -223,11 +224,12 @@ class _Work:
     async def _call(self, jobs: Sequence[_Job]) -> list[SourceCall]:
         scope = self._question.scope
 
-        async def call(source: Any, tool: Tool, asked: str, k: int) -> SourceCall:
+        async def call(job: _Job) -> SourceCall:
+            source, tool, asked, k, _ = job
             async with self._tools.turns[source.name]:
                 return await asyncio.to_thread(call_source, source, tool, asked, k, scope)
 
-        return await asyncio.gather(*(call(*job[:4]) for job in jobs))
+        return await ado_paid(call, jobs, max(1, len(jobs)))
 
     def _note(self, call: SourceCall, **more: str) -> list[str]:
         """Take in what a call brought, and write down that it was made."""

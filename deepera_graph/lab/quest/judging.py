@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
 
+from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
 from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
@@ -122,6 +123,7 @@ def count_grades(pairs: Sequence[Pair]) -> dict[str, int]:
     return {str(grade): found[str(grade)] for grade in range(MAX_GRADE + 1)}
 
 
+JobT = TypeVar("JobT")
 T = TypeVar("T")
 _CHUNK = 100  # papers judged between two looks at the stop rules
 _DOWN = "cannot be asked: "
@@ -251,16 +253,9 @@ class JudgedPairs:
 
     async def _judge_chunk(self, papers: Sequence[Paper]) -> None:
         groups = [*cut(papers, self._plan.group)]
-        said = await _together(
-            [
-                self._grade(name, judge, group)
-                for name, judge in self._tools.judges.items()
-                for group in groups
-            ]
-        )
+        jobs = [(name, group) for name in self._tools.judges for group in groups]
         by_judge: dict[str, dict[str, PairGrade]] = {}
-        names = [name for name in self._tools.judges for _ in groups]
-        for name, grades in zip(names, said, strict=True):
+        for (name, _), grades in zip(jobs, await _together(self._grade, jobs), strict=True):
             by_judge.setdefault(name, {}).update(grades)
         pairs = {
             one.id: Pair(one, {name: by_judge[name][one.id] for name in by_judge}) for one in papers
@@ -285,12 +280,11 @@ class JudgedPairs:
                 f"{self._tools.quorum}; {name}: {cause.removeprefix(_DOWN)}"
             )
 
-    async def _grade(
-        self, name: str, judge: StepModel, group: Sequence[Paper]
-    ) -> dict[str, PairGrade]:
+    async def _grade(self, job: tuple[str, Sequence[Paper]]) -> dict[str, PairGrade]:
         """Ask a judge; if it cannot be asked, or says nothing usable, no pair of it has a grade."""
+        name, group = job
         try:
-            return await ask_grades(judge, self._question, group)
+            return await ask_grades(self._tools.judges[name], self._question, group)
         except AnswerError as error:
             cause = f"unusable reply: {error}"
         except (CallError, BackendError) as error:
@@ -300,9 +294,7 @@ class JudgedPairs:
 
     async def _settle(self, pairs: Sequence[Pair]) -> None:
         groups = [*cut(pairs, self._plan.group)]
-        for group, rulings in zip(
-            groups, await _together([self._ask_rulings(one) for one in groups]), strict=True
-        ):
+        for group, rulings in zip(groups, await _together(self._ask_rulings, groups), strict=True):
             for pair in group:
                 pair.ruling = rulings[pair.paper.id]
 
@@ -321,7 +313,7 @@ class JudgedPairs:
     async def filter_answers(self) -> None:
         """Have the writer see the strict matches side by side, and mark down what is in doubt."""
         groups = [*cut([self.pairs[id] for id in sorted(self.find_strict())], self._plan.group)]
-        said = await _together([self._ask_filter(one) for one in groups])
+        said = await _together(self._ask_filter, groups)
         for group, choices in zip(groups, said, strict=True):
             for pair in group:
                 keep, unmet = choices.get(pair.paper.id, (True, ""))
@@ -379,10 +371,6 @@ def cut(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (items[start : start + size] for start in range(0, len(items), size))
 
 
-async def _together(work: Sequence[Awaitable[T]]) -> list[T]:
-    """Wait for all, also where one fails: what is in flight is paid for; then raise the first."""
-    done = await asyncio.gather(*work, return_exceptions=True)
-    for one in done:
-        if isinstance(one, BaseException):
-            raise one
-    return done  # type: ignore[return-value]  # no exception is left
+async def _together(do: Callable[[JobT], Awaitable[T]], jobs: Sequence[JobT]) -> list[T]:
+    """Do all at once; where one fails, the others end first, as they are paid for."""
+    return await ado_paid(do, jobs, max(1, len(jobs)))

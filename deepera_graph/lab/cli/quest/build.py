@@ -121,8 +121,7 @@ def build(
         earlier = Earlier.read(chosen.manifest, "`deepera-lab bench quest`", read_settled)
     with needing("bench quest build", "bench"):
         from deepera_graph.lab.quest.builder import answer_quest, build_quest
-        from deepera_graph.lab.quest.estimate import estimate_quest
-        from deepera_graph.lab.quest.plan import QuestPlan
+        from deepera_graph.lab.quest.plan import QuestPlan, estimate_quest
         from deepera_graph.lab.quest.questions import read_questions
 
     settings = _plan_of(chosen, panel)
@@ -205,8 +204,7 @@ def judge(
     check_model(where, chat)
     with needing("bench quest judge", "bench"):
         from deepera_graph.lab.quest.builder import judge_quest
-        from deepera_graph.lab.quest.estimate import estimate_judging
-        from deepera_graph.lab.quest.plan import QuestPlan
+        from deepera_graph.lab.quest.plan import QuestPlan, estimate_judging
         from deepera_graph.lab.quest.questions import read_candidates, read_questions
 
     settings = given(panel)
