@@ -28,7 +28,7 @@ REQUEST_ID = "x-request-id"
 NOTE = "x-deepera-note"  # such as that a name is an old one
 GONE = 499  # the client went away; nginx's number for it
 _HEALTH = "/health"
-OPEN = frozenset({"/", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
+OPEN = frozenset({"/", "/check", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
 OPEN_FOLDERS = ("/page/",)  # files of the page
 FOR_CLIENTS = frozenset({"/rerank", "/v1/rerank", "/v2/rerank"})
 _GIVEN_ID = re.compile(r"[\w.:/+=-]{1,128}", re.ASCII)

@@ -15,6 +15,7 @@ from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
 from deepera_graph.serve.config import RequestLimits, ServeConfig
 from deepera_graph.serve.page.calls import draw_line
+from deepera_graph.serve.page.files import PAGES
 from support.serving import PASSAGES, QUESTION
 
 FOLDER = files("deepera_graph.serve.page")
@@ -34,7 +35,7 @@ def page():
 
 
 def path_of(name):
-    return "/" if name == "index.html" else f"/page/{name}"
+    return PAGES.get(name, f"/page/{name}")
 
 
 async def post(page, path, content, **more):
@@ -47,6 +48,7 @@ async def post(page, path, content, **more):
     ("name", "type"),
     [
         ("index.html", "text/html; charset=utf-8"),
+        ("check.html", "text/html; charset=utf-8"),
         ("page.css", "text/css; charset=utf-8"),
         ("page.js", "text/javascript; charset=utf-8"),
         ("example.json", "application/json"),
@@ -95,10 +97,13 @@ def test_no_file_has_code_that_the_policy_forbids_or_reads_text_as_html(name):
         assert not re.search(r"\s(?:on\w+|style)=|<script(?![^>]* src=)", text)
 
 
-def test_every_element_that_the_scripts_name_is_in_the_page():
-    html = FOLDER.joinpath("index.html").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", PAGES)
+def test_every_element_that_the_scripts_name_is_in_the_page(name):
+    html = FOLDER.joinpath(name).read_text(encoding="utf-8")
     there = set(re.findall(r'\bid="([^"]+)"', html))
-    code = "".join(FOLDER.joinpath(one).read_text("utf-8") for one in NAMES if one[-3:] == ".js")
+    own = {"index.html": {"page.js", "column.js", "cards.js"}, "check.html": {"check.js"}}[name]
+    shared = {"said.js", "dom.js", "api.js"}
+    code = "".join(FOLDER.joinpath(one).read_text("utf-8") for one in own | shared)
     named = set(re.findall(r'byId\("([^"]+)"\)', code))
     assert named
     assert named <= there

@@ -711,6 +711,83 @@ def test_axe_finds_no_fault(open_page, guarded, site, gate, scheme):
     assert "label" in {one[0] for one in find_faults(page)}  # it does look
 
 
+def check_of(open_page, site, **options):
+    page = open_page(f"{site}/check", **options)
+    page.wait_for_selector("#judge option", state="attached")
+    return page
+
+
+def verdicts(page):
+    return page.locator("#claims .side").all_inner_texts()
+
+
+DRAFT = (
+    "# Teas\n\nTea kept adults awake [1]. Mint tea made a difference [2, 9].\n\n# References\n\n"
+    "1. Lund A. Green tea at night. 2018.\n2. Ito B. Mint tea at night. 2019.\n"
+)
+
+
+def test_verdicts_stand_beside_the_sentences_of_a_manuscript(open_page, site, tmp_path):
+    page = check_of(open_page, site)
+    works = tmp_path / "works.jsonl"
+    both = zip(("Green", "Mint"), ("Green tea at night", "Mint tea at night"), strict=True)
+    lines = [json.dumps({"id": name, "text": TEXTS[name], "title": title}) for name, title in both]
+    works.write_text("\n".join(lines))
+    page.click("#run")
+    expect(page.locator("#manuscript-error")).to_have_text("Give a manuscript first.")
+    page.fill("#manuscript", DRAFT)
+    page.set_input_files("#works-file", works)
+    expect(page.locator("#works-loaded")).to_contain_text("2 passages of works.jsonl")
+    page.click("#run")
+    page.wait_for_selector("#found:not([hidden])")
+    assert [one.split(" ", 1)[1] for one in verdicts(page)] == [
+        "supported",
+        "not found",
+        "missing reference",
+    ]
+    assert page.locator("#claims mark").first.inner_text() == "tea kept 30 adults awake"
+    expect(page.locator("#notes")).to_contain_text("Not in the list of references: 9.")
+    page.check("#only-doubtful")
+    expect(page.locator("#claims > li:visible")).to_have_count(1)
+    with page.expect_download() as saved:
+        page.click("[data-format=csv]")
+    written = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert len(list(csv.DictReader(written.splitlines()))) == 3
+    assert page.said == []
+
+
+def test_a_manuscript_in_files_is_checked_against_a_library(open_page, site, tmp_path):
+    page = check_of(open_page, site)
+    draft, listed = tmp_path / "draft.tex", tmp_path / "refs.bib"
+    draft.write_text("\\begin{document}Tea keeps people awake \\cite{a}.\\bibliography{refs}")
+    listed.write_text("@article{a, title={Nothing of the kind}, author={Lund, A}, year={2018}}")
+    page.set_input_files("#manuscript-file", draft)
+    page.set_input_files("#references-file", listed)
+    page.check("[name=from][value=library]")
+    page.click("#run")
+    page.wait_for_selector("#found:not([hidden])")
+    assert verdicts(page) == ["? unavailable"]
+    expect(page.locator("#claims")).to_contain_text("Best other study")
+    page.click("#references-loaded button")
+    page.click("#run")
+    expect(page.locator("#trouble")).to_contain_text("draft.tex names refs.bib: give it")
+    assert page.said != []  # the browser notes the 422
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1200])
+def test_axe_finds_no_fault_where_manuscripts_are_checked(open_page, site, scheme, width):
+    axe = pytest.importorskip("axe_playwright_python")
+    size = {"width": width, "height": 900}
+    page = check_of(open_page, site, color_scheme=scheme, viewport=size)
+    page.evaluate(files(axe).joinpath("axe.min.js").read_text(encoding="utf-8"))
+    assert find_faults(page) == []
+    page.click("#example")
+    page.wait_for_selector("#found:not([hidden])")
+    assert find_faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def find_faults(page):
     found = page.evaluate("axe.run().then(({violations}) => violations)")
     return [(one["id"], one["help"], [node["html"] for node in one["nodes"]]) for one in found]

@@ -31,9 +31,9 @@ export async function readFile(file, name) {
   return answer.json();
 }
 
-/** Run a question; `onEvent` hears of every judgement, and the result is returned. One that is aborted fails, too. */
-export async function judge(body, { signal, onEvent }) {
-  const answer = await ask("v1/evidence", {
+/** Ask for what comes event by event: `onEvent` hears of each, and the result is returned. What is aborted fails, too. */
+export async function stream(path, body, { signal, onEvent }) {
+  const answer = await ask(path, {
     method: "POST", signal, body: JSON.stringify(body),
     headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
   });

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 FOLDER: Final = "/page/"
+PAGES: Final = {"index.html": "/", "check.html": "/check"}
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -49,12 +50,12 @@ class PageFile:
 
 
 def read_files() -> list[PageFile]:
-    """Return the files of the page: ``/``, and the others below ``/page/``."""
+    """Return the files of the pages: ``/``, ``/check``, and the others below ``/page/``."""
     found = []
     for file in sorted(files("deepera_graph.serve.page").iterdir(), key=lambda one: one.name):
         type = _TYPES.get(file.name[file.name.rfind(".") :])
         if type is not None:
-            path = "/" if file.name == "index.html" else FOLDER + file.name
+            path = PAGES.get(file.name, FOLDER + file.name)
             content = file.read_bytes()
             tag = f'"{hashlib.sha256(content).hexdigest()[:20]}"'
             found.append(PageFile(path, type, content, tag))

@@ -1,9 +1,10 @@
 // The page: reads the form, runs the judges, shows what they find.
-import { Trouble, forgetKey, getJson, hasKey, judge as runJudge, readFile, useKey } from "./api.js";
+import { Trouble, getJson, readFile, stream } from "./api.js";
 import { drawOrder } from "./cards.js";
 import { Column } from "./column.js";
 import { byId, count, el } from "./dom.js";
 import { MOST_LETTERS, readView, writeView } from "./link.js";
+import { clearTrouble, complain, listenToKey, say, tell } from "./said.js";
 import { DIRECTIONS, compare, describeSources, nameSource } from "./verdicts.js";
 
 const BLANK_LINES = /\n[^\S\n]*(?:\n[^\S\n]*)+/;
@@ -96,12 +97,6 @@ function readForm() {
   return question && !missing ? request : null;
 }
 
-function complain(name, message, focus = true) {
-  byId(`${name}-error`).textContent = message;
-  byId(name).setAttribute("aria-invalid", String(Boolean(message)));
-  if (message && focus) byId(name).focus();
-}
-
 // A run
 
 async function run(thresholds = []) {
@@ -114,7 +109,7 @@ async function run(thresholds = []) {
   const judges = [...new Set([byId("judge").value, byId("other").value].filter(Boolean))];
   const running = (here.running = new AbortController());
   begin(request, judges);
-  const runs = judges.map((judge) => runJudge(judge ? { ...request, judge } : request, {
+  const runs = judges.map((judge) => stream("v1/evidence", judge ? { ...request, judge } : request, {
     signal: running.signal, onEvent: (name, event) => hear(judge, name, event),
   }));
   const ends = await Promise.allSettled(runs);
@@ -248,46 +243,6 @@ function afterMove() {
   byId("agreement").replaceChildren(el("p", {}, said.filter(Boolean).join(" ")),
     el("details", { open }, el("summary", {}, "Both rankings side by side"), drawOrder(one.items(), other.items(), [one.judge, other.judge])));
 }
-
-// What is said
-
-/** Tell a screen reader, and everybody if nothing else on the page says it. */
-function say(words, { shown = false } = {}) {
-  byId("status").textContent = words;
-  byId("status").classList.toggle("is-shown", shown && Boolean(words));
-}
-
-const clearTrouble = () => { byId("trouble").replaceChildren(); byId("bar").hidden = false; };
-
-function tell(error, again) {
-  if (error.status === 401) return askKey(again);
-  const trouble = error instanceof Trouble ? error : new Trouble(`Something on this page failed: ${error.message}`);
-  const retry = el("button", { type: "button" }, "Try again");
-  retry.addEventListener("click", () => { clearTrouble(); again(); });
-  byId("trouble").replaceChildren(el("div", { class: "note bad" },
-    el("p", {}, [trouble.message, trouble.hint].filter(Boolean).join(" ")), again && retry));
-  if (byId("found").hidden) byId("welcome").hidden = true;
-  byId("trouble").scrollIntoView({ block: "nearest" });
-  say("");
-  return undefined;
-}
-
-function askKey(again) {
-  const dialog = byId("ask-key");
-  byId("ask-key-why").textContent = hasKey() ? "The key of this tab was refused: this server does not know it." : "Whoever runs it gives them out.";
-  byId("key").value = "";
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue !== "use" || !byId("key").value) return;
-    useKey(byId("key").value);
-    byId("key").value = "";
-    showKey();
-    again();
-  }, { once: true });
-  dialog.returnValue = "";
-  dialog.showModal();
-}
-
-const showKey = () => { byId("forget").hidden = !hasKey(); };
 
 // Links
 
@@ -426,12 +381,11 @@ function listen() {
   on("file", "change", async () => { const [file] = byId("file").files; if (file) await takeFile(file); byId("file").value = ""; });
   listenToDrops();
   for (const id of ["example", "example-too"]) on(id, "click", showExample);
-  on("forget", "click", () => { forgetKey(); showKey(); say("The key is forgotten.", { shown: true }); });
   on("link", "click", copyLink);
   addEventListener("hashchange", followLink);
 }
 
 listen();
-showKey();
+listenToKey();
 showChoice();
 begins();
