@@ -121,17 +121,18 @@ class LlmRole(Runnable[TaskT, ReplyT], Generic[TaskT, ReplyT]):
     def _play(self, task: TaskT, config: RunnableConfig | None) -> Coroutine[Any, Any, ReplyT]:
         raise NotImplementedError
 
-    def _messages(self, node: str, /, **values: str) -> list[BaseMessage]:
-        return fill_messages(self.domain, node, (node,), **values)
-
 
 def fill_messages(
-    domain: Domain | None, node: str, rules: Sequence[str], /, **values: str
+    domain: Domain | None, node: str, rules: Sequence[str] = (), /, **values: str
 ) -> list[BaseMessage]:
-    """Fill the templates of a node, with the *rules* of the field for one or more roles."""
+    """Fill the templates of a node, with the *rules* of the field for one or more roles.
+
+    Without *rules* they are those of the node.
+    """
     filled = prompts.messages(node, **values)
-    for role in rules if domain else ():
-        filled = domain.add_rules(role, filled)  # type: ignore[union-attr]  # there is one
+    if domain is not None:
+        for role in rules or (node,):
+            filled = domain.add_rules(role, filled)
     return filled
 
 
@@ -142,7 +143,7 @@ def counting_model() -> ChatModel:
 
 def how(filled: UsableReply[Any]) -> dict[str, Any]:
     """Return what is noted of an answer beside its content."""
-    return {"usage": filled.usage, "repaired": filled.repaired, "problem": filled.problem}
+    return {"usage": filled.usage, "repaired": bool(filled.problem), "problem": filled.problem}
 
 
 Update = dict[str, Any]

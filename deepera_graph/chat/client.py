@@ -71,17 +71,16 @@ class OutputModes:
     """The output mode in use: falls back when the first uses of a mode fail, and never returns.
 
     A mode that has given one usable answer is proven: what fails later is not its fault.
+
+    Attributes:
+        all: Those that may be tried, in this order.
+        current: The one to use now.
     """
 
     def __init__(self, modes: Sequence[OutputMode]) -> None:
         self.all = tuple(modes)
-        self._place = 0
+        self.current = self.all[0]
         self._proven: set[OutputMode] = set()
-
-    @property
-    def current(self) -> OutputMode:
-        """The mode to use now."""
-        return self.all[self._place]
 
     def fallback_from(self, mode: OutputMode, *, broken: bool = False) -> OutputMode | None:
         """Return what to try instead of an unproven mode, if anything is left.
@@ -102,7 +101,7 @@ class OutputModes:
     def note_reply(self, mode: OutputMode) -> None:
         """Note words in reply, even unusable ones: the modes before gave none and are given up."""
         if self.current not in self._proven:
-            self._place = max(self._place, self.all.index(mode))
+            self.current = max(self.current, mode, key=self.all.index)
 
     def note_success(self, mode: OutputMode) -> None:
         """Note a usable answer; the modes before an only now proven one are given up."""
@@ -141,59 +140,28 @@ def _with_schema_in_words(
     return [SystemMessage(f"{first.content}{_IN_WORDS}{json.dumps(json_schema(kind))}"), *rest]
 
 
-def _read_text(message: AIMessage, mode: OutputMode, kind: type[ReplyModel]) -> str:
+def _read_reply(
+    message: AIMessage, usage: Usage, mode: OutputMode, kind: type[ReplyModel]
+) -> RawReply:
     """Return what a model answered: its text, or the arguments of its tool calls, all of them.
 
     Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
     a tool that was not offered is nothing.
     """
-    text = str(message.text)
-    if mode != "tools" and text.strip():
-        return text
-    called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == kind.__name__]
-    broken = [
-        str(one.get("args") or "")
-        for one in message.invalid_tool_calls
-        if one.get("name") == kind.__name__
-    ]
-    return "\n".join([*called, *broken]) or text
-
-
-def _read_reply(
-    message: AIMessage, usage: Usage, mode: OutputMode, kind: type[ReplyModel]
-) -> RawReply:
+    text, name = str(message.text), kind.__name__
+    if mode == "tools" or not text.strip():
+        called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == name]
+        broken = (one for one in message.invalid_tool_calls if one.get("name") == name)
+        text = "\n".join([*called, *(str(one.get("args") or "") for one in broken)]) or text
     about = message.response_metadata
     ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
     refusal = str(message.additional_kwargs.get("refusal") or "")
     return RawReply(
-        _read_text(message, mode, kind),
+        text,
         usage,
         "stopped by the provider's content filter" if ending in _FILTERED else refusal,
         cut_off=ending in _CUT_OFF,
     )
-
-
-def _read_usage(message: AIMessage, n_characters: int) -> tuple[Usage, bool]:
-    """Return the tokens of a call, and whether the server counted them; else they are estimated.
-
-    Every prompt has a token, and so has every reply that says something.
-    """
-    counted: Mapping[str, Any] = message.usage_metadata or {}
-    said = f"{message.text}{''.join(json.dumps(one['args']) for one in message.tool_calls)}"
-    sent, got = _read_count(counted, "input_tokens"), _read_count(counted, "output_tokens")
-    is_sent, is_got = sent > 0, got >= (1 if said else 0)
-    usage = Usage(
-        1,
-        sent if is_sent else -(-n_characters // CHARS_PER_TOKEN),
-        got if is_got else -(-len(said) // CHARS_PER_TOKEN),
-    )
-    return usage, is_sent and is_got
-
-
-def _read_count(counted: Mapping[str, Any], name: str) -> int:
-    """Return a number of tokens as the server tells it; -1 if it tells none."""
-    value = counted.get(name)
-    return value if isinstance(value, int) else -1
 
 
 def has_fixed_temperature(model: str) -> bool:
@@ -302,9 +270,19 @@ class ChatModel:
             tab.end(usage)
 
     def _count(self, message: AIMessage, n_characters: int) -> Usage:
-        """Return what a call took; say once of a server that it does not count tokens."""
-        usage, is_counted = _read_usage(message, n_characters)
-        if not is_counted and self._identity not in _uncounted:
+        """Return the tokens of a call; say once of a server that it does not count them.
+
+        They are estimated then. Every prompt has a token, and so has every reply that says
+        something.
+        """
+        counted: Mapping[str, Any] = message.usage_metadata or {}
+        said = f"{message.text}{''.join(json.dumps(one['args']) for one in message.tool_calls)}"
+        tokens, lengths = [], (n_characters, len(said))
+        for name, length in zip(("input_tokens", "output_tokens"), lengths, strict=True):
+            n = counted.get(name)
+            is_counted = isinstance(n, int) and (n > 0 or (n == 0 and not length))
+            tokens.append(n if is_counted else None)
+        if None in tokens and self._identity not in _uncounted:
             _uncounted.add(self._identity)
             _logger.warning(
                 "the server of %s does not count tokens: they, and limits and costs by them, are "
@@ -312,7 +290,8 @@ class ChatModel:
                 self.name,
                 CHARS_PER_TOKEN,
             )
-        return usage
+        estimated = (-(-length // CHARS_PER_TOKEN) for length in lengths)
+        return Usage(1, *(b if a is None else a for a, b in zip(tokens, estimated, strict=True)))
 
     async def _invoke(
         self,

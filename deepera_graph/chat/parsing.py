@@ -12,18 +12,15 @@ from hashlib import sha256
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
     ValidationError,
     WithJsonSchema,
-    field_validator,
 )
 
 from deepera_graph.errors import AnswerError
-from deepera_graph.schema import LONGEST_POSITION, AnswerType, IntentKind
+from deepera_graph.schema import LONGEST_POSITION
 
 _NOT_SHOWN = frozenset({"title", "default"})
 DIRECTION = "What it says to the question: a direction, a position, or none."
@@ -54,53 +51,6 @@ class ReplyModel(BaseModel):
         *prompt* is what it answers, all messages together.
         """
         return None
-
-
-class IntentReply(ReplyModel):
-    """What a question asks for.
-
-    Its names are short in the reply, for which all judging waits; the long ones are read, too.
-    """
-
-    topic: str = Field(description="The scientific domain.")
-    entity_type: str = Field(
-        validation_alias=AliasChoices("entities", "entity_type"),
-        description="The central entities as 'kind: name', '; ' between them.",
-    )
-    intent: IntentKind = Field(description="What kind of relation is asked about.")
-    expected_answer_type: AnswerType = Field(
-        validation_alias=AliasChoices("form", "expected_answer_type"),
-        description="What form the answer has.",
-    )
-
-
-class JudgementReply(ReplyModel):
-    """A verdict; the reason comes first, so that the score follows from it."""
-
-    reason: str = Field(description="Why, in at most 25 words.")
-    evidence: list[Number] = Field(description="Numbers of the sentences that carry the evidence.")
-    score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
-    direction: DirectionWord = Field(default=None, description=DIRECTION)
-
-
-class SummaryReply(ReplyModel):
-    """A summary."""
-
-    text: str = Field(description="One or two sentences, or empty if nothing answers the question.")
-
-
-class AnswerReply(ReplyModel):
-    """An answer."""
-
-    text: str = Field(description="The answer, with its evidence as [1], [2], ...")
-    citations: list[Number] = Field(description="Numbers of the evidence cited.")
-
-    @field_validator("text")
-    @classmethod
-    def _check_not_blank(cls, text: str) -> str:
-        if not text.strip():
-            raise ValueError("an answer must not be empty")
-        return text
 
 
 @lru_cache(maxsize=64)
@@ -329,22 +279,19 @@ def _refuse_unclear(parts: ReplyParts, kind: type[ReplyModel]) -> None:
     readable = any(piece.value is not None for piece in parts.pieces)
     if readable and "}" in parts.words:
         raise UnusableReplyError("the reply holds a closing brace too many")
-    if readable and any(_is_broken_answer(piece, kind) for piece in parts.pieces):
+    broken = [piece for piece in parts.pieces if piece.value is None]
+    named = rf"\b(?:{'|'.join(field_names(kind))})\b[\"']?\s*[:=]"  # a field of an answer
+    if readable and any(piece.is_cut or re.search(named, piece.text) for piece in broken):
         raise UnusableReplyError("the reply holds an object that is not JSON beside one that is")
-
-
-def _is_broken_answer(piece: JsonPiece, kind: type[ReplyModel]) -> bool:
-    fields = "|".join(field_names(kind))
-    if piece.value is not None:
-        return False
-    return piece.is_cut or bool(re.search(rf"\b(?:{fields})\b[\"']?\s*[:=]", piece.text))
 
 
 def validate_fields(values: dict[str, Any], kind: type[ReplyT]) -> ReplyT:
     """Check the fields of an answer against its schema; a score may be written as text."""
-    plain = {name: _read_score(v) if name == "score" else v for name, v in values.items()}
+    score = values.get("score")
+    if isinstance(score, str) and _DECIMAL.fullmatch(score.strip()):
+        values = {**values, "score": float(score)}
     try:
-        return kind.model_validate(plain)
+        return kind.model_validate(values)
     except ValidationError as error:
         found = [
             (f"{'.'.join(map(str, one['loc']))}: {one['msg']}", one["input"])
@@ -364,13 +311,6 @@ def _describe(value: object) -> str:
     if isinstance(value, str) and _SAFE_TO_REPEAT.fullmatch(value):
         return repr(value)
     return {"str": "a text", "list": "a list", "dict": "an object"}.get(type(value).__name__, "it")
-
-
-def _read_score(value: object) -> object:
-    """Take a plain decimal in [0, 1] that was written as text; leave all else to the schema."""
-    if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
-        return float(value)
-    return value
 
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # control, format, surrogates, separators

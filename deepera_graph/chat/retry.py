@@ -257,7 +257,13 @@ class RateLimiter:
             async with asyncio.timeout(tab.meter.seconds_left), self._queue:
                 await self._wait(tab)
                 tab.start()
-                self._reserve(n_tokens)
+                limits = self.limits
+                if limits.requests_per_minute:
+                    spacing = _spacing(limits.requests_per_minute)
+                    self._next_request = _start_of_slot(self._next_request) + spacing
+                if limits.tokens_per_minute:
+                    spacing = n_tokens * _spacing(limits.tokens_per_minute)
+                    self._next_token = _start_of_slot(self._next_token) + spacing
                 self._in_flight += 1
         except TimeoutError:
             tab.meter.check(after=_LATENESS)  # says so: the time is up
@@ -298,14 +304,6 @@ class RateLimiter:
         if self.limits.calls_at_once and self._in_flight >= self.limits.calls_at_once:
             return float("inf")
         return max(self._next_request, self._next_token) - asyncio.get_running_loop().time()
-
-    def _reserve(self, n_tokens: float) -> None:
-        if self.limits.requests_per_minute:
-            spacing = _spacing(self.limits.requests_per_minute)
-            self._next_request = _start_of_slot(self._next_request) + spacing
-        if self.limits.tokens_per_minute:
-            spacing = _spacing(self.limits.tokens_per_minute)
-            self._next_token = _start_of_slot(self._next_token) + n_tokens * spacing
 
 
 _limiters: dict[tuple[int, str], RateLimiter] = {}

@@ -18,13 +18,14 @@ from deepera_graph import prompts
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode, find_key_variable
 from deepera_graph.chat.errors import NO_KEY
-from deepera_graph.chat.parsing import JudgementReply, ReplyModel, parse_reply
+from deepera_graph.chat.parsing import ReplyModel, parse_reply
 from deepera_graph.chat.retry import RetryPolicy
 from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.judging import LlmJudge
+from deepera_graph.judges.llm.prompt import JudgementReply
 from deepera_graph.text.words import split_sentences
 
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"

@@ -179,11 +179,6 @@ class Prepares(Protocol):
         """
 
 
-def one_by_one(request: PlanRequest) -> list[Batch]:
-    """Plan a batch for each window whose turn it is."""
-    return [request.batch([number]) for number in request.next]
-
-
 class PassageJudge(Judge):
     """A judge of single passages, any Runnable, as a judge of lists: one passage a batch."""
 
@@ -196,7 +191,7 @@ class PassageJudge(Judge):
 
     def plan(self, request: PlanRequest) -> Sequence[Batch]:
         """Judge each window by itself."""
-        return one_by_one(request)
+        return [request.batch([number]) for number in request.next]
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> Sequence[Verdict]:
         """Judge one passage after the other."""
@@ -218,7 +213,7 @@ def as_judge(given: object) -> Judge:
 
 def read_verdicts(batch: Batch, given: Iterable[object]) -> list[Verdict]:
     """Check what a judge gave: one verdict a window; one that is unusable fails alone."""
-    verdicts = [_read_verdict(one) for one in given]
+    verdicts = [one if isinstance(one, _KINDS) else _read_verdict(one) for one in given]
     n_windows = len(batch["windows"])
     if len(verdicts) != n_windows:
         problem = f"unusable answer: {len(verdicts)} verdicts on {n_windows} passages"
@@ -230,8 +225,6 @@ _KINDS = (Judgement, Candidate, Unjudged)  # the most frequent first
 
 
 def _read_verdict(given: object) -> Verdict:
-    if isinstance(given, _KINDS):
-        return given
     if isinstance(given, RoleError):
         return Unjudged.of(given)
     try:

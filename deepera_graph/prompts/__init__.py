@@ -17,7 +17,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -36,17 +36,15 @@ _MESSAGE_OF: dict[str, type[BaseMessage]] = {"system": SystemMessage, "user": Hu
 _SHARED = ("rubric", "summary_rules")
 
 
-def messages(node: str, /, **values: str) -> list[BaseMessage]:
-    """Fill the templates of a node; the system message takes no values: it stays the same."""
-    return messages_of(__name__, node, **values)
-
-
 def messages_of(package: str, node: str, /, **values: str) -> list[BaseMessage]:
-    """Do what `messages` does with the templates of another package."""
+    """Fill the templates of a node; the system message takes no values: it stays the same."""
     return [
         kind(text_of(package, f"{node}.{role}", **(values if role == "user" else {})))
         for role, kind in _MESSAGE_OF.items()
     ]
+
+
+messages = partial(messages_of, __name__)
 
 
 def text_of(package: str, name: str, /, **values: str) -> str:

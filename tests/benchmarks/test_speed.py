@@ -12,8 +12,7 @@ from texts import make_question, make_questions
 from tokens import quarters
 
 from deepera_graph.chat.client import request_body
-from deepera_graph.chat.parsing import IntentReply
-from deepera_graph.judges.llm.prompt import FusedReply, numbered
+from deepera_graph.judges.llm.prompt import FusedReply, IntentReply, numbered
 from deepera_graph.text.words import split_sentences
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "speed"

@@ -14,10 +14,10 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.parsing import SummaryReply
 from deepera_graph.chat.retry import RateLimits, RawReply, Retrier, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError
+from deepera_graph.judges.llm.prompt import SummaryReply
 from support.openai_server import ChatServer, Reply, Request
 
 MESSAGES = [SystemMessage("Shorten."), HumanMessage("Passage.")]

@@ -12,7 +12,7 @@ from langchain_core.load import dumpd, load
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field, SecretStr
 
-from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.agents.role import LlmRole, fill_messages, how
 from deepera_graph.chat.client import (
     ChatModel,
     find_key_variable,
@@ -20,22 +20,29 @@ from deepera_graph.chat.client import (
     has_fixed_temperature,
 )
 from deepera_graph.chat.errors import NO_KEY, has_password
-from deepera_graph.chat.parsing import (
-    AnswerReply,
-    IntentReply,
-    JudgementReply,
-    ReplyModel,
-    SummaryReply,
-    sanitize_line,
-    schemas_hash,
-)
+from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.judging import FusedJudge, GroupedJudge, LlmJudge
-from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply, GroupReply, VerdictReply
-from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmSummarizer
+from deepera_graph.judges.llm.judging import (
+    FusedJudge,
+    GroupedJudge,
+    LlmAnswerer,
+    LlmIntent,
+    LlmJudge,
+    LlmSummarizer,
+)
+from deepera_graph.judges.llm.prompt import (
+    AnswerReply,
+    FusedGroupReply,
+    FusedReply,
+    GroupReply,
+    IntentReply,
+    JudgementReply,
+    SummaryReply,
+    VerdictReply,
+)
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
 from deepera_graph.schema import Backend, RewriteTask, Rewritten
 from deepera_graph.settings import check_at_least, read_fields, suggest_value
@@ -70,7 +77,7 @@ class LlmRewriter(LlmRole[RewriteTask, Rewritten]):
         nearest = "\n".join(f"[{place}] {one}" for place, one in enumerate(texts, start=1))
         values: dict[str, Any] = {"question": question, "tried": tried, "nearest": nearest}
         values["marker"] = show.marker(nearest, question, tried)
-        messages = self._messages("rewrite", **values)
+        messages = fill_messages(self.domain, "rewrite", **values)
         filled = await request_reply(self.model, messages, QueryReply, config)
         return Rewritten(text=sanitize_line(filled.answer.query), **how(filled))
 

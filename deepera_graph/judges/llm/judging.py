@@ -1,4 +1,4 @@
-"""A chat model as a judge: it scores one passage a call, and summarizes it, or several at once."""
+"""A chat model in the roles of a backend: it reads, judges alone or in groups, sums up, answers."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -7,32 +7,37 @@ from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.role import counting_model, fill_messages, how
+from deepera_graph.agents.role import LlmRole, counting_model, fill_messages, how
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.parsing import (
-    JudgementReply,
-    sanitize_line,
-)
+from deepera_graph.chat.parsing import sanitize, sanitize_line
 from deepera_graph.chat.structured import CutOffError, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
-from deepera_graph.judges.base import Judge, PlanRequest, one_by_one, window_key
+from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.prompt import (
+    AnswerReply,
     FusedGroupReply,
     FusedMemberReply,
     FusedReply,
     GroupReply,
+    IntentReply,
+    JudgementReply,
     MemberReply,
+    SummaryReply,
     VerdictReply,
     read_verdicts,
 )
-from deepera_graph.judges.llm.roles import summary_of
 from deepera_graph.prompts import Domain
 from deepera_graph.schema import (
+    Answer,
+    AnswerTask,
     Batch,
+    Intent,
+    IntentTask,
     Judgement,
     PassageTask,
+    Summary,
     Unjudged,
     Verdict,
     direction_note,
@@ -41,6 +46,57 @@ from deepera_graph.schema import (
 )
 from deepera_graph.text.words import Sentence, split_sentences
 from deepera_graph.usage import Usage
+
+
+class LlmIntent(LlmRole[IntentTask, Intent]):
+    """Reads a question."""
+
+    async def _play(self, task: IntentTask, config: RunnableConfig | None) -> Intent:
+        useless = show.one_line(task["problem"]).replace("entity_type", "entities")
+        problem = f"\n\nYour first reading was useless: {useless}" if task["problem"] else ""
+        question = show.one_line(task["question"])
+        messages = fill_messages(self.domain, "intent", question=question, problem=problem)
+        filled = await request_reply(self.model, messages, IntentReply, config)
+        return Intent(**filled.answer.model_dump(), **how(filled))
+
+
+class LlmSummarizer(LlmRole[PassageTask, Summary]):
+    """Shortens one kept passage."""
+
+    async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
+        values = show.passage_values(task, sanitize(task["text"]))
+        messages = fill_messages(self.domain, "summarize", **values)
+        filled = await request_reply(self.model, messages, SummaryReply, config)
+        return Summary(text=summary_of(filled.answer.text), **how(filled))
+
+
+class LlmAnswerer(LlmRole[AnswerTask, Answer]):
+    """Answers from the kept evidence."""
+
+    async def _play(self, task: AnswerTask, config: RunnableConfig | None) -> Answer:
+        block = show.evidence_block(task["evidence"])
+        question = show.one_line(task["question"])
+        form = show.intent_values(task["intent"])["expected_answer_type"]
+        messages = fill_messages(
+            self.domain,
+            "answer",
+            question=question,
+            expected_answer_type=form,
+            marker=show.marker(block, question, form),
+            evidence=block,
+        )
+        filled = await request_reply(self.model, messages, AnswerReply, config)
+        return Answer(
+            text=filled.answer.text,
+            citations=filled.answer.citations,
+            **how(filled),
+        )
+
+
+def summary_of(said: str) -> str:
+    """Return a summary; one that says NONE is empty."""
+    text = said.strip()
+    return "" if text.upper() in {"NONE", "NONE."} else text
 
 
 class LlmJudge(Judge):
@@ -61,7 +117,7 @@ class LlmJudge(Judge):
 
     def plan(self, request: PlanRequest) -> list[Batch]:
         """Judge each window by itself."""
-        return one_by_one(request)
+        return [request.batch([number]) for number in request.next]
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge a batch, waiting in this thread."""
@@ -79,7 +135,7 @@ class LlmJudge(Judge):
     async def _judge_one(self, task: PassageTask, config: RunnableConfig | None) -> Judgement:
         sentences = split_sentences(task["text"])
         values = show.passage_values(task, show.numbered(sentences))
-        messages = fill_messages(self.domain, "score", ("score",), **values)
+        messages = fill_messages(self.domain, "score", **values)
         filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
-from pydantic import Field, WithJsonSchema
+from pydantic import AliasChoices, Field, WithJsonSchema, field_validator
 
 from deepera_graph.chat.parsing import (
     DIRECTION,
@@ -20,7 +20,14 @@ from deepera_graph.chat.parsing import (
     sanitize_line,
     validate_fields,
 )
-from deepera_graph.schema import EvidenceItem, IntentFields, PassageTask, name_direction
+from deepera_graph.schema import (
+    AnswerType,
+    EvidenceItem,
+    IntentFields,
+    IntentKind,
+    PassageTask,
+    name_direction,
+)
 from deepera_graph.text.words import Sentence
 
 NOT_KNOWN = "(not known: judge by the question alone)"
@@ -42,9 +49,7 @@ def marker(text: str, *beside: str) -> str:
         turn += 1
 
 
-def plain(text: str) -> str:
-    """Show a text with its line breaks, one character for one; see `sanitize`."""
-    return sanitize(text)
+plain = sanitize  # how a text is shown with its line breaks
 
 
 def one_line(text: str) -> str:
@@ -157,6 +162,53 @@ LONGEST_REASON = 40  # characters, about 6 words: a reply is written token by to
 _SCORE = "Relevance as evidence, in [0, 1]."
 _EVIDENCE = "Numbers of the sentences that carry the evidence."
 _SUMMARY = "One or two sentences; empty below the score named."
+
+
+class IntentReply(ReplyModel):
+    """What a question asks for.
+
+    Its names are short in the reply, for which all judging waits; the long ones are read, too.
+    """
+
+    topic: str = Field(description="The scientific domain.")
+    entity_type: str = Field(
+        validation_alias=AliasChoices("entities", "entity_type"),
+        description="The central entities as 'kind: name', '; ' between them.",
+    )
+    intent: IntentKind = Field(description="What kind of relation is asked about.")
+    expected_answer_type: AnswerType = Field(
+        validation_alias=AliasChoices("form", "expected_answer_type"),
+        description="What form the answer has.",
+    )
+
+
+class JudgementReply(ReplyModel):
+    """A verdict; the reason comes first, so that the score follows from it."""
+
+    reason: str = Field(description="Why, in at most 25 words.")
+    evidence: list[Number] = Field(description="Numbers of the sentences that carry the evidence.")
+    score: float = Field(ge=0, le=1, strict=True, description="Relevance as evidence, in [0, 1].")
+    direction: DirectionWord = Field(default=None, description=DIRECTION)
+
+
+class SummaryReply(ReplyModel):
+    """A summary."""
+
+    text: str = Field(description="One or two sentences, or empty if nothing answers the question.")
+
+
+class AnswerReply(ReplyModel):
+    """An answer."""
+
+    text: str = Field(description="The answer, with its evidence as [1], [2], ...")
+    citations: list[Number] = Field(description="Numbers of the evidence cited.")
+
+    @field_validator("text")
+    @classmethod
+    def _check_not_blank(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("an answer must not be empty")
+        return text
 
 
 class VerdictReply(ReplyModel):

@@ -6,8 +6,9 @@ from typing import get_args
 import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, llm_backend
-from deepera_graph.chat.parsing import JudgementReply, json_schema
+from deepera_graph.chat.parsing import json_schema
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.prompt import JudgementReply
 from deepera_graph.schema import (
     LONGEST_POSITION,
     Direction,

@@ -21,8 +21,7 @@ from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.errors import mark_unclear
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError
-from deepera_graph.judges.llm.judging import LlmJudge
-from deepera_graph.judges.llm.roles import LlmAnswerer, LlmIntent, LlmSummarizer
+from deepera_graph.judges.llm.judging import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from support.judging import Alone
 from support.malformed import (
     EMPTY,

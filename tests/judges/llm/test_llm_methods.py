@@ -8,10 +8,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, OutputModes, find_model
-from deepera_graph.chat.parsing import JudgementReply
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import AnswerError, CallError
+from deepera_graph.judges.llm.prompt import JudgementReply
 from support.openai_server import ChatServer, Reply, Request
 
 pytestmark = pytest.mark.full

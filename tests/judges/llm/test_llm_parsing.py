@@ -7,14 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.chat.parsing import (
-    EmptyAnswerError,
-    IntentReply,
-    JudgementReply,
-    SummaryReply,
-    parse_reply,
-)
+from deepera_graph.chat.parsing import EmptyAnswerError, parse_reply
 from deepera_graph.errors import AnswerError
+from deepera_graph.judges.llm.prompt import IntentReply, JudgementReply, SummaryReply
 
 GOOD = '{"reason": "r", "evidence": [1], "score": 0.9}'
 

@@ -11,10 +11,10 @@ from deepera_graph import llm_backend
 from deepera_graph.budget import Carried, Meter, Tab, carry
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.parsing import SummaryReply
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.errors import CallError, SettingsError
+from deepera_graph.judges.llm.prompt import SummaryReply
 from deepera_graph.usage import Usage
 from support.openai_server import ChatServer, Reply
 
