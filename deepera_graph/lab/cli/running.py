@@ -10,8 +10,10 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_folder, tell
+from deepera_graph.cli.shared.console import INTERRUPTED, check_folder, go_on_command, say, tell
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
@@ -156,6 +158,23 @@ class ResumedOptions(ComparedOptions):
     )
 
 
+def check_resume(*, resume: bool, overwrite: bool) -> None:
+    """Raise `SettingsError` for a run that is to go on and to begin anew."""
+    if resume and overwrite:
+        raise SettingsError("give --resume or --overwrite, not both")
+
+
+@contextmanager
+def going_on(describe: Callable[[], str], *more: str) -> Iterator[None]:
+    """Say after Ctrl-C what is done, and how to go on: with the same command and *more*."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        say(f"interrupted; {describe()}")
+        say(f"go on with: {go_on_command(*more, without=['--overwrite'])}")
+        raise typer.Exit(INTERRUPTED) from error
+
+
 def check_results(
     chosen: ResumedOptions, results: ResultOptions, names: Sequence[str], begun: Iterable[Path]
 ) -> None:
@@ -167,8 +186,7 @@ def check_results(
         names: Files that are written when all is done.
         begun: Files that are written on the way.
     """
-    if chosen.resume and results.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
+    check_resume(resume=chosen.resume, overwrite=results.overwrite)
     if chosen.resume and results.out is None:
         raise SettingsError("--resume goes with --out, the folder that has what is done")
     replaced = chosen.resume or results.overwrite

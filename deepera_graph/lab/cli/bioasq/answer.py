@@ -14,7 +14,6 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
     MOST_TOLD,
     OK,
     SOME_FAILED,
@@ -29,6 +28,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
+from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
@@ -136,8 +136,7 @@ def _check(
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     check_input(source)
-    if files.resume and files.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
+    check_resume(resume=files.resume, overwrite=files.overwrite)
     if files.out.absolute() == source.absolute():
         raise SettingsError(f"{str(files.out)!r} is the input; write somewhere else")
     for path in (files.out, log):
@@ -216,16 +215,14 @@ def _answer_all(
         left = [one for one in questions if one.id not in done]
         if files.resume and done:
             say(f"{count(len(done), 'question')} of {len(questions)} answered before")
-        try:
-            with progress_bar("answering", total=len(left), hidden=quiet) as bar:
-                for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
-                    kept.add(one)
-                    done[one.question.id] = one
-                    bar.move(to=n_done, count=n_done)
-        except KeyboardInterrupt as error:
-            say(f"interrupted; {count(len(done), 'answer')} kept in {str(log)!r}")
-            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
-            raise typer.Exit(INTERRUPTED) from error
+        with (
+            going_on(lambda: f"{count(len(done), 'answer')} kept in {str(log)!r}", "--resume"),
+            progress_bar("answering", total=len(left), hidden=quiet) as bar,
+        ):
+            for n_done, one in enumerate(from_thread(answerer.stream(left)), start=1):
+                kept.add(one)
+                done[one.question.id] = one
+                bar.move(to=n_done, count=n_done)
     return [done[one.id] for one in questions]
 
 

@@ -14,13 +14,11 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
     MOST_TOLD,
     OK,
     SOME_FAILED,
     check_input,
     count,
-    go_on_command,
     json_bytes,
     may_write,
     progress_bar,
@@ -29,6 +27,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.pubmed.corpus import CorpusReport, Progress
@@ -76,8 +75,7 @@ def read(
     output: CorpusOutputOptions,
 ) -> None:
     """Read PubMed's files, and write the records that are left as a corpus."""
-    if files.resume and files.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
+    check_resume(resume=files.resume, overwrite=files.overwrite)
     report_to = files.report
     if report_to is not None and not (
         report_to.absolute().parent.is_dir() and may_write(report_to)
@@ -90,7 +88,8 @@ def read(
         def watch(step: Progress) -> None:
             bar.move(to=step.n_bytes, total=step.n_bytes_in_all, count=step.n_records)
 
-        try:
+        more = ["--resume"] if files.out.exists() else []
+        with going_on(lambda: "files that were read whole are not read again", *more):
             report = write_corpus(
                 pubmed,
                 files.out,
@@ -98,11 +97,6 @@ def read(
                 overwrite=files.overwrite,
                 on_progress=watch,
             )
-        except KeyboardInterrupt as error:
-            more = ["--resume"] if files.out.exists() else []
-            say("interrupted; files that were read whole are not read again")
-            say(f"go on with: {go_on_command(*more, without=['--overwrite'])}")
-            raise typer.Exit(INTERRUPTED) from error
     if files.report is not None:
         files.report.write_bytes(json_bytes(report.to_dict()))
     _tell_problems(report, verbose=output.verbose)
@@ -176,14 +170,12 @@ def index(
     if engine.engine == "ray" and store.mode == "sparse":
         raise SettingsError("--engine ray embeds, and --mode sparse embeds nothing")
     check_engine(engine)
-    with _open(store) as opened:
+    with (
+        _open(store) as opened,
+        going_on(lambda: f"the collection holds {count(opened.count(), 'passage')}"),
+    ):
         try:
             report = _fill(corpus, opened, store, engine, quiet=output.quiet)
-        except KeyboardInterrupt as error:
-            opened.drop_if_new()
-            say(f"interrupted; the collection holds {count(opened.count(), 'passage')}")
-            say(f"go on with: {go_on_command()}")
-            raise typer.Exit(INTERRUPTED) from error
         except BaseException:
             opened.drop_if_new()
             raise

@@ -15,7 +15,6 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
     MOST_TOLD,
     OK,
     SOME_FAILED,
@@ -31,6 +30,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_a.search import DocumentSearch
@@ -193,8 +193,7 @@ def search(
 def _check_files(questions: Path, files: SearchFiles) -> None:
     """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
     check_input(questions)
-    if files.resume and files.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
+    check_resume(resume=files.resume, overwrite=files.overwrite)
     if files.stages is not None and files.stages.is_file():
         raise SettingsError(f"--stages must be a folder, got {str(files.stages)!r}")
     written = [one for one in (files.out, files.run) if one is not None]
@@ -277,12 +276,8 @@ def _search_all(
             others = f"{count(n_others, 'question')} of an earlier search"
             say(f"{others} not asked now: kept in {str(_manifest_of(files))!r}, not in --out")
         left = [one for one in asked if not journal.is_done(one)]
-        try:
+        with going_on(lambda: f"{count(len(journal.entries), 'question')} done", "--resume"):
             _run(finder, left, len(asked), journal, output)
-        except KeyboardInterrupt as error:
-            say(f"interrupted; {count(len(journal.entries), 'question')} done")
-            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
-            raise typer.Exit(INTERRUPTED) from error
     _write(journal, asked, files)
     return _tell_outcomes(journal, asked, files, len(asked) - len(left), output)
 

@@ -13,12 +13,9 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
     check_input,
-    go_on_command,
     needing,
     progress_bar,
-    say,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
@@ -125,7 +122,11 @@ def bioasq(
     work = _Experiment(
         chosen=chosen, store=store, chat=chat, cache=cache, budget=budget, output=output, out=out
     )
-    with _keeping(out):
+    with (
+        nullcontext()
+        if out is None
+        else running.going_on(lambda: f"what is done is kept in {str(out)!r}", "--resume")
+    ):
         result, made = work.styles(asked) if name == "styles" else work.run(name, asked)
     if out is not None:
         for one, run in made.items():
@@ -140,19 +141,6 @@ def bioasq(
     del settings["resume"]  # it has no effect on the results
     setup = partial(describe_setup, golden, len(asked), settings)
     running.finish(STUDIES[name], result, setup, results, output)
-
-
-@contextmanager
-def _keeping(folder: Path | None) -> Iterator[None]:
-    """Say after Ctrl-C where what is done is kept, and how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        if folder is None:
-            raise
-        say(f"interrupted; what is done is kept in {str(folder)!r}")
-        say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
-        raise typer.Exit(INTERRUPTED) from error
 
 
 def _check(

@@ -13,18 +13,17 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    INTERRUPTED,
     MOST_TOLD,
     check_file,
     check_folder,
     count,
-    go_on_command,
     progress_bar,
     say,
     tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.questions import Question
@@ -199,8 +198,7 @@ def _check_files(
 ) -> None:
     if files.out is None and files.export_pairs is None:
         raise SettingsError("give -o FOLDER to tune a model, --export-pairs FILE, or both")
-    if files.resume and files.overwrite:
-        raise SettingsError("give --resume or --overwrite, not both")
+    check_resume(resume=files.resume, overwrite=files.overwrite)
     if (data.corpus is None) == (store.library is None):
         raise SettingsError("give --library or --corpus: one of them is searched")
     for path in (*questions, data.test, data.corpus):
@@ -331,20 +329,18 @@ def _tune(
     out.mkdir(parents=True, exist_ok=True)
     for part, its in split.parts().items():
         write_questions(out / f"{part}.json", its)
-    with progress_bar("tuning", hidden=hidden) as bar:
-        try:
-            return tune_encoder(
-                pools,
-                settings,
-                out,
-                about=about,
-                resume=resume,
-                on_step=lambda n, n_in_all, _: bar.move(to=n, count=n, total=n_in_all),
-            )
-        except KeyboardInterrupt as error:
-            say("interrupted; what was tuned until the last epoch is kept")
-            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
-            raise typer.Exit(INTERRUPTED) from error
+    with (
+        going_on(lambda: "what was tuned until the last epoch is kept", "--resume"),
+        progress_bar("tuning", hidden=hidden) as bar,
+    ):
+        return tune_encoder(
+            pools,
+            settings,
+            out,
+            about=about,
+            resume=resume,
+            on_step=lambda n, n_in_all, _: bar.move(to=n, count=n, total=n_in_all),
+        )
 
 
 def _describe_source(
