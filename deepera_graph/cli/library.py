@@ -17,11 +17,8 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval.collections.store import (
-        Catalogue,
-        CollectionInfo,
-        MetadataSample,
-    )
+    from deepera_graph.retrieval import CollectionInfo
+    from deepera_graph.retrieval.collections.store import Catalogue, MetadataSample
 
 MOST_SHOWN = 40
 _EXAMPLE = 50  # characters
@@ -158,10 +155,14 @@ def _move_rest(place: options.PlaceOptions, name: str, to: str | None) -> None:
 def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
     """Return where collections are, and which; none if the usual folder is not there yet."""
     from deepera_graph.cli.opening.stores import data_folder
+    from deepera_graph.retrieval import read_catalogue
 
-    usual = data_folder()
-    if not (place.path or place.qdrant_url or (usual / "meta.json").is_file()):
-        return f"the folder {str(usual)!r}", []
+    if not place.qdrant_url and place.path != ":memory:":
+        folder = Path(place.path or data_folder())
+        if not place.path and not (folder / "meta.json").is_file():
+            return f"the folder {str(folder)!r}", []
+        if (found := read_catalogue(folder)) is not None:
+            return f"the folder {str(folder)!r}", found
     with _open(place) as catalogue:
         return catalogue.place, catalogue.list()
 

@@ -4,11 +4,32 @@ Nothing else in the package imports this folder while it is being imported: Qdra
 second to load.
 """
 
+import json
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 _MOST_NAMES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionInfo:
+    """What a collection is.
+
+    Attributes:
+        name: As `open_store` takes it.
+        n_passages: How many it holds.
+        mode: ``sparse``, ``dense`` or ``hybrid``; empty if another program made it.
+        embeddings: What made its dense vectors, if that was recorded.
+    """
+
+    name: str
+    n_passages: int
+    mode: str
+    embeddings: str
 
 
 def find_folder(store: str | Path, collection: str) -> Path | None:
@@ -24,6 +45,27 @@ def list_collections(store: str | Path) -> list[str]:
     """Return the names of the collections in a folder, without opening it."""
     folder = Path(store, "collection")
     return sorted(one.name for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
+
+
+def read_catalogue(store: str | Path) -> list[CollectionInfo] | None:
+    """Return what a folder's collections are, by name, without opening them.
+
+    None if a collection does not say how it was made, or the folder is not as we know it: then
+    `Catalogue` can tell.
+    """
+    folder, found = Path(store), []
+    try:
+        known = json.loads((folder / "meta.json").read_bytes())["collections"]
+        for name, config in sorted(known.items()):
+            about = config["metadata"]["deepera"]
+            file = (folder / "collection" / name / "storage.sqlite").resolve()
+            with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+                (n,) = db.execute("SELECT COUNT(*) FROM points").fetchone()
+            how = {"mode": about["mode"], "embeddings": str(about.get("embeddings") or "")}
+            found.append(CollectionInfo(name=name, n_passages=n, **how))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, sqlite3.Error):
+        return None
+    return found
 
 
 def explain_field(name: str, known: Sequence[str]) -> str:

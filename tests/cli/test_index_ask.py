@@ -211,6 +211,32 @@ def test_a_study_is_shown_once_with_its_other_passages_below(ask, questions):
     assert "also [p1] (0.93): Green tea lowered fasting glucose by 5%." in shown
 
 
+def test_every_passage_counts_by_itself_on_request(ask, questions):
+    texts = {
+        "a": "Green tea lowered fasting glucose.",
+        "b": "Green tea lowered fasting glucose by 5%.",
+    }
+    study = {"title": "A trial of green tea", "doi": "10.1234/x"}
+    records = [{"id": id, "text": text, **study} for id, text in texts.items()]
+    source = questions(*records, name="twice.jsonl")
+    together, apart = ask(source), ask(source, "--per-passage")
+    assert ("also [" in together.stdout, "also [" in apart.stdout) == (True, False)
+    assert [line[:4] for line in apart.stdout.splitlines() if line[2:3] == "."] == [" 1. ", " 2. "]
+    table = ask(source, "--per-passage", "--format", "csv").stdout
+    assert len(table.splitlines()) == 3
+    assert ask(source, "--per-passage", "--report").exit_code == 2
+
+
+def test_a_source_stands_below_the_score_however_long_its_label_is(ask, questions, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    title = "A trial of green tea and fasting glucose in adults who fast"
+    source = questions({**ABSTRACTS[0], "title": title}, name="long.jsonl")
+    lines = ask(source).stdout.splitlines()
+    [head] = [place for place, one in enumerate(lines) if one.startswith(" 1. ")]
+    assert lines[head + 1].startswith("    ")
+    assert lines[head + 1][4] != " "
+
+
 def test_a_file_of_notices_marks_a_retracted_paper(ask, questions, tmp_path):
     notices = tmp_path / "notices.csv"
     notices.write_text("OriginalPaperDOI,RetractionNature\n10.1234/X,Retraction\n")
@@ -292,9 +318,12 @@ def test_a_server_that_answers_nonsense_is_never_a_lack_of_evidence(deepera, sou
         assert "; 0 calls;" not in shown
 
 
-def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(deepera, source):
+def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(
+    deepera, source, monkeypatch
+):
+    monkeypatch.setenv("DEEPERA_CASCADE", "1")
     with ChatServer(lambda _: MESSES["prose"]) as server:
-        args = ("--base-url", server.base_url, "--model", "m", "--cascade", "1")
+        args = ("--base-url", server.base_url, "--model", "m")
         result = deepera("ask", QUESTION, source, *args)
     shown = " ".join(result.stdout.split())
     assert "1 of 2 passages could not be judged: " in shown

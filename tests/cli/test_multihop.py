@@ -100,7 +100,8 @@ def test_a_model_that_says_nothing_usable_is_a_failure(ask):
     ("args", "said"),
     [
         (["--threshold", "0.5"], "--threshold does not go with --multihop"),
-        (["--cascade", "5"], "--cascade does not go with --multihop"),
+        (["--preset", "fast"], "--preset does not go with --multihop"),
+        (["--per-passage"], "--per-passage does not go with --multihop"),
         (["--format", "csv"], "--format csv does not go with --multihop"),
     ],
 )

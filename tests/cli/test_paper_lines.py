@@ -20,3 +20,14 @@ def test_a_line_of_a_paper_is_no_wider_than_the_terminal(width, monkeypatch):
 def test_a_short_title_is_shown_whole(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     assert describe_line(Paper(id="a", title="Wax")) == "a  Wax"
+
+
+def test_a_long_venue_gives_way_so_that_the_line_fits(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    paper = Paper(
+        id="10.9999/bjes.2009.692", title="Fall prevention with vitamin D", year=2009,
+        venue="British Journal of Evidence Synthesis",
+    )  # fmt: skip
+    line = f"   2  {describe_line(paper)}"
+    assert len(line) <= 80
+    assert line.endswith("…, 2009)")

@@ -52,6 +52,17 @@ def test_lists_are_written_for_reference_managers_and_spreadsheets(deepera, base
     assert table.count(",cites w0030") == len(cited["citations"]["papers"])
 
 
+def test_lookups_are_named_in_words_and_listed_on_request(deepera, base, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = deepera("papers", "ask", "study of sites", "-l", base, "-k", "3").stdout
+    assert "found by search 1" in shown
+    assert "looked up:" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    told = deepera("papers", "ask", "study of sites", "-l", base, "-k", "3", "-v").stdout
+    assert "   - search 1: study of sites (" in told
+    assert " lookups in " in told
+
+
 def test_a_base_is_checked_by_doctor(deepera, base, tmp_path):
     result = deepera("doctor", "--library", base)
     assert (result.exit_code, "60 papers" in result.stdout) == (0, True)

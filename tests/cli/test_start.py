@@ -83,6 +83,14 @@ def imports(papers):
     return run
 
 
+def test_libraries_are_listed_without_opening_them(imports, papers):
+    index = ["index", papers, "-l", "listed", "--path", "listed"]
+    (code, _, _), (listed, said, _) = imports(index, ["library", "list", "--path", "listed"])
+    assert (code, listed, said.split()) == (0, 0, ["listed", "2", "passages", "sparse"])
+    [(_, again, modules)] = imports(["library", "list", "--path", "listed"])
+    assert (again, HEAVY & modules) == (said, set())
+
+
 @pytest.fixture(scope="module")
 def usage_errors(imports):
     return dict(zip(ERRORS, imports(*ERRORS), strict=True))

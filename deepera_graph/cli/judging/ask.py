@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from deepera_graph.evidence.report.writer import ReportWriter
     from deepera_graph.reranker import EvidenceReranker
-    from deepera_graph.result import RerankResult
+    from deepera_graph.result import RankedPassage, RerankResult
 
 DAILY = {
     "ask": (
@@ -45,7 +47,7 @@ DAILY = {
 FLAGS = {  # all other options are keys of deepera.toml
     "ask": (
         *DAILY["ask"], "path", "qdrant_url", "embeddings", "retractions", "judge", "call_timeout",
-        "cache", "cascade", "max_calls", "dry_run",
+        "cache", "max_calls", "per_passage", "dry_run",
     ),
 }  # fmt: skip
 
@@ -120,8 +122,19 @@ def ask(
             _rerank(reranker, question, found.documents, shared, quiet=output.quiet)
         )
         failed = _tell_failures(result)
+        result = _count_apart(result) if search.per_passage else result
         _show(result, search, writer, shared, output)
     raise typer.Exit(failed or found.exit_code or place.exit_code)
+
+
+def _count_apart(result: RerankResult) -> RerankResult:
+    """Return a result in which every passage stands for a study of its own."""
+    numbers = count(1)
+
+    def apart(passages: tuple[RankedPassage, ...]) -> tuple[RankedPassage, ...]:
+        return tuple(replace(one, study=next(numbers)) for one in passages)
+
+    return replace(result, passages=apart(result.passages), left_out=apart(result.left_out))
 
 
 def _show(

@@ -78,6 +78,12 @@ class SearchOptions(options.WhereOptions):
         brief="Write paragraphs, each sentence checked.",
         default=False,
     )
+    per_passage: bool = opt(
+        "Show and count every passage by itself. Without it passages of one study stand together, "
+        "and count once.",
+        brief="Show and count every passage by itself, not by study.",
+        default=False,
+    )
     dry_run: bool = opt(
         "Search, and say what judging would cost at most; with --report what writing would take, "
         "too. Nothing is judged.",

@@ -168,7 +168,6 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
     colour = "yellow" if is_possible else "green"
     said = name_direction(passage.direction) or passage.position
     score = Text.assemble(
-        (f"{passage.rank:>2}. ", "dim"),
         ("score " if near else "", "red"),
         (result.show_score(passage.score), f"bold {'red' if near else colour}"),
         (
@@ -177,13 +176,13 @@ def _show_passage(console: Console, result: RerankResult, passage: RankedPassage
         ),
         f"{',' if near or is_possible else ''} {said}" if said else "",
     )
+    head = Table.grid()  # so that what follows in other lines stands below the score
+    head.add_row(
+        Text(f"{passage.rank:>2}. ", style="dim"), score if near else score + "  " + source
+    )
+    console.print(head)
     if near:
-        console.print(score)
         console.print(_indent(source))
-    else:
-        head = Table.grid(padding=(0, 2))
-        head.add_row(score, source)
-        console.print(head)
     console.print(_indent(Text(passage.summary or _short(passage.text))))
     if passage.quote and passage.quote not in {passage.summary, _short(passage.text)}:
         console.print(_indent(Text(f"“{passage.quote}”", style="italic")))

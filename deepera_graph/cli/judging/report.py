@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
-    WIDTH_OF_TEXT,
     count,
     describe_estimate,
     from_thread,
     progress_bar,
     tell,
+    wrap_text,
     write_bytes,
     write_text,
 )
@@ -35,12 +35,18 @@ def check_report(
     search: SearchOptions, hops: HopOptions, literature: options.LiteratureOptions
 ) -> None:
     """Raise `SettingsError` for what does not go with a report, or a dry run."""
-    wanted = {"report": search.report, "dry-run": search.dry_run}
+    wanted = {
+        "report": search.report,
+        "dry-run": search.dry_run,
+        "per-passage": search.per_passage,
+    }
     if hops.multihop and any(wanted.values()):
         name = next(one for one, is_wanted in wanted.items() if is_wanted)
         raise SettingsError(f"--{name} does not go with --multihop")
-    if search.report and search.answer:
-        raise SettingsError("give --report or --answer, not both")
+    for name in ("answer", "per_passage"):
+        if search.report and getattr(search, name):
+            option = name.replace("_", "-")
+            raise SettingsError(f"give --report or --{option}, not both")
     if search.report and search.format not in FORMS:
         known = ", ".join(FORMS)
         raise SettingsError(f"--report has the forms {known}, got --format {search.format}")
@@ -84,7 +90,7 @@ def show_report(
     if form == "json":
         write_bytes(text.encode())
     else:
-        write_text(_wrap(text) if form == "text" else text)
+        write_text(wrap_text(text) if form == "text" else text)
 
 
 def tell_estimate(
@@ -113,21 +119,3 @@ def tell_estimate(
             "sixth of that"
         )
     tell(output, plain, lambda: words)
-
-
-def _wrap(text: str) -> str:
-    """Break the lines of a report for reading."""
-    from textwrap import fill
-
-    lines = text.splitlines()
-    return "".join(
-        fill(
-            line,
-            WIDTH_OF_TEXT,
-            subsequent_indent=" " * (len(line) - len(line.lstrip())),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        + "\n"
-        for line in lines
-    )

@@ -28,6 +28,8 @@ from deepera_graph.cli.shared.console import (
     go_on_command,
     progress_bar,
     say,
+    text_console,
+    wrap_text,
     write_text,
 )
 from deepera_graph.cli.shared.declaring import given, opt
@@ -54,6 +56,7 @@ class FoundOptions:
     format: Literal["text", "json", ListFormat, "mermaid"] = opt(
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
     )
+    verbose: bool = opt("Also show what was looked up.", "--verbose", "-v", default=False)
     picture: Path | None = opt(
         "Also draw the search as a tree: SVG, or PNG if FILE ends in .png.", metavar="FILE"
     )
@@ -236,7 +239,7 @@ def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) ->
                 elif event["event"] == "result":
                     result = event["result"]
     except KeyboardInterrupt as error:
-        done = f"{count(n_calls, 'call')} made, {count(n_papers, 'paper')} found so far"
+        done = f"{count(n_calls, 'lookup')} made, {count(n_papers, 'paper')} found so far"
         say(f"interrupted; {done}")
         if search.keeps_replies:
             say(f"the replies of the model are kept; go on with: {go_on_command()}")
@@ -245,4 +248,5 @@ def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) ->
 
 
 def _text(result: Found, found: FoundOptions, output: options.OutputOptions) -> str:
-    return result.to_text(k=found.k or _K, closing=not output.quiet)
+    text = result.to_text(k=found.k or _K, closing=not output.quiet, lookups=found.verbose)
+    return wrap_text(text, text_console().width)

@@ -18,10 +18,15 @@ _SHORTEST = 20  # of a title
 
 def describe_line(paper: Paper) -> str:
     """Return a paper in one line: its id, title, venue and year; as wide as the terminal is."""
-    about = ", ".join(filter(None, [paper.venue, str(paper.year or "")]))
-    room = max(text_console().width - _AROUND - len(paper.id) - len(about), _SHORTEST)
-    title = paper.title if len(paper.title) <= room else f"{paper.title[: room - 1].rstrip()}…"
-    return f"{paper.id}  {title}" + (f" ({about})" if about else "")
+    room = max(text_console().width - _AROUND - len(paper.id), _SHORTEST + 8)
+    year = str(paper.year or "")
+    venue = _cut(paper.venue, room - _SHORTEST - len(year))
+    about = ", ".join(filter(None, [venue, year]))
+    return f"{paper.id}  {_cut(paper.title, room - len(about))}" + (f" ({about})" if about else "")
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
 
 
 def describe_paper(paper: Paper) -> str:

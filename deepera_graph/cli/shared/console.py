@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,6 +14,7 @@ from contextvars import copy_context
 from io import TextIOWrapper
 from pathlib import Path
 from queue import SimpleQueue
+from textwrap import fill
 from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -280,6 +282,22 @@ def _open_console(**how: Any) -> Console:
     return SafeConsole(highlight=False, **how)
 
 
+def wrap_text(text: str, width: int = WIDTH_OF_TEXT) -> str:
+    """Break the lines of a text for reading; what follows stands below what a line begins with."""
+    return "".join(
+        fill(
+            line,
+            width,
+            subsequent_indent=" " * len(_BEGINNING.match(line)[0]),  # type: ignore[index]  # fits all
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        + "\n"
+        for line in text.splitlines()
+    )
+
+
+_BEGINNING = re.compile(r" *(?:(?:\d+\.|-) )?")
 _IN_ASCII = {"…": "...", "–": "-", "—": "-", "·": "-", "“": '"', "”": '"', "’": "'", "‘": "'"}
 
 

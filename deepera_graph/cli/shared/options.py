@@ -78,9 +78,9 @@ class ServerOptions:
         metavar="NAME",
     )
     base_url: str | None = _chat(
-        "Server with OpenAI's chat protocol, e.g. http://localhost:8000/v1. It is sent no key, "
+        "Server with OpenAI's chat protocol, e.g. http://localhost:1234/v1. It is sent no key, "
         "unless --api-key-env names one for it.",
-        brief="Its server, e.g. http://localhost:8000/v1.",
+        brief="Its server, e.g. http://localhost:1234/v1.",
         metavar="URL",
         is_address=True,
         check=check_url,

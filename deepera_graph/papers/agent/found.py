@@ -205,8 +205,11 @@ class Found(AgentResult):
         plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
         return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
 
-    def to_text(self, *, k: int = _SHOWN, closing: bool = True) -> str:
-        """Return the first *k* papers for a reader, with reasons, and what was left out."""
+    def to_text(self, *, k: int = _SHOWN, closing: bool = True, lookups: bool = False) -> str:
+        """Return the first *k* papers for a reader, with reasons, and what was left out.
+
+        With *lookups* also what was looked up in the base, in order, and what came of it.
+        """
         lines = [sanitize_line(self.question), *_limit_line(self.limits), ""]
         for one in self.papers[:k]:
             lines += _paper_lines(one, f"{one.rank:>3}.")
@@ -214,12 +217,9 @@ class Found(AgentResult):
             lines.append("no paper was found")
         if len(self.papers) > k:
             lines.append(f"     ... and {len(self.papers) - k} more")
-        if self.left_out:
-            lines += ["", "left out:"]
-            for one in self.left_out[:_SHOWN_OUT]:
-                lines += _paper_lines(one, "   -")
-            if len(self.left_out) > _SHOWN_OUT:
-                lines.append(f"     ... and {len(self.left_out) - _SHOWN_OUT} more")
+        lines += _left_out_lines(self.left_out)
+        if lookups:
+            lines += ["", "looked up:", *map(_lookup_line, self.actions)]
         lines += [f"note: {sanitize_line(one)}" for one in self.problems]
         return "\n".join([*lines, *(["", self._closing_line()] if closing else [])])
 
@@ -230,7 +230,7 @@ class Found(AgentResult):
             f"{n} {what}" if n == 1 else f"{n} {what}s"
             for n, what in (
                 (len(self.papers), "paper"),
-                (len(self.actions), "call"),
+                (len(self.actions), "lookup"),
                 (self.steps, "round"),
             )
         )
@@ -270,13 +270,33 @@ def _listed(value: Any) -> str:
 
 def _paper_lines(one: FoundPaper, head: str) -> list[str]:
     score = "" if one.score is None else f"{one.score:.2f}  "
-    calls = ", ".join(each["call"] for each in one.found_by)
+    calls = ", ".join(_name_lookup(each["call"]) for each in one.found_by)
     lines = [f"{head} {score}[{one.id}] {sanitize_line(str(one.citation))}"]
     if one.quote:
         lines.append(f"     “{sanitize_line(one.quote)}”")
     reason = sanitize_line(one.reason)
     lines.append(f"     {f'{reason}; ' if reason else ''}found by {calls}")
     return lines
+
+
+def _left_out_lines(left_out: Sequence[FoundPaper]) -> list[str]:
+    lines = ["", "left out:"] if left_out else []
+    for one in left_out[:_SHOWN_OUT]:
+        lines += _paper_lines(one, "   -")
+    more = len(left_out) - _SHOWN_OUT
+    return [*lines, f"     ... and {more} more"] if more > 0 else lines
+
+
+def _name_lookup(id: str) -> str:
+    """Return what S1, R2 or C3 stands for."""
+    return f"{_LOOKUPS[id[0]]} {id[1:]}"
+
+
+def _lookup_line(one: ActionRecord) -> str:
+    gave = f"{one['found']} found, {one['new']} new" if one["status"] == "ok" else one["status"]
+    return (
+        f"   - {_name_lookup(one['id'])}: {sanitize_line(one['text'])} ({gave.replace('_', ' ')})"
+    )
 
 
 def _list(one: FoundPaper) -> Listed:
@@ -290,6 +310,7 @@ def _write(format: ListFormat) -> "Callable[[Found, int | None], str]":
     return lambda found, k: write_list([_list(one) for one in found.papers[:k]], format)
 
 
+_LOOKUPS = {"S": "search", "R": "references", "C": "citations"}
 _FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
     "text": lambda found, k: found.to_text(k=k or _SHOWN),
     "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),

@@ -11,7 +11,7 @@ from langchain_core.embeddings import Embeddings
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.retrieval import find_folder
+from deepera_graph.retrieval import CollectionInfo, find_folder
 from deepera_graph.retrieval.collections.collection import (
     FindEmbeddings,
     Mode,
@@ -119,23 +119,6 @@ def open_store_on(
 
 N_SAMPLED = 1000
 _AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionInfo:
-    """What a collection is.
-
-    Attributes:
-        name: As `open_store` takes it.
-        n_passages: How many it holds.
-        mode: ``sparse``, ``dense`` or ``hybrid``; empty if another program made it.
-        embeddings: What made its dense vectors, if that was recorded.
-    """
-
-    name: str
-    n_passages: int
-    mode: str
-    embeddings: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
