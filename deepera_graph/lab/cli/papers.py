@@ -26,7 +26,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, Run, System
+    from deepera_graph.lab.studies.papers.runs import PaperQuery, Run
     from deepera_graph.papers.base import PaperBase
 
 _PAGE, _PROVENANCE = "report.html", "provenance.csv"
@@ -130,59 +130,54 @@ def papers(
     output: options.OutputOptions,
 ) -> None:
     """Compare searches for papers: tables, figures and a page."""
-    check_input(queries, None if _is_address(chosen.base) else Path(chosen.base or queries))
+    is_file = chosen.base is not None and not is_address(chosen.base)
+    check_input(queries, Path(str(chosen.base)) if is_file else None)
     names = () if chosen.systems is None else split_names("--systems", chosen.systems)
     _check(chosen, chat, results, names)
     wanted = given(chosen)
     accuracies = wanted.get("judges", ())
     with needing("study papers", "bench"):
+        from deepera_graph.lab.studies.papers import runs, scores, study
         from deepera_graph.lab.studies.papers.judges import check_accuracies
-        from deepera_graph.lab.studies.papers.runs import read_queries
-        from deepera_graph.lab.studies.papers.scores import PaperBench, SystemScores, draw_queries
-        from deepera_graph.lab.studies.papers.study import PAPERS, describe_setup, study_all
 
     check_accuracies(accuracies)
-    asked = read_queries(queries, limit=chosen.limit)
+    asked = runs.read_queries(queries, limit=chosen.limit)
     if chosen.draw is not None:
-        asked = draw_queries(asked, chosen.draw, seed=chosen.seed)
+        asked = scores.draw_queries(asked, chosen.draw, seed=chosen.seed)
     taken = ("buckets", "baseline", "shown", "n_resamples", "seed")
-    bench = PaperBench(queries=asked, **{name: wanted[name] for name in taken if name in wanted})
-    others = _read_runs(chosen.runs)
+    how = {name: wanted[name] for name in taken if name in wanted}
+    bench = scores.PaperBench(queries=asked, **how)
+    files = split_files("--runs", chosen.runs)
+    check_input(*files.values())
+    others = {name: runs.read_run(path) for name, path in files.items()}
     for name, run in others.items():
-        SystemScores.of(name, run, bench)  # what is wrong with it is said before the searches
-    about: dict[str, Any] = {}
-    made: dict[str, Run] = {}
+        scores.SystemScores.of(name, run, bench)  # what is wrong is said before the searches
+    services = _split_services(chosen.services)
     with _open_base(chosen) as base:
-        if base is not None:
-            about = base.describe()
-        services = _split_services(chosen.services)
-        systems = _choose(base, names, others, services, chosen)
+        about = {} if base is None else base.describe()
+        if base is not None and not names:
+            names = runs.MODES if base.has_vectors else ("sparse",)
+        systems = (*names, *services)
+        _check_systems(systems, others, chosen)
         begun = [] if results.out is None else [results.out / _file_of(one) for one in systems]
         running.check_results(chosen, results, _FILES, begun)
-        if systems:
-            made = _search(
-                base,
-                systems,
-                asked,
-                services=services,
-                queries=queries,
-                chosen=chosen,
-                chat=chat,
-                out=results.out,
-                quiet=output.quiet,
-            )
-    runs = {**made, **others}
-    result = study_all(bench, runs, accuracies=accuracies)
-    setup = partial(describe_setup, queries, bench, _settings(chosen, chat), runs, about)
-    running.finish(PAPERS, result, setup, results, output)
+        work = _Searches(base, services, chosen, chat, quiet=output.quiet)
+        made = work.run(systems, queries, asked, results.out) if systems else {}
+    every = {**made, **others}
+    result = study.study_all(bench, every, accuracies=accuracies)
+    settings = {
+        **asdict(chosen),
+        "base": None if chosen.base is None else Path(chosen.base).name,
+        "model": chat.model,
+        "runs": [*files],
+    }
+    del settings["resume"]
+    setup = partial(study.describe_setup, queries, bench, settings, every, about)
+    running.finish(study.PAPERS, result, setup, results, output)
     if results.out is not None:
-        _write_beside(results.out, bench, runs, result, setup())
+        _write_beside(results.out, bench, every, result, setup())
     if any(one.error for run in made.values() for one in run.values()):
         raise typer.Exit(SOME_FAILED)
-
-
-def _is_address(base: str | None) -> bool:
-    return base is not None and is_address(base)
 
 
 def _check(
@@ -198,35 +193,27 @@ def _check(
         raise SettingsError(
             "--library must name a base of papers, --runs files of runs, or --services addresses"
         )
-    _check_model(names, chat)
+    asking = [name for name in names if name.partition(":")[2] in _OF_MODELS]
+    if asking and not chat.model:
+        raise SettingsError(f"the system {asking[0]} needs --model; agent:rules needs no key")
+    if chat.model and not asking:
+        raise SettingsError("--model goes with --systems agent:pasa, agent:spar or agent:scout")
     if chosen.draw is not None and chosen.limit is not None:
         raise SettingsError("give --draw or --limit, not both")
     running.check_results(chosen, results, _FILES, ())
 
 
-def _check_model(names: tuple[str, ...], chat: options.ChatOptions) -> None:
-    """Raise `SettingsError` for an agent without its model, and a model without its agent."""
-    for name in names:
-        if name.partition(":")[2] in _OF_MODELS and not chat.model:
-            raise SettingsError(f"the system {name} needs --model; agent:rules needs no key")
-    if chat.model and not any(name.partition(":")[2] in _OF_MODELS for name in names):
-        raise SettingsError("--model goes with --systems agent:pasa, agent:spar or agent:scout")
-
-
-def _settings(chosen: PaperOptions, chat: options.ChatOptions) -> dict[str, Any]:
-    plain = asdict(chosen)
-    plain["base"] = None if chosen.base is None else Path(chosen.base).name
-    plain["model"] = chat.model
-    plain["runs"] = [*split_files("--runs", chosen.runs)]
-    return {name: one for name, one in plain.items() if name != "resume"}
-
-
-def _read_runs(text: str | None) -> dict[str, Run]:
-    from deepera_graph.lab.studies.papers.runs import read_run
-
-    files = split_files("--runs", text)
-    check_input(*files.values())
-    return {name: read_run(path) for name, path in files.items()}
+def _check_systems(
+    systems: tuple[str, ...], others: Mapping[str, Run], chosen: PaperOptions
+) -> None:
+    for name in systems:
+        if name in others or systems.count(name) > 1:
+            raise SettingsError(f"there are two systems of the name {name!r}")
+    known = (*systems, *others)
+    if chosen.baseline is not None and chosen.baseline not in known:
+        raise SettingsError(
+            f"--baseline must be one of {', '.join(known)}, got {chosen.baseline!r}"
+        )
 
 
 @contextmanager
@@ -240,20 +227,19 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     from deepera_graph.papers.base import PaperBase
 
     search_here()
-    if _is_address(chosen.base):
-        if chosen.embeddings:
-            raise SettingsError("--embeddings goes with a file; a server has its own")
-        opened = PaperBase.connect(chosen.base)
-    else:
-        name = chosen.embeddings
+    name = chosen.embeddings
+    if not is_address(chosen.base):
         made: Any = name if name in (None, "local") else find_embeddings(name)
         opened = PaperBase.open(chosen.base, embeddings=made)
+    elif name:
+        raise SettingsError("--embeddings goes with a file; a server has its own")
+    else:
+        opened = PaperBase.connect(chosen.base)
     with opened as base:
         yield base
 
 
 def _split_services(text: str | None) -> dict[str, str]:
-    """Return addresses by name."""
     found: dict[str, str] = {}
     for one in () if text is None else split_names("--services", text):
         name, _, url = one.partition("=")
@@ -263,89 +249,60 @@ def _split_services(text: str | None) -> dict[str, str]:
     return found
 
 
-def _choose(
-    base: PaperBase | None,
-    names: tuple[str, ...],
-    others: Mapping[str, Run],
-    services: Mapping[str, str],
-    asked: PaperOptions,
-) -> tuple[str, ...]:
-    from deepera_graph.lab.studies.papers.runs import MODES
+@dataclass(frozen=True)
+class _Searches:
+    """Systems that are run over a base, and services that are asked."""
 
-    own: tuple[str, ...] = names
-    if base is not None and not names:
-        own = MODES if base.has_vectors else ("sparse",)
-    chosen = (*own, *services)
-    for name in chosen:
-        if name in others or chosen.count(name) > 1:
-            raise SettingsError(f"there are two systems of the name {name!r}")
-    known = (*chosen, *others)
-    if asked.baseline is not None and asked.baseline not in known:
-        raise SettingsError(f"--baseline must be one of {', '.join(known)}, got {asked.baseline!r}")
-    return chosen
+    base: PaperBase | None
+    services: Mapping[str, str]
+    chosen: PaperOptions
+    chat: options.ChatOptions
+    quiet: bool
 
-
-def _search(
-    base: PaperBase | None,
-    systems: tuple[str, ...],
-    asked: tuple[PaperQuery, ...],
-    *,
-    services: Mapping[str, str],
-    queries: Path,
-    chosen: PaperOptions,
-    chat: options.ChatOptions,
-    out: Path | None,
-    quiet: bool,
-) -> dict[str, Run]:
-    """Run each system, and keep what it found for each query at once if there is a folder."""
-    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
-    from deepera_graph.lab.studies.papers.runs import AGENT, describe_run, run_system
-
-    found: dict[str, Run] = {}
-    planner = None
-    if chat.model:
+    def run(
+        self,
+        systems: tuple[str, ...],
+        queries: Path,
+        asked: tuple[PaperQuery, ...],
+        out: Path | None,
+    ) -> dict[str, Run]:
+        """Run each, and keep what it found for each query at once if there is a folder."""
         from deepera_graph.cli.opening.judges import chat_backend
+        from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+        from deepera_graph.lab.studies.papers import runs
+        from deepera_graph.lab.studies.papers.judges import search_by_service
 
-        planner = chat_backend(chat)
-    n_at_once = 1 if planner is None else chat.max_concurrency or MAX_CONCURRENCY
-    settings = given(chosen)
-    bounds = {name: settings[name] for name in _OF_AGENTS if name in settings}
-    how: dict[str, Any] = {"depth": chosen.depth, "limits": chosen.limits, "settings": bounds}
-    ready = {name: _find_system(base, name, services, planner, how) for name in systems}
-    for name, system in ready.items():
-        shown = f"{name} at {services[name]}" if name in services else name
-        about = describe_run(base, shown, queries, model=chat.model, **how)
-        with progress_bar(name, total=len(asked), hidden=quiet) as bar:
-            found[name] = run_system(
-                system,
-                asked,
-                path=None if out is None else out / _file_of(name),
-                about=about,
-                resume=chosen.resume,
-                at_once=n_at_once if name.startswith(AGENT) else 1,
-                on_progress=bar.reach,
-            )
-        if not quiet:
-            _tell_failures(name, found[name])
-    return found
-
-
-def _find_system(
-    base: PaperBase | None, name: str, services: Mapping[str, str], planner: Any, how: Any
-) -> System:
-    from deepera_graph.lab.studies.papers.judges import search_by_service
-    from deepera_graph.lab.studies.papers.runs import find_system
-
-    if name in services:
-        return search_by_service(services[name], base=base, limits=how["limits"])
-    assert base is not None  # `_check` takes no system without one
-    return find_system(base, name, planner=planner, **how)
-
-
-def _tell_failures(name: str, run: Mapping[str, QueryRun]) -> None:
-    failed = [one.error for one in run.values() if one.error]
-    if failed:
-        say(f"{name}: {len(failed)} of {len(run)} queries failed, e.g. {failed[0]}")
+        chosen, services = self.chosen, self.services
+        planner = chat_backend(self.chat) if self.chat.model else None
+        n_at_once = 1 if planner is None else self.chat.max_concurrency or MAX_CONCURRENCY
+        bounds = {name: one for name, one in given(chosen).items() if name in _OF_AGENTS}
+        how: dict[str, Any] = {
+            "depth": chosen.depth, "limits": chosen.limits, "settings": bounds,
+        }  # fmt: skip
+        ready = {
+            name: search_by_service(services[name], base=self.base, limits=chosen.limits)
+            if self.base is None or name in services  # `_check` takes no system without a base
+            else runs.find_system(self.base, name, planner=planner, **how)
+            for name in systems
+        }
+        found: dict[str, Run] = {}
+        for name, system in ready.items():
+            shown = f"{name} at {services[name]}" if name in services else name
+            about = runs.describe_run(self.base, shown, queries, model=self.chat.model, **how)
+            with progress_bar(name, total=len(asked), hidden=self.quiet) as bar:
+                found[name] = run = runs.run_system(
+                    system,
+                    asked,
+                    path=None if out is None else out / _file_of(name),
+                    about=about,
+                    resume=chosen.resume,
+                    at_once=n_at_once if name.startswith(runs.AGENT) else 1,
+                    on_progress=bar.reach,
+                )
+            failed = [one.error for one in run.values() if one.error]
+            if failed and not self.quiet:
+                say(f"{name}: {len(failed)} of {len(run)} queries failed, e.g. {failed[0]}")
+        return found
 
 
 def _file_of(name: str) -> str:

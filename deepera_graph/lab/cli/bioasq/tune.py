@@ -14,6 +14,7 @@ import typer
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
+    Bar,
     check_file,
     check_folder,
     count,
@@ -26,7 +27,6 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.questions import Question
     from deepera_graph.bioasq.tuning.pairs import QuestionPool, QuestionSplit
     from deepera_graph.bioasq.tuning.plan import TuningSettings
     from deepera_graph.bioasq.tuning.tune import TuningReport
@@ -93,6 +93,8 @@ class TrainingOptions:
         "tried.",
         metavar="NAME,...",
         shown="cross-encoder/ms-marco-MiniLM-L12-v2",
+        setting="models",
+        many=str,
     )
     epochs: int = _training("Epochs of the final model.", metavar="N", default=3, least=1)
     select_epochs: int = _training(
@@ -133,7 +135,7 @@ def tune(
 
         check_packages()
     split = split_questions(
-        _read_all(questions),
+        [one for path in questions for one in read_questions(path)],
         test=None if data.test is None else read_questions(data.test),
         shares=given(data).get("shares"),
         seed=training.seed,
@@ -168,22 +170,15 @@ def _check(
     training: TrainingOptions,
 ) -> TuningSettings:
     """Return the settings; a `SettingsError` for anything that can be said before work begins."""
-    from deepera_graph.bioasq.tuning.plan import DEFAULT_MODEL, TuningSettings, check_shares
+    from deepera_graph.bioasq.tuning.plan import TuningSettings, check_shares
     from deepera_graph.bioasq.tuning.plan import read_ratio as ratio_of
 
     _check_files(questions, files, data, store)
     check_shares(given(data).get("shares"), has_test=data.test is not None)
     settings = TuningSettings(
-        models=split_names("--model", training.model or DEFAULT_MODEL),
         ratios=[ratio_of(one) for one in split_names("--ratio", data.ratio)],
         since=[_read_year(one) for one in split_names("--since", data.since)],
-        epochs=training.epochs,
-        select_epochs=training.select_epochs,
-        batch_size=training.batch_size,
-        learning_rate=training.learning_rate,
-        max_tokens=training.max_tokens,
-        int8=training.int8,
-        seed=training.seed,
+        **given(training),
     )
     if files.out is None and len(settings.variants()) > 1:
         raise SettingsError("--export-pairs without -o takes one --ratio and one --since")
@@ -218,12 +213,6 @@ def _read_year(text: str) -> int | None:
     return int(text)
 
 
-def _read_all(paths: Sequence[Path]) -> list[Question]:
-    from deepera_graph.bioasq.questions import read_questions
-
-    return [one for path in paths for one in read_questions(path)]
-
-
 def _tell_split(split: QuestionSplit) -> None:
     left_out = {
         "joined with another of the same id or text": split.joined,
@@ -241,38 +230,39 @@ def _collect(
     """Ask the index for all questions, and say which golden documents it does not have."""
     from deepera_graph.bioasq.tuning.pairs import collect_pools
 
-    pools, n_done = {}, 0
-    n_in_all = sum(map(len, split.parts().values()))
+    pools: dict[str, list[QuestionPool]] = {}
     with (
         _open_source(data, store) as source,
-        progress_bar("searching", total=n_in_all, hidden=hidden) as bar,
+        progress_bar(
+            "searching", total=sum(map(len, split.parts().values())), hidden=hidden
+        ) as bar,
     ):
         for part, its in split.parts().items():
-            before = n_done
-
-            def watch(n: int, before: int = before) -> None:
-                bar.move(to=before + n, count=before + n)
-
+            before = sum(map(len, pools.values()))
             pools[part] = collect_pools(
-                its, source, n_candidates=data.candidates, on_progress=watch
+                its,
+                source,
+                n_candidates=data.candidates,
+                on_progress=lambda n, before=before: bar.reach(before + n),
             )
-            n_done += len(its)
     _tell_missing([pool for its in pools.values() for pool in its])
     return pools
 
 
+def _reach(bar: Bar, before: int, n: int) -> None:
+    bar.reach(before + n)
+
+
 def _tell_missing(pools: Sequence[QuestionPool]) -> None:
-    missing = sorted({pmid for pool in pools for pmid in pool.golden} - _held_by(pools))
-    n_golden = len({pmid for pool in pools for pmid in pool.golden})
+    golden = {pmid for pool in pools for pmid in pool.golden}
+    missing = sorted(golden - {one.pmid for pool in pools for one in pool.held})
     shown = ", ".join(missing[:MOST_TOLD])
-    if len(missing) == n_golden:
-        raise InputError(f"none of the {n_golden} golden documents is in the corpus, e.g. {shown}")
+    if len(missing) == len(golden):
+        raise InputError(
+            f"none of the {len(golden)} golden documents is in the corpus, e.g. {shown}"
+        )
     if missing:
-        say(f"{len(missing)} of {n_golden} golden documents are not in the corpus, e.g. {shown}")
-
-
-def _held_by(pools: Sequence[QuestionPool]) -> set[str]:
-    return {one.pmid for pool in pools for one in pool.held}
+        say(f"{len(missing)} of {len(golden)} golden documents are not in the corpus, e.g. {shown}")
 
 
 @contextmanager
@@ -304,12 +294,9 @@ def _export_pairs(path: Path, pools: Sequence[QuestionPool], settings: TuningSet
     first = settings.variants()[0]
     pairs = make_pairs(pools, ratio=first.ratio, since=first.since, seed=settings.seed)
     if not pairs:
-        raise InputError(f"no question is left to train on{_since(first.since)}")
+        since = "" if first.since is None else f" since {first.since}"
+        raise InputError(f"no question is left to train on{since}")
     return write_pairs(path, pairs)
-
-
-def _since(year: int | None) -> str:
-    return "" if year is None else f" since {year}"
 
 
 def _tune(
