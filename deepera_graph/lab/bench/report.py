@@ -18,8 +18,8 @@ from deepera_graph.calibration.instance import Context, Instance
 from deepera_graph.lab.bench.figures import figure_bytes
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.experiment import StudyResult
-from deepera_graph.lab.studies.run import Described, Study, manifest, run_studies
+from deepera_graph.lab.studies.experiment import About, StudyResult
+from deepera_graph.lab.studies.run import Study, manifest, run_studies
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, format_cell
 
 _SVG_ID = re.compile(r'(\bid="|href="#|url\(#)([^")]+)')
@@ -162,7 +162,7 @@ def _cut(text: str) -> str:
 
 
 def render_page(
-    results: Sequence[tuple[Described, StudyResult]],
+    results: Sequence[tuple[About, StudyResult]],
     worst: Sequence[WorstQuestion] | None,
     manifest: dict[str, Any],
     *,
@@ -200,7 +200,7 @@ def _describe_runs(manifest: dict[str, Any]) -> str:
     return f"{counts} Brackets hold 95 % intervals over questions."
 
 
-def _describe_section(study: Described, result: StudyResult) -> dict[str, Any]:
+def _describe_section(study: About, result: StudyResult) -> dict[str, Any]:
     return {
         "name": study.name,
         "title": study.title,

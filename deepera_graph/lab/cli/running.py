@@ -19,8 +19,7 @@ from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from deepera_graph.lab.rankers.named import Models
-    from deepera_graph.lab.studies.experiment import StudyResult
-    from deepera_graph.lab.studies.run import Described
+    from deepera_graph.lab.studies.experiment import About, StudyResult
 
 _data = partial(opt, panel="Data")
 _measure = partial(opt, panel="Measure")
@@ -199,7 +198,7 @@ def check_results(
 
 
 def finish(
-    study: Described,
+    study: About,
     result: StudyResult,
     setup: Callable[[], Mapping[str, Any]],
     results: ResultOptions,

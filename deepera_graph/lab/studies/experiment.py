@@ -101,7 +101,8 @@ def as_estimate(one: Interval) -> MetricEstimate:
     return MetricEstimate(*one, 0.0)
 
 
-class About(NamedTuple):
+@dataclass(frozen=True)
+class About:
     """What a study is called, and what it measures in a sentence or two."""
 
     name: str  # names its files

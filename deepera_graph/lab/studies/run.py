@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
@@ -19,7 +19,7 @@ from deepera_graph.lab.metrics.ranking import DatasetSummary
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.rankers.retrieval import Dense
 from deepera_graph.lab.studies.base import SEARCHERS, NoFilterError, StudyConfig, StudyRunner
-from deepera_graph.lab.studies.experiment import StudyResult
+from deepera_graph.lab.studies.experiment import About, StudyResult
 from deepera_graph.lab.studies.rerank.filtering import (
     study_ablations,
     study_cutoff,
@@ -45,29 +45,10 @@ _NOT_IN_MANIFEST |= {"split", "n_candidates"}
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
-class Described(Protocol):
-    """What a study is called, and what it measures."""
+@dataclass(frozen=True)
+class Study(About):
+    """One study of rerankers; one that `asks_again` must not be answered from a cache."""
 
-    @property
-    def name(self) -> str:
-        """Names its files."""
-
-    @property
-    def title(self) -> str:
-        """Its heading."""
-
-    @property
-    def measures(self) -> str:
-        """What it measures, in a sentence or two."""
-
-
-@dataclass(frozen=True, slots=True)
-class Study:
-    """One study; one that `asks_again` must not be answered from a cache."""
-
-    name: str
-    title: str
-    measures: str
     run: Callable[[StudyRunner], StudyResult]
     asks_again: bool = False
 
@@ -289,7 +270,7 @@ def _plain(value: Any) -> Any:
     return getattr(value, "name", value)
 
 
-def format_study(study: Described, result: StudyResult, *, figures: bool = True) -> str:
+def format_study(study: About, result: StudyResult, *, figures: bool = True) -> str:
     """Return one Markdown document: tables, findings, and links to the figures beside it."""
     parts = [f"# {study.title}", study.measures]
     if result.findings:
@@ -301,9 +282,7 @@ def format_study(study: Described, result: StudyResult, *, figures: bool = True)
     return "\n\n".join(parts) + "\n"
 
 
-def write_study(
-    study: Described, result: StudyResult, manifest: dict[str, Any], folder: Path
-) -> None:
+def write_study(study: About, result: StudyResult, manifest: dict[str, Any], folder: Path) -> None:
     """Write ``NAME.md``, each table as CSV, each figure as SVG and PNG, and a manifest.
 
     What a manifest that is there names as written, and is not written now, is removed.
@@ -329,7 +308,7 @@ def _written_before(folder: Path) -> set[str]:
         return set()
 
 
-def _files(study: Described, result: StudyResult) -> Iterator[tuple[str, bytes]]:
+def _files(study: About, result: StudyResult) -> Iterator[tuple[str, bytes]]:
     yield f"{study.name}.md", format_study(study, result).encode()
     for grid in result.grids:
         yield f"{grid.name}.csv", format_csv(grid).encode()

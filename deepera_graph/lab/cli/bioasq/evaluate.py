@@ -233,24 +233,22 @@ def _show(
 ) -> str:
     """Return a Markdown table that says what its numbers are."""
     from deepera_graph.bioasq.measuring.measures import RANKING
+    from deepera_graph.lab.tables import format_rows
 
-    rows = [("measure", "value", *(["95 % interval"] if intervals else []), "questions")]
+    body = []
     for name, one in ((name, one) for each in evaluations for name, one in each.measures.items()):
-        value = one.value()
-        low_high = intervals.get(name)
-        rows.append(
+        value, low_high = one.value(), intervals.get(name)
+        interval = f"{low_high.low:.4f} to {low_high.high:.4f}" if low_high else ""
+        body.append(
             (
                 describe_measure(name) + (" *" if name in RANKING else ""),
                 "–" if isnan(value) else f"{value:.4f}",
-                *(
-                    [f"{low_high.low:.4f} to {low_high.high:.4f}" if low_high else ""]
-                    if intervals
-                    else []
-                ),
+                *([interval] if intervals else []),
                 str(len(one.questions)),
             )
         )
-    return "\n".join([_about(evaluations, official=official), "", *_table(rows)])
+    head = ("measure", "value", *(["95 % interval"] if intervals else []), "questions")
+    return f"{_about(evaluations, official=official)}\n\n{format_rows(head, body)}".rstrip()
 
 
 def _about(evaluations: Sequence[Evaluation], *, official: bool) -> str:
@@ -262,25 +260,6 @@ def _about(evaluations: Sequence[Evaluation], *, official: bool) -> str:
         "answer\n(--official counts as the evaluator of BioASQ does)"
     )
     return how + (f"\n{count(unanswered, 'question')} not answered" if unanswered else "")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ) + " |"
-        for row in rows
-    ]  # fmt: skip
-    rule = (
-        "| "
-        + " | ".join(
-            "-" * (width - 1) + (":" if place else "-") for place, width in enumerate(widths)
-        )
-        + " |"
-    )
-    return [lines[0], rule, *lines[1:]]
 
 
 _WORDS = {

@@ -14,7 +14,6 @@ import typer
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
-    Bar,
     check_file,
     check_folder,
     count,
@@ -230,27 +229,16 @@ def _collect(
     """Ask the index for all questions, and say which golden documents it does not have."""
     from deepera_graph.bioasq.tuning.pairs import collect_pools
 
-    pools: dict[str, list[QuestionPool]] = {}
+    parts = split.parts()
+    asked = [one for its in parts.values() for one in its]
     with (
         _open_source(data, store) as source,
-        progress_bar(
-            "searching", total=sum(map(len, split.parts().values())), hidden=hidden
-        ) as bar,
+        progress_bar("searching", total=len(asked), hidden=hidden) as bar,
     ):
-        for part, its in split.parts().items():
-            before = sum(map(len, pools.values()))
-            pools[part] = collect_pools(
-                its,
-                source,
-                n_candidates=data.candidates,
-                on_progress=lambda n, before=before: bar.reach(before + n),
-            )
-    _tell_missing([pool for its in pools.values() for pool in its])
-    return pools
-
-
-def _reach(bar: Bar, before: int, n: int) -> None:
-    bar.reach(before + n)
+        found = collect_pools(asked, source, n_candidates=data.candidates, on_progress=bar.reach)
+    _tell_missing(found)
+    rest = iter(found)
+    return {part: [next(rest) for _ in its] for part, its in parts.items()}
 
 
 def _tell_missing(pools: Sequence[QuestionPool]) -> None:
