@@ -38,7 +38,7 @@ def read_run(path: Path) -> dict[str, list[RankedDocument]]:
             the line, and what is wrong.
         OSError: The file cannot be read.
     """
-    if _is_trec(path):
+    if is_trec(path):
         return {
             name: _check(((one, score) for one, score in ranked), f"{path}, question {name!r}")
             for name, ranked in read_trec(path).items()
@@ -116,8 +116,8 @@ def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
     return made
 
 
-def _is_trec(path: Path) -> bool:
-    """Tell by the first line: that of a run of ours is an object."""
+def is_trec(path: Path) -> bool:
+    """Tell a TREC run by its first line; that of a run of ours is an object."""
     with path.open("rb") as file:
         first = next(read_raw_lines(file), None)
     return first is not None and not first.text.lstrip().startswith(b"{")

@@ -25,6 +25,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
+Combine = Callable[[Floats], Floats]
 Phase = Literal["a", "b"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 MAX_DOCUMENTS = MAX_SNIPPETS = 10
@@ -52,7 +53,7 @@ class Measure:
 
     questions: tuple[str, ...]
     summed: Floats
-    combine: Callable[[Floats], Floats]
+    combine: Combine
 
     def value(self) -> float:
         """Return the measure; not a number where nothing counts."""
@@ -376,11 +377,6 @@ def evaluate_phase(
 ) -> Evaluation:
     """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
 
-    Args:
-        golden: Questions with golden answers; one without any is left out of what needs them.
-        given: The submission, of any order.
-        phase: ``a`` or ``b``.
-
     Raises:
         InputError: *golden* or *given* is no list of questions.
         SettingsError: There is no such phase, or there are ideal answers and the extra bioasq is
@@ -420,17 +416,17 @@ def mean_measures(
         measures[f"{what}_{name}"] = mean_measure([*rows], numbers[:, place])
         if name == "map":
             logs = np.log(numbers[:, place] + EPSILON)
-            geometric = mean_measure([*rows], logs)
-            measures[f"{what}_gmap"] = Measure(
-                geometric.questions, geometric.summed, lambda sums: np.exp(_mean(sums))
+            measures[f"{what}_gmap"] = mean_measure(
+                [*rows], logs, lambda sums: np.asarray(np.exp(_mean(sums)))
             )
     return measures
 
 
-def mean_measure(questions: Iterable[str], values: Any) -> Measure:
-    """Return the mean of one number a question."""
+def mean_measure(questions: Iterable[str], values: Any, combine: Combine | None = None) -> Measure:
+    """Return the mean of one number a question, or what else is made of its sum and count."""
     column = np.asarray(values, dtype=np.float64)
-    return Measure((*questions,), np.column_stack([column, np.ones_like(column)]), _mean)
+    summed = np.column_stack([column, np.ones_like(column)])
+    return Measure((*questions,), summed, combine or _mean)
 
 
 def _mean(sums: Floats) -> Floats:

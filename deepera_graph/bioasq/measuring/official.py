@@ -375,13 +375,8 @@ def _columns(
 ) -> dict[str, Measure]:
     """Return the means of columns, 0 of no question."""
     numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))
-    ones = np.ones(len(rows))
     return {
-        f"{what}_{name}": Measure(
-            tuple(rows),
-            np.column_stack([column, ones]),
-            lambda sums: _or_0(sums[..., 0], sums[..., 1]),
-        )
+        f"{what}_{name}": mean_measure(rows, column, lambda sums: _or_0(sums[..., 0], sums[..., 1]))
         for name, column in zip(names, numbers.T, strict=True)
     }
 
@@ -395,9 +390,8 @@ def _phase_a_means(what: str, rows: Mapping[str, _Row]) -> dict[str, Measure]:
     }
     if what == "documents" and not rows:  # these two are 0 of no question, the others no number
         made |= _columns(what, {}, ("precision", "recall"))
-    logs = mean_measure(rows, [_log(one) for one in numbers[:, 3]])
     combine = _geometric_of_snippets if what == "snippets" else _geometric
-    return made | {f"{what}_gmap": Measure(logs.questions, logs.summed, combine)}
+    return made | {f"{what}_gmap": mean_measure(rows, [*map(_log, numbers[:, 3])], combine)}
 
 
 def _log(average_precision: float) -> float:

@@ -4,10 +4,11 @@ A query is ``{"id", "query", "intent", "gold": [ids]}`` and may have ``constrain
 ``year_to``, ``venue``, ``not_venue``, ``exclude``), ``exclude`` (papers that are hidden from search
 and traversal alike) and ``violating`` (papers that break its limits). A line of a run is ``{"id",
 "ranked": [ids, best first]}`` and may have ``calls``, ``kept``, ``rounds``, ``tokens``, ``seconds``
-and ``error``; a call is ``{"id": "S1", "tool": "search", "asked", "found": [ids]}``.
+and ``error``; a call is ``{"id": "S1", "tool": "search", "asked", "found": [ids]}``. A run of TREC
+has the ranking alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,11 +16,15 @@ from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from deepera_graph.agents.journal import Journal
+from deepera_graph.bioasq.runs import is_trec
 from deepera_graph.budget import stream_many
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
+from deepera_graph.jobs.forms import read_run as read_trec
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import Scope, SearchMode
@@ -39,6 +44,40 @@ EXPANDING = ("expand", "references", "citations")
 _VENUES = {"venue": "venues", "venues": "venues", "not_venue": "not_venues"}
 
 
+def _read_ids(value: object) -> list[str]:
+    """Return ids, each once; an entry may be ``[id, score]`` or ``{"id": ...}``."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ValueError(f"must be a list of ids, got {value!r:.80}")
+    found: dict[str, None] = {}
+    for one in value:
+        bare = one.get("id") if isinstance(one, dict) else one
+        bare = bare[0] if isinstance(bare, list) and bare else bare
+        if not isinstance(bare, str) or not bare.strip():
+            raise ValueError(f"must be a list of ids, got {one!r:.80} in it")
+        found[normalize_id(bare)] = None
+    return [*found]
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"must be a text, got {value!r:.80}")
+    return value
+
+
+_Ids = Annotated[tuple[str, ...], BeforeValidator(_read_ids)]
+_Kept = Annotated[
+    tuple[str, ...] | None, BeforeValidator(lambda one: None if one is None else _read_ids(one))
+]
+_IdSet = Annotated[frozenset[str], BeforeValidator(_read_ids)]
+_Text = Annotated[str, BeforeValidator(_read_text)]
+_Intent = Annotated[str, BeforeValidator(lambda one: _read_text(one or NO_INTENT))]
+_Plain = Annotated[str, BeforeValidator(lambda one: str(one or ""))]
+_Count = Annotated[int, Field(ge=0, strict=True)]
+_Limits = Annotated[Mapping[str, Any], BeforeValidator(lambda one: one or {})]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperQuery:
     """A question for papers, and its answers.
@@ -50,13 +89,13 @@ class PaperQuery:
         violating: Papers of the subject that break a limit, none of them in `gold`.
     """
 
-    id: str
-    text: str
-    intent: str
-    gold: frozenset[str]
-    constraints: Mapping[str, Any] = field(default_factory=dict)
-    hidden: tuple[str, ...] = ()
-    violating: frozenset[str] = frozenset()
+    id: _Text
+    text: Annotated[_Text, Field(validation_alias="query")]
+    intent: _Intent = NO_INTENT
+    gold: _IdSet
+    constraints: _Limits = field(default_factory=dict)
+    hidden: Annotated[_Ids, Field(validation_alias="exclude")] = ()
+    violating: _IdSet = frozenset()
 
     def scope(self, limits: Limits = "years") -> Scope:
         """Return what may be found: never what is hidden, and within limits as far as is asked.
@@ -81,58 +120,17 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
     """
     queries: dict[str, PaperQuery] = {}
     for where, line in islice(read_places(path), limit):
-        one = _read_query(line, where)
+        one = _read_line(_QUERY, line, where)
+        if not one.gold:
+            raise InputError(f"{where}: 'gold' must name at least one paper")
+        if both := sorted(one.gold & one.violating):
+            raise InputError(f"{where}: {both[0]!r} is in 'gold' and in 'violating'")
         if one.id in queries:
             raise InputError(f"{where}: the id {one.id!r} comes twice")
         queries[one.id] = one
     if not queries:
         raise InputError(f"{path}: there are no queries")
     return tuple(queries.values())
-
-
-def _read_query(line: Mapping[str, Any], where: str) -> PaperQuery:
-    gold = frozenset(_ids(line, "gold", where))
-    violating = frozenset(_ids(line, "violating", where))
-    if not gold:
-        raise InputError(f"{where}: 'gold' must name at least one paper")
-    if both := sorted(gold & violating):
-        raise InputError(f"{where}: {both[0]!r} is in 'gold' and in 'violating'")
-    constraints = line.get("constraints") or {}
-    if not isinstance(constraints, dict):
-        raise InputError(f"{where}: 'constraints' must be an object, got {constraints!r:.80}")
-    return PaperQuery(
-        id=_text(line, "id", where),
-        text=_text(line, "query", where),
-        intent=_text(line, "intent", where) if line.get("intent") else NO_INTENT,
-        gold=gold,
-        constraints=constraints,
-        hidden=tuple(_ids(line, "exclude", where)),
-        violating=violating,
-    )
-
-
-def _text(line: Mapping[str, Any], name: str, where: str) -> str:
-    value = line.get(name)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{where}: {name!r} must be a text, got {value!r:.80}")
-    return value
-
-
-def _ids(line: Mapping[str, Any], name: str, where: str) -> list[str]:
-    """Return ids, each once; an entry may be ``[id, score]`` or ``{"id": ...}``."""
-    value = line.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise InputError(f"{where}: {name!r} must be a list of ids, got {value!r:.80}")
-    found: dict[str, None] = {}
-    for one in value:
-        bare = one.get("id") if isinstance(one, dict) else one
-        bare = bare[0] if isinstance(bare, list) and bare else bare
-        if not isinstance(bare, str) or not bare.strip():
-            raise InputError(f"{where}: {name!r} must be a list of ids, got {one!r:.80} in it")
-        found[normalize_id(bare)] = None
-    return [*found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,21 +145,27 @@ class Call:
         problem: Why it failed, or empty.
     """
 
-    id: str
-    tool: str
-    asked: str = ""
-    found: tuple[str, ...] = ()
-    problem: str = ""
+    id: _Plain = ""
+    tool: _Text
+    asked: _Plain = ""
+    found: _Ids = ()
+    problem: _Plain = ""
 
     @property
     def is_expansion(self) -> bool:
         """Whether it followed citations."""
         return self.tool in EXPANDING
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as a line of a run has it."""
-        plain = {"id": self.id, "tool": self.tool, "asked": self.asked, "found": [*self.found]}
-        return {**plain, "problem": self.problem} if self.problem else plain
+
+def _number_calls(calls: tuple[Call, ...] | None) -> tuple[Call, ...] | None:
+    """Give calls without an id the next one of their kind."""
+    counts = {"S": 0, "E": 0}
+    numbered = []
+    for one in calls or ():
+        letter = "E" if one.is_expansion else "S"
+        counts[letter] += 1
+        numbered.append(replace(one, id=one.id or f"{letter}{counts[letter]}"))
+    return None if calls is None else tuple(numbered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,13 +182,13 @@ class QueryRun:
         error: Why it failed as a whole, or empty; such a query counts 0.
     """
 
-    ranked: tuple[str, ...] = ()
-    calls: tuple[Call, ...] | None = None
-    kept: tuple[str, ...] | None = None
-    rounds: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    error: str = ""
+    ranked: _Ids = ()
+    kept: _Kept = None
+    calls: Annotated[tuple[Call, ...] | None, AfterValidator(_number_calls)] = None
+    rounds: _Count | None = None
+    tokens: _Count | None = None
+    seconds: Annotated[float, Field(ge=0, strict=True)] | None = None
+    error: _Plain = ""
 
     @property
     def observed(self) -> tuple[str, ...]:
@@ -194,26 +198,49 @@ class QueryRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as a line of a run has it, without the query's id."""
-        plain: dict[str, Any] = {"ranked": [*self.ranked]}
-        if self.kept is not None:
-            plain["kept"] = [*self.kept]
-        if self.calls is not None:
-            plain["calls"] = [one.to_dict() for one in self.calls]
-        for name in ("rounds", "tokens", "seconds"):
-            if (value := getattr(self, name)) is not None:
-                plain[name] = value
-        return {**plain, "error": self.error} if self.error else plain
+        plain: dict[str, Any] = _RUN.dump_python(self, mode="json", exclude_none=True)
+        problems = [(call, "problem") for call in plain.get("calls", ())]
+        for one, name in [*problems, (plain, "error")]:
+            if not one[name]:
+                del one[name]
+        return plain
 
 
 Run = Mapping[str, QueryRun]  # by the query's id
 
 
+@dataclass(frozen=True)
+class _Named:
+    id: _Text
+
+
+_QUERY, _RUN, _NAMED = TypeAdapter(PaperQuery), TypeAdapter(QueryRun), TypeAdapter(_Named)
+T = TypeVar("T")
+
+
+def _read_line(form: TypeAdapter[T], line: Mapping[str, Any], where: str) -> T:
+    """Return a line in its form; an `InputError` names the first field that is wrong."""
+    try:
+        return form.validate_python(dict(line))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = next((one for one in first["loc"] if isinstance(one, str)), "line")
+        said = first.get("ctx", {}).get("error")
+        why = f" {said}" if said else f": {first['msg']}, got {first['input']!r:.80}"
+        raise InputError(f"{where}: {name!r}{why}") from error
+
+
 def read_run(path: Path) -> dict[str, QueryRun]:
-    """Read a run; see the module for the form of its lines.
+    """Read a run: lines as the module says, or those of a TREC run.
 
     Raises:
         InputError: A line is none, or an id comes twice; the message names it.
     """
+    if is_trec(path):
+        return {
+            name: QueryRun(ranked=tuple(_read_ids([one for one, _ in ranked])))
+            for name, ranked in read_trec(path).items()
+        }
     run: dict[str, QueryRun] = {}
     is_journal = False
     for where, line in read_places(path):
@@ -228,50 +255,9 @@ def read_run(path: Path) -> dict[str, QueryRun]:
 
 
 def _read_run_line(line: Mapping[str, Any], where: str) -> tuple[str, QueryRun]:
-    calls = line.get("calls")
-    if calls is not None and not isinstance(calls, list):
-        raise InputError(f"{where}: 'calls' must be a list, got {calls!r:.80}")
-    error = line.get("error") or ""
-    if "ranked" not in line and not error:
+    if "ranked" not in line and not line.get("error"):
         raise InputError(f"{where}: there must be 'ranked', a list of ids, or an 'error'")
-    return _text(line, "id", where), QueryRun(
-        ranked=tuple(_ids(line, "ranked", where)),
-        calls=None if calls is None else tuple(_read_calls(calls, where)),
-        kept=tuple(_ids(line, "kept", where)) if line.get("kept") is not None else None,
-        rounds=cast("int | None", _number(line, "rounds", where, int)),
-        tokens=cast("int | None", _number(line, "tokens", where, int)),
-        seconds=_number(line, "seconds", where, float),
-        error=str(error),
-    )
-
-
-def _read_calls(calls: Iterable[Any], where: str) -> Iterator[Call]:
-    counts = {"S": 0, "E": 0}
-    for one in calls:
-        if not isinstance(one, dict):
-            raise InputError(f"{where}: a call must be an object, got {one!r:.80}")
-        tool = _text(one, "tool", where)
-        letter = "E" if tool in EXPANDING else "S"
-        counts[letter] += 1
-        yield Call(
-            id=str(one.get("id") or f"{letter}{counts[letter]}"),
-            tool=tool,
-            asked=str(one.get("asked") or ""),
-            found=tuple(_ids(one, "found", where)),
-            problem=str(one.get("problem") or ""),
-        )
-
-
-def _number(
-    line: Mapping[str, Any], name: str, where: str, kind: type[int] | type[float]
-) -> float | None:
-    value = line.get(name)
-    if value is None:
-        return None
-    allowed = (int,) if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, allowed) or value < 0:
-        raise InputError(f"{where}: {name!r} must be a number >= 0, got {value!r:.80}")
-    return value
+    return _read_line(_NAMED, line, where).id, _read_line(_RUN, line, where)
 
 
 System = Callable[[PaperQuery], QueryRun]
