@@ -10,6 +10,7 @@ Source: the audit of ScholarQuest, whose measures these are.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import nan
 from typing import Any, NamedTuple
@@ -19,11 +20,13 @@ from numpy.typing import NDArray
 from scipy import stats  # type: ignore[import-untyped]  # has no stubs
 from sklearn.metrics import cohen_kappa_score  # type: ignore[import-untyped]  # as above
 
-from deepera_graph.lab.quest.audit.drawing import GRADES
+from deepera_graph.lab.quest.audit.drawing import GRADES, Audit
+from deepera_graph.lab.quest.audit.labels import Label
 from deepera_graph.lab.tables import MetricEstimate
 from deepera_graph.packages import import_extra
 
 LEVEL = 0.95
+NOT_NAMED = "not named"
 _WEIGHTS = {"unweighted kappa": None, "linear kappa": "linear", "quadratic kappa": "quadratic"}
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -280,3 +283,55 @@ def compare_two(
 def list_rater_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
     """Return every two raters once, in order."""
     return [*combinations(names, 2)]
+
+
+@dataclass(frozen=True, slots=True)
+class PairVotes:
+    """A pair, and what raters say of it."""
+
+    id: str
+    grade: int
+    votes: Mapping[str, Label]  # of those who gave a label
+
+    @property
+    def majority(self) -> int | None:
+        """The label of more than half; None if there is none."""
+        return find_majority([one.label for one in self.votes.values() if one.label is not None])
+
+    @property
+    def is_unresolved(self) -> bool:
+        """Whether it has labels, and no majority."""
+        return bool(self.votes) and self.majority is None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the majority is not the judge's grade."""
+        return self.majority is not None and self.majority != self.grade
+
+    @property
+    def failure(self) -> str:
+        """Why the judge was wrong: what most raters named who named anything; all of a tie."""
+        named = Counter(one.failure for one in self.votes.values() if one.failure)
+        most = max(named.values(), default=0)
+        return " or ".join(sorted(one for one, n in named.items() if n == most)) or NOT_NAMED
+
+    @property
+    def shown(self) -> str:
+        """The labels by rater, as text."""
+        return ", ".join(f"{rater} {one.label}" for rater, one in self.votes.items())
+
+
+def collect_votes(audit: Audit, labels: Mapping[str, Mapping[str, Label]]) -> tuple[PairVotes, ...]:
+    """Return what raters say of each pair of the audit."""
+    return tuple(
+        PairVotes(
+            pair,
+            audit.key[pair].grade,
+            {
+                rater: one
+                for rater, given in labels.items()
+                if (one := given.get(pair)) is not None and one.label is not None
+            },
+        )
+        for pair in audit.pairs
+    )

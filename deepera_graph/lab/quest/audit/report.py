@@ -6,7 +6,7 @@ Source: the audit of ScholarQuest (450 pairs, three raters, majority), and its f
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import Any
 from deepera_graph import __version__
 from deepera_graph.lab.bench.report import render_page
 from deepera_graph.lab.quest.audit.agreement import (
+    NOT_NAMED,
     Counts,
+    PairVotes,
+    collect_votes,
     compare_raters,
     compare_two,
     count_confusion,
     estimate_share,
-    find_majority,
     list_rater_pairs,
     measure_agreement,
     measure_precision,
@@ -37,7 +39,6 @@ N_RESAMPLES = 10_000
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "krippendorff")
 _LISTS = ("disagreements", "unresolved")
 _NAMED = 5
-_NOT_NAMED = "not named"
 
 
 AUDIT = About(
@@ -46,58 +47,6 @@ AUDIT = About(
     "How far the judge's grades (0 no match, 1 partial, 2 strict) agree with the labels of people, "
     "and why they differ where they do.",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PairVotes:
-    """A pair, and what raters say of it."""
-
-    id: str
-    grade: int
-    votes: Mapping[str, Label]  # of those who gave a label
-
-    @property
-    def majority(self) -> int | None:
-        """The label of more than half; None if there is none."""
-        return find_majority([one.label for one in self.votes.values() if one.label is not None])
-
-    @property
-    def is_unresolved(self) -> bool:
-        """Whether it has labels, and no majority."""
-        return bool(self.votes) and self.majority is None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the majority is not the judge's grade."""
-        return self.majority is not None and self.majority != self.grade
-
-    @property
-    def failure(self) -> str:
-        """Why the judge was wrong: what most raters named who named anything; all of a tie."""
-        named = Counter(one.failure for one in self.votes.values() if one.failure)
-        most = max(named.values(), default=0)
-        return " or ".join(sorted(one for one, n in named.items() if n == most)) or _NOT_NAMED
-
-    @property
-    def shown(self) -> str:
-        """The labels by rater, as text."""
-        return ", ".join(f"{rater} {one.label}" for rater, one in self.votes.items())
-
-
-def collect_votes(audit: Audit, labels: Mapping[str, Mapping[str, Label]]) -> tuple[PairVotes, ...]:
-    """Return what raters say of each pair of the audit."""
-    return tuple(
-        PairVotes(
-            pair,
-            audit.key[pair].grade,
-            {
-                rater: one
-                for rater, given in labels.items()
-                if (one := given.get(pair)) is not None and one.label is not None
-            },
-        )
-        for pair in audit.pairs
-    )
 
 
 def study_audit(
@@ -294,8 +243,8 @@ def _failure_tables(audit: Audit, votes: tuple[PairVotes, ...]) -> Iterator[Grid
     wrong = [one for one in votes if one.differs]
     kinds = Counter((one.failure, one.grade > (one.majority or 0)) for one in wrong)
     rows: list[tuple[Cell, ...]] = []
-    ties = sorted({one.failure for one in wrong} - {*FAILURES, _NOT_NAMED})
-    for name in (*FAILURES, *ties, _NOT_NAMED):
+    ties = sorted({one.failure for one in wrong} - {*FAILURES, NOT_NAMED})
+    for name in (*FAILURES, *ties, NOT_NAMED):
         high, low = kinds[name, True], kinds[name, False]
         if high or low:
             share = (high + low) / len(wrong)
