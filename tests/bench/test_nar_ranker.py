@@ -9,8 +9,9 @@ from deepera_graph.lab.rankers.base import FirstStage, candidates_of
 from deepera_graph.lab.rankers.named import asks_a_model, make_ranker
 from deepera_graph.lab.rankers.retrieval import Nar
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import Script, answer_in_json
+from support.scripted import Script
 
 TEXTS = [
     "Liming of lakes is debated by anglers.",

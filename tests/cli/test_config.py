@@ -8,8 +8,8 @@ import pytest
 from deepera_graph.cli import config
 from deepera_graph.cli.index import index
 from deepera_graph.cli.shared.declaring import configurable
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import answer_in_json
 
 TEXTS = ["Tea lowered glucose by 4% in 60 adults (p < 0.01).", "Effects of tea are debated."]
 

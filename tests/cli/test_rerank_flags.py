@@ -6,8 +6,8 @@ import pytest
 
 from cli.conftest import PASSAGES, QUESTION
 from deepera_graph import llm_backend
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply
-from support.scripted import answer_in_json
 
 pytestmark = pytest.mark.full
 

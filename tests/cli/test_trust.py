@@ -6,8 +6,8 @@ import os
 import pytest
 
 from deepera_graph.cli.config import OPTIONS
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import answer_in_json
 
 EVIL = """
 from pathlib import Path

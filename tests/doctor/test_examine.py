@@ -14,8 +14,8 @@ from deepera_graph.doctor.checks import HIDDEN, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.stores.judgements import FILE_NAME, open_cache
+from deepera_graph.testing import ScriptedRole
 from support.list_judges import list_backend
-from support.roles import ScriptedRole
 
 pytestmark = pytest.mark.full
 

@@ -22,8 +22,9 @@ from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.literature.same_study import read_retractions
 from deepera_graph.prompts import read_rules
+from deepera_graph.testing import ScriptedChat
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
-from support.scripted import Script, ScriptedChat
+from support.scripted import Script
 
 TEXT = "Wax coating kept apples firm. Night cooling did nothing to pears."
 

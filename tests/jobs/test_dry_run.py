@@ -9,8 +9,8 @@ from deepera_graph.agents.role import CountingModel
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import count_calls, count_lines, rerank_lines
 from deepera_graph.settings import Settings
+from deepera_graph.testing import ScriptedChat
 from deepera_graph.usage import CHARS_PER_TOKEN
-from support.scripted import ScriptedChat
 
 
 def count_asked(settings, source, *, domain=None, **how):

@@ -21,9 +21,8 @@ from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.base import Judge
 from deepera_graph.judges.cascade import MOST_UNREAD
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.testing import ScriptedChat, judged, scripted_backend
 from support.list_judges import ListJudge, by_length, run, scores
-from support.roles import judged, scripted_backend
-from support.scripted import ScriptedChat
 
 QUESTION = "Which text?"
 TEXTS = [f"text {number}" for number in range(8)]

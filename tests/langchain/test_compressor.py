@@ -12,10 +12,11 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import BackendError, EvidenceReranker, InputError, SettingsError
 from deepera_graph.errors import CallError
+from deepera_graph.testing import ScriptedChat, answer_in_json
 from langchain_deepera import DeepEraCompressor
 from langchain_deepera.testing import RunRecorder
 from support.openai_server import ChatServer, Reply, Request
-from support.scripted import TEA_SCORES, Script, ScriptedChat, answer_in_json
+from support.scripted import TEA_SCORES, Script
 
 LAST = {"connection": "close"}  # leaves no idle connection behind
 FACTORY = "support.scripted:tea_backend"

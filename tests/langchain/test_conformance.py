@@ -8,9 +8,10 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
+from deepera_graph.testing import ScriptedChat
 from langchain_deepera import DeepEraCompressor
 from langchain_deepera.testing import FAILURE_MARK, CompressorTests
-from support.scripted import TEA_SCORES, Script, ScriptedChat
+from support.scripted import TEA_SCORES, Script
 
 FAILING_SCORES = {**TEA_SCORES, FAILURE_MARK: RuntimeError("the model is out of tea")}
 

@@ -7,9 +7,9 @@ from langchain_core.documents import Document
 
 from deepera_graph import BackendError, DeepEraError, EvidenceReranker, InputError, SettingsError
 from deepera_graph.errors import AnswerError
+from deepera_graph.testing import scripted_backend
 from langchain_deepera import EvidenceCrossEncoder
 from support.list_judges import TEXTS, list_backend, run, scores
-from support.roles import scripted_backend
 
 SCORES = {"low": 0.1, "high": 0.9, "middle": 0.5}
 

@@ -25,10 +25,11 @@ from deepera_graph import (
 )
 from deepera_graph.judges.llm.backend import LlmKwargs
 from deepera_graph.settings import SettingsKwargs
+from deepera_graph.testing import ScriptedChat, answer_in_json
 from langchain_deepera import DeepEraCompressor, DeepEraRetriever, EvidenceCrossEncoder
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES as SCORES
-from support.scripted import Script, ScriptedChat, answer_in_json
+from support.scripted import Script
 from support.tiny_encoder import write_model
 
 FACTORY = "support.scripted:tea_backend"

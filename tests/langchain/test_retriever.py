@@ -18,9 +18,10 @@ from deepera_graph import (
     local_backend,
 )
 from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.testing import ScriptedChat
 from langchain_deepera import DeepEraRetriever
 from langchain_deepera.testing import RunRecorder
-from support.scripted import Script, ScriptedChat
+from support.scripted import Script
 
 FACTORY = "support.scripted:tea_backend"
 

@@ -21,7 +21,7 @@ from deepera_graph.multihop.agent.uncertainty import (
     normal_form,
     penalise,
 )
-from support.roles import ScriptedRole
+from deepera_graph.testing import ScriptedRole
 
 QUESTION = "Where was Anna Berg born?"
 BATCH = [{"title": "Anna Berg", "text": "Anna Berg was born in Uppsala."}]

@@ -4,7 +4,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError, Usage
 from deepera_graph.schema import Answer
-from support.roles import scripted_backend
+from deepera_graph.testing import scripted_backend
 
 SCORES = {"First text.": 0.9, "Second text.": 0.95, "Third text.": 0.1}
 PASSAGES = [{"id": name, "text": f"{name.title()} text."} for name in ("first", "second", "third")]

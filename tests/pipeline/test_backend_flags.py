@@ -14,9 +14,8 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.judges import NAMED
+from deepera_graph.testing import ScriptedChat, scripted_backend
 from support.own_judges import overlap_backend, silent_backend
-from support.roles import scripted_backend
-from support.scripted import ScriptedChat
 
 JOBS = [("Does tea cool?", ["Tea cools.", "Cups are round."])]
 

@@ -7,7 +7,7 @@ import pytest
 
 from deepera_graph import Backend, SettingsError, judges, llm_backend, load_backend
 from deepera_graph.cli.shared.options import JudgeOptions
-from support.roles import scripted_backend
+from deepera_graph.testing import scripted_backend
 
 FACTORY = "support.roles:importable_backend"
 

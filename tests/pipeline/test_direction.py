@@ -24,8 +24,8 @@ from deepera_graph.schema import (
     read_position,
 )
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.testing import judged, scripted_backend
 from support.list_judges import strict
-from support.roles import judged, scripted_backend
 
 QUESTION = "Does aspirin reduce preeclampsia?"
 SAID = {

@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, Settings, build_graph
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"
 NESTED = {"year": 2020, "tags": ["a", {"deep": [1, 2]}], "title": "T", "retrieval_score": 3.5}

@@ -13,7 +13,7 @@ from deepera_graph import (
     mixed_backend,
     screened_backend,
 )
-from support.scripted import ScriptedChat
+from deepera_graph.testing import ScriptedChat
 
 JOBS = [("Does tea cool?", ["tea fell", "it fell", "all fell"]), ("Does it rain?", ["rain fell"])]
 

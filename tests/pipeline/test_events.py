@@ -7,7 +7,7 @@ import pytest
 from langgraph.config import get_stream_writer
 
 from deepera_graph import EvidenceReranker
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"
 SCORES = {"Good one.": 0.9, "Better one.": 0.95, "Bad one.": 0.1, "Broken.": RuntimeError("no")}

@@ -13,7 +13,7 @@ from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_
 from deepera_graph.export.tables import answer_with_numbers, describe_result
 from deepera_graph.literature.citation import Citation, write_bibtex
 from deepera_graph.retrieval.sources import read_passages
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Does wax <b>keep</b> apples firm?"
 LEE = {

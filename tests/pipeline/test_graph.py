@@ -18,7 +18,7 @@ from deepera_graph.judges.base import PassageJudge
 from deepera_graph.pipeline.edges import Planner, any_kept, last_step
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.pipeline.state import State
-from support.roles import ScriptedRole, judged, scripted_backend
+from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Which text?"
 OUTPUT_KEYS = {

@@ -5,7 +5,7 @@ import pytest
 from deepera_graph import EvidenceReranker, Usage
 from deepera_graph.errors import AnswerError
 from deepera_graph.pipeline.intent import UNKNOWN, find_problem
-from support.roles import an_intent, scripted_backend
+from deepera_graph.testing import an_intent, scripted_backend
 
 QUESTION = "Does green tea lower fasting glucose in adults?"
 COST = Usage(1, 10, 2)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.budget import Limiter
-from support.roles import Gauge
+from deepera_graph.testing import Gauge
 
 
 def hold(limiter, gauge, seconds):

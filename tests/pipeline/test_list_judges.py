@@ -29,6 +29,7 @@ from deepera_graph.judges.base import Judge, PassageJudge, as_judge, judge_all
 from deepera_graph.pipeline.edges import Planner
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.schema import Unjudged
+from deepera_graph.testing import FREE, ScriptedChat, ScriptedRole, judged, scripted_backend
 from support.list_judges import (
     QUESTION,
     TEXTS,
@@ -39,8 +40,6 @@ from support.list_judges import (
     scores,
     strict,
 )
-from support.roles import FREE, ScriptedRole, judged, scripted_backend
-from support.scripted import ScriptedChat
 
 SPEC = {"kind": "factory", "path": "support.roles:importable_backend"}
 

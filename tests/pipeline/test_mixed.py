@@ -15,7 +15,7 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.errors import AnswerError
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"
 FACTORY = {"kind": "factory", "path": "support.roles:importable_backend"}

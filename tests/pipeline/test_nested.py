@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import Budget, EvidenceReranker
-from support.roles import Gauge, ScriptedRole, judged, scripted_backend
+from deepera_graph.testing import Gauge, ScriptedRole, judged, scripted_backend
 
 QUESTION, TEXTS = "Which text?", ["Text one.", "Text two.", "Text three."]
 INSIDE = "Which text, asked inside?"

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from deepera_graph import EvidenceReranker, local_backend
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Does rapamycin prevent seizures?"
 TEXT = (

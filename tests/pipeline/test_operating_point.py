@@ -19,9 +19,8 @@ from deepera_graph.agents.journal import find_differences
 from deepera_graph.jobs.files import describe_run
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.trained.backend import Weights
+from deepera_graph.testing import ScriptedChat, ScriptedRole, judged, scripted_backend
 from support.list_judges import ListJudge, list_backend, run
-from support.roles import ScriptedRole, judged, scripted_backend
-from support.scripted import ScriptedChat
 
 
 class Lenient(ListJudge):

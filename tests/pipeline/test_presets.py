@@ -6,7 +6,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, Settings, SettingsError, preset
 from deepera_graph.settings import PRESETS
-from support.roles import scripted_backend
+from deepera_graph.testing import scripted_backend
 
 NAMES = ("fast", "careful", "cheap")
 

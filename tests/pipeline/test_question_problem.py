@@ -23,9 +23,9 @@ from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.heuristic.roles import A_FEW_WORDS, NOT_ENGLISH, NOTHING_SHARED
+from deepera_graph.testing import judged, scripted_backend
 from langchain_deepera import DeepEraCompressor
 from support.list_judges import ListJudge, list_backend, strict
-from support.roles import judged, scripted_backend
 
 PROBLEM = "ask about moss"
 GERMAN = "Hilft Wachs gegen Austrocknung von \u00c4pfeln?"

@@ -14,7 +14,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, InputError, SettingsError
-from support.roles import Gauge, judged, scripted_backend
+from deepera_graph.testing import Gauge, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"
 FACTORY = "support.roles:importable_backend"
@@ -181,7 +181,7 @@ def test_a_lower_limit_in_the_config_holds():
 ONE_AT_A_TIME = """
 import asyncio
 from deepera_graph import EvidenceReranker
-from support.roles import scripted_backend
+from deepera_graph.testing import scripted_backend
 reranker = EvidenceReranker(scripted_backend({"a": 0.9, "b": 0.1}), max_concurrency=1)
 assert len(reranker.rerank("Which?", ["a", "b"]).kept) == 1
 assert len(asyncio.run(reranker.arerank("Which?", ["a", "b"])).kept) == 1

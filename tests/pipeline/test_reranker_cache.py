@@ -7,8 +7,9 @@ import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, llm_backend
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Request
-from support.scripted import Script, answer_in_json
+from support.scripted import Script
 
 QUESTION = "Does moss grow?"
 PASSAGES = ["moss grew", "moss is studied", "stones"]

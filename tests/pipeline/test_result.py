@@ -10,7 +10,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, RerankResult, Usage
 from deepera_graph.result import RankedPassage
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Does <b>tea</b> lower glucose?"
 

@@ -12,7 +12,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command, interrupt
 
 from deepera_graph import EvidenceReranker, InputError, build_graph
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"
 CONFIG = {"configurable": {"thread_id": "one"}, "max_concurrency": 1}

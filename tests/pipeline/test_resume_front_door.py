@@ -7,7 +7,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
 from deepera_graph import Budget, EvidenceReranker, InputError, SettingsError, Summary
-from support.roles import first_sentence, judged, scripted_backend
+from deepera_graph.testing import first_sentence, judged, scripted_backend
 
 QUESTION = "Which text?"
 TEXTS = [f"Text {n}." for n in range(6)]

@@ -10,7 +10,7 @@ from deepera_graph.export.tables import describe_evidence
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_studies, read_retractions
 from deepera_graph.retrieval.sources import read_passages
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Does wax keep apples firm?"
 TITLE = "Wax coats and the firmness of apples"

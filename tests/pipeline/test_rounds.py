@@ -30,7 +30,7 @@ from deepera_graph.errors import CallError, RoleError
 from deepera_graph.judges.base import Judge
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.pipeline.edges import sure_from
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"
 SPEC = {"kind": "factory", "path": "support.roles:importable_backend"}

@@ -8,7 +8,7 @@ import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from deepera_graph import EvidenceReranker
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 N_PASSAGES = 40
 N_JUDGED = 10

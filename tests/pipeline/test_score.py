@@ -9,7 +9,7 @@ from deepera_graph import EvidenceReranker, Judgement, Usage
 from deepera_graph.agents.role import CheckedRole
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, CallError, RoleError
-from support.roles import ScriptedRole, judged, scripted_backend
+from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"
 FIELDS = {"topic", "entity_type", "intent", "expected_answer_type"}

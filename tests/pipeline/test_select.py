@@ -11,7 +11,7 @@ from deepera_graph import BackendError, EvidenceReranker, PerIntent, Quantile, S
 from deepera_graph.errors import RoleError
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.pipeline.select import NO_TEXT, select
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 LEVELS = [0.1, 0.35, 0.6, 0.8, 0.8, 0.85, 0.9, None]
 CHANCE = random.Random(7)

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from deepera_graph import EvidenceReranker, Gap, PerIntent, Quantile, Settings, SettingsError
-from support.roles import scripted_backend
+from deepera_graph.testing import scripted_backend
 
 BAD = [
     ("threshold", 1.2),

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, RerankResult, export_result
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_studies, group_sources, is_same_study
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Does wax keep apples firm?"
 LEE = {

@@ -3,7 +3,7 @@
 import pytest
 
 from deepera_graph import EvidenceReranker, Judgement, Summary, Usage
-from support.roles import judged, scripted_backend
+from deepera_graph.testing import judged, scripted_backend
 
 TEXT = "In 212 adults green tea lowered fasting glucose by 0.4 mmol/L. The trial was blind."
 QUOTE = "green tea lowered fasting glucose by 0.4 mmol/L"

@@ -13,8 +13,8 @@ from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.config import KEYS, RequestLimits, ServeConfig, read_keys
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.page import calls
+from deepera_graph.testing import judged
 from support.list_judges import list_backend
-from support.roles import judged
 from support.serving import running, running_server, wait_for, write_request
 
 KEY, OTHER = "a-long-key-1", "a-long-key-2"

@@ -10,8 +10,8 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.serve.config import ServeConfig
+from deepera_graph.testing import judged
 from support.openai_server import ChatServer, Reply
-from support.roles import judged
 from support.scripted import TEA_SCORES, Script
 from support.serving import running, wait_for, write_request
 

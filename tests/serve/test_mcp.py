@@ -32,9 +32,10 @@ from deepera_graph.papers.calls import answer_call
 from deepera_graph.serve.backing.library import Library
 from deepera_graph.serve.tools.forms import MOST_CHARACTERS, MOST_PASSAGES
 from deepera_graph.serve.tools.mcp import create_mcp_server
+from deepera_graph.testing import answer_in_json
 from papers.world import invent_papers, write_lines
 from support.openai_server import ChatServer
-from support.scripted import TEA_SCORES, Script, ScriptedAgentModel, answer_in_json
+from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
 
 RUN = (  # and tell what was imported
     "import atexit, json, sys\n"

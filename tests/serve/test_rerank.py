@@ -6,9 +6,9 @@ import pytest
 
 from deepera_graph.schema import Unjudged
 from deepera_graph.serve.config import ServeConfig
+from deepera_graph.testing import judged
 from deepera_graph.usage import Usage
 from support.list_judges import list_backend
-from support.roles import judged
 from support.serving import PASSAGES, QUESTION, running
 
 TEXTS = [*PASSAGES]

@@ -8,7 +8,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.judges.base import Judge
-from support.roles import Gauge, judged, scripted_backend
+from deepera_graph.testing import Gauge, judged, scripted_backend
 
 QUESTION = "Which text?"
 TEXTS = ["Good one.", "Better, longer one.", "Bad."]

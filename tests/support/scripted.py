@@ -1,8 +1,6 @@
-"""A backend and chat models whose answers are scripted."""
+"""A backend and a chat model of an agent whose answers are scripted."""
 
 import asyncio
-import json
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from pydantic import Field
 
 from deepera_graph import Backend, Intent, Judgement, Summary
 from deepera_graph.schema import IntentTask, PassageTask
+from deepera_graph.testing import look_up
 
 Scores = Mapping[str, float | Exception]
 TEA_SCORES: Scores = {
@@ -28,14 +27,6 @@ TEA_SCORES: Scores = {
     "no difference in fasting": 0.81,
     "are debated": 0.43,
 }
-
-
-def look_up(scores: Scores, text: str, default: float = 0.1) -> float:
-    """Return the score of the first key that occurs in a text, or raise the error it stands for."""
-    found = next((score for key, score in scores.items() if key in text), default)
-    if isinstance(found, Exception):
-        raise found
-    return found
 
 
 @dataclass
@@ -112,41 +103,6 @@ def _intent(task: IntentTask) -> Intent:
 
 def _summary(task: PassageTask) -> Summary:
     return Summary(text=f"{task['text'].split('. ')[0].rstrip('.')}.")
-
-
-def answer_in_json(scores: Scores, system: str, user: str) -> dict[str, Any]:
-    """Answer a prompt of the LLM backend: an intent, a verdict by look-up, or a whole passage."""
-    if "You read" in system:
-        return {
-            "topic": "nutrition",
-            "entity_type": f"subject: {user}",
-            "intent": "causal inference",
-            "expected_answer_type": "categorical",
-        }
-    if "score" in system:
-        return {"reason": "scripted", "evidence": [1], "score": look_up(scores, user)}
-    return {"text": re.findall(r"=====\n(?:Title: .*\n)?([^=]+)\n=====", user)[-1]}
-
-
-class ScriptedChat(BaseChatModel):
-    """A chat model that judges by look-up."""
-
-    scores: dict[str, Any]
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        system, user = (str(message.content) for message in messages)
-        content = json.dumps(answer_in_json(self.scores, system, user))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content))])
 
 
 class ScriptedAgentModel(BaseChatModel):

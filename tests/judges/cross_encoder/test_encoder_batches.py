@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph import Budget, EvidenceReranker, encoder_backend
-from support.roles import Gauge
+from deepera_graph.testing import Gauge
 
 
 class Work:

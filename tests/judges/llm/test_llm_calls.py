@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph import EvidenceReranker, Usage, llm_backend
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
-from support.scripted import answer_in_json
 
 pytestmark = pytest.mark.full
 

@@ -17,8 +17,8 @@ from deepera_graph.schema import (
     read_direction,
     read_position,
 )
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import answer_in_json
 
 TEXTS = ["Tea lowered it.", "Tea raised it."]
 MODES = ("separate", "fused", "grouped")

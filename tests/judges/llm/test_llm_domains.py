@@ -10,8 +10,8 @@ from langchain_core.messages import HumanMessage, SystemMessage
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend, load_backend
 from deepera_graph.prompts import NAMES, Domain, load_domain
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import answer_in_json
 
 QUESTION = "Does the notice period end on a holiday?"
 OWN = "score = ['Only the tide tables of the port count.']\n"

@@ -8,8 +8,8 @@ import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.chat import io_loop
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
-from support.scripted import answer_in_json
 
 QUESTION = "Does tea lower fasting glucose?"
 WHO = contextvars.ContextVar("who", default="nobody")

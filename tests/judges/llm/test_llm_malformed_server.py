@@ -9,8 +9,8 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 
 from deepera_graph import EvidenceReranker, llm_backend
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
-from support.scripted import answer_in_json
 
 QUESTION = "Does tea lower fasting glucose?"
 TEXTS = ["Tea lowered it.", "Milk did not.", "Broken tea."]

@@ -15,9 +15,8 @@ from pydantic import PrivateAttr
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.chat import client
+from deepera_graph.testing import Gauge, answer_in_json
 from support.openai_server import ChatServer, Request
-from support.roles import Gauge
-from support.scripted import answer_in_json
 
 pytestmark = pytest.mark.full
 

@@ -10,8 +10,8 @@ import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.chat.client import OPENAI_MODES, OutputModes
+from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
-from support.scripted import answer_in_json
 
 pytestmark = pytest.mark.full
 

@@ -13,9 +13,9 @@ from deepera_graph import EvidenceReranker, __version__, llm_backend, prompts
 from deepera_graph.errors import PromptError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, AnswerType, IntentKind
+from deepera_graph.testing import answer_in_json
 from deepera_graph.text.words import split_sentences
 from support.openai_server import ChatServer, Request
-from support.scripted import answer_in_json
 
 SHOWN = ("0.9.0", "c03d48776a44")
 PROMPTS = {

@@ -21,9 +21,9 @@ from deepera_graph import EvidenceReranker, SettingsError, llm_backend
 from deepera_graph.chat.errors import shorten
 from deepera_graph.errors import DeepEraError
 from deepera_graph.stores.judgements import JudgementCache
+from deepera_graph.testing import answer_in_json
 from support.judging import Alone
 from support.openai_server import ChatServer, Reply, Request
-from support.scripted import answer_in_json
 
 KEY = "4f9c1d7e2b8a46d0a1c3plainlooking"  # no prefix tells that it is one
 QUESTION = "Does tea lower fasting glucose?"
