@@ -3,7 +3,7 @@
 import calendar
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
 from math import isfinite
 from typing import Any, Literal, NamedTuple
@@ -122,20 +122,8 @@ class Paper:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it, all fields in this order."""
-        return {
-            "id": self.id,
-            "title": self.title,
-            "abstract": self.abstract,
-            "authors": list(self.authors),
-            "year": self.year,
-            "date": self.date,
-            "venue": self.venue,
-            "categories": list(self.categories),
-            "doi": self.doi,
-            "arxiv": self.arxiv,
-            "url": self.url,
-            "source": self.source,
-        }
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**plain, "authors": list(self.authors), "categories": list(self.categories)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "Paper":

@@ -12,13 +12,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.papers import PaperBase, Scope
-from deepera_graph.papers.agent import (
-    Action,
-    PaperSearch,
-    PaperVerdict,
-    SearchPlan,
-    Selected,
-)
+from deepera_graph.papers.agent.graph import PaperSearch
+from deepera_graph.papers.agent.state import Action, PaperVerdict, SearchPlan, Selected
 from papers.chat import LIMITS, Told, judged
 from papers.planted import make_questions, make_world, plain
 from papers.world import write_lines

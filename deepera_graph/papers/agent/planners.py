@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -140,27 +140,48 @@ def _cited(best: list[PaperSeen]) -> list[Action]:
 
 N_QUERIES, _PASA_PER_QUERY = 5, 10
 LAYERS, PER_LAYER = 2, 20
+Writer = Runnable[PlanTask, SearchPlan]
 
 
-class PasaPlanner(Runnable[PlanTask, SearchPlan]):
-    """Queries first; then layer by layer the references of all papers that fit: above .5."""
+class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
+    """Plans by rules where it can; what is left, a writer of queries plans.
 
-    def __init__(self, writer: Runnable[PlanTask, SearchPlan]) -> None:
-        self._writer = writer
+    Args:
+        by_rules: Gives the plan of a round, or None.
+        choose: Gives who writes the queries of a round.
+        finish: Makes a plan of what was written.
+    """
+
+    def __init__(
+        self,
+        by_rules: Callable[[PlanTask], SearchPlan | None],
+        choose: Callable[[PlanTask], Writer],
+        finish: Callable[[SearchPlan, PlanTask], SearchPlan],
+    ) -> None:
+        self._by_rules, self._choose, self._finish = by_rules, choose, finish
 
     def invoke(
         self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> SearchPlan:
         """Plan the next round."""
-        return expand(input) if input["history"] else trim(self._writer.invoke(input, config))
+        ruled = self._by_rules(input)
+        return ruled or self._finish(self._choose(input).invoke(input, config), input)
 
     async def ainvoke(
         self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> SearchPlan:
         """Plan the next round in the running loop."""
-        if input["history"]:
-            return expand(input)
-        return trim(await self._writer.ainvoke(input, config))
+        ruled = self._by_rules(input)
+        return ruled or self._finish(await self._choose(input).ainvoke(input, config), input)
+
+
+def plan_as_pasa(writer: Writer) -> Writer:
+    """Write queries first; then, layer by layer, follow references of all papers that fit."""
+    return _WritingPlanner(
+        lambda task: expand(task) if task["history"] else None,
+        lambda task: writer,
+        lambda plan, task: trim(plan),
+    )
 
 
 def trim(plan: SearchPlan, k: int = _PASA_PER_QUERY) -> SearchPlan:
@@ -189,27 +210,23 @@ PARALLEL, PER_CALL = 5, 20
 LEAST = 0.01  # a paper that scores below it is dropped
 
 
-class ScriptedScout(Runnable[PlanTask, SearchPlan]):
-    """Searches in odd rounds, expands the best that were not expanded in even ones."""
+def script_scout(queries: Sequence[str]) -> Writer:
+    """Return a planner that searches in odd rounds, and in even ones expands the best papers."""
 
-    def __init__(self, queries: Sequence[str]) -> None:
-        self._queries = list(queries)
-
-    def invoke(
-        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> SearchPlan:
-        """Plan the next round."""
-        done = {(one["tool"], one["text"]) for one in input["history"]}
-        rest = [one for one in self._queries if ("search", one) not in done][:PARALLEL]
+    def plan(task: PlanTask) -> SearchPlan:
+        done = {(one["tool"], one["text"]) for one in task["history"]}
+        rest = [one for one in queries if ("search", one) not in done][:PARALLEL]
         actions = [Action(tool="search", text=one, k=PER_CALL) for one in rest]
-        if input["step"] % 2 == 0 or not rest:
-            best = [one["id"] for one in input["pool"] if is_kept(one, input)]
+        if task["step"] % 2 == 0 or not rest:
+            best = [one["id"] for one in task["pool"] if is_kept(one, task)]
             actions = [
                 Action(tool="citations", text=one, k=PER_CALL)
                 for one in best
                 if ("citations", one) not in done
             ][:PARALLEL] or actions
         return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
+
+    return RunnableLambda(plan)
 
 
 DEPTH = 100
@@ -226,38 +243,16 @@ def plan_once(task: PlanTask, mode: SearchMode) -> SearchPlan:
 
 
 _SPAR_DEPTH, _SPAR_PER_QUERY, N_SEEDS, PER_SEED = 2, 10, 5, 20
-Writer = Runnable[PlanTask, SearchPlan]
 
 
-class SparPlanner(Runnable[PlanTask, SearchPlan]):
-    """Rounds of queries, the question itself among the first; after each the RefChain.
+def plan_as_spar(fuse: Writer, evolve: Writer) -> Writer:
+    """Plan rounds of queries, the question itself among the first; after each the RefChain.
 
     Args:
         fuse: Writes the queries of the first round: the question in fewer words, and its parts.
         evolve: Writes those of later rounds, out of single papers that fit.
     """
-
-    def __init__(self, fuse: Writer, evolve: Writer) -> None:
-        self._fuse, self._evolve = fuse, evolve
-
-    def invoke(
-        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> SearchPlan:
-        """Plan the next round."""
-        chained = chain(input)
-        return chained or with_question(self._writer(input).invoke(input, config), input)
-
-    async def ainvoke(
-        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> SearchPlan:
-        """Plan the next round in the running loop."""
-        chained = chain(input)
-        if chained:
-            return chained
-        return with_question(await self._writer(input).ainvoke(input, config), input)
-
-    def _writer(self, task: PlanTask) -> Writer:
-        return self._evolve if task["history"] else self._fuse
+    return _WritingPlanner(chain, lambda task: evolve if task["history"] else fuse, with_question)
 
 
 def chain(task: PlanTask) -> SearchPlan | None:
@@ -295,7 +290,7 @@ def make_planner(
     style: Style,
     planner: Runnable[PlanTask, SearchPlan] | Sequence[str] | None,
     roles: PaperRoles | None,
-) -> Runnable[PlanTask, SearchPlan]:
+) -> Writer:
     """Return the planner of a style.
 
     Args:
@@ -325,23 +320,23 @@ def make_planner(
     return _of_roles(style, roles)
 
 
-def _of_roles(style: Style, roles: PaperRoles) -> Runnable[PlanTask, SearchPlan]:
+def _of_roles(style: Style, roles: PaperRoles) -> Writer:
     if style == "scout":
         return roles.scout
     if style == "pasa":
-        return PasaPlanner(roles.queries)
-    return SparPlanner(roles.fuse or roles.queries, roles.evolve or roles.queries)
+        return plan_as_pasa(roles.queries)
+    return plan_as_spar(roles.fuse or roles.queries, roles.evolve or roles.queries)
 
 
-def _of_planner(style: Style, planner: Any) -> Runnable[PlanTask, SearchPlan]:
+def _of_planner(style: Style, planner: Any) -> Writer:
     queries = _queries_in(planner)
     if style == "scout":
-        return _runnable(planner) if queries is None else ScriptedScout(queries)
+        return _runnable(planner) if queries is None else script_scout(list(queries))
     writer = _runnable(planner) if queries is None else script(queries)
-    return PasaPlanner(writer) if style == "pasa" else SparPlanner(writer, writer)
+    return plan_as_pasa(writer) if style == "pasa" else plan_as_spar(writer, writer)
 
 
-def script(queries: Sequence[str]) -> Runnable[PlanTask, SearchPlan]:
+def script(queries: Sequence[str]) -> Writer:
     """Return a writer that gives the next five of some queries, each once."""
     kept = list(queries)
 
@@ -367,7 +362,7 @@ def _queries_in(planner: Any) -> Sequence[str] | None:
     return planner if listed else None
 
 
-def _runnable(planner: Any) -> Runnable[PlanTask, SearchPlan]:
+def _runnable(planner: Any) -> Writer:
     if isinstance(planner, Runnable):
         return planner
     if callable(planner):

@@ -8,6 +8,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -58,10 +59,9 @@ CREATE VIRTUAL TABLE words USING fts5(
     tokenize='porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab('words', 'row');
 """
-_PAPER = (
-    "papers.id, title, abstract, authors, papers.year, date, papers.venue, categories, doi, arxiv, "
-    "url, source"
-)
+_COLUMNS = [one.name for one in fields(Paper)]
+_LISTS = ("authors", "categories")
+_PAPER = ", ".join(f"papers.{name}" for name in _COLUMNS)
 
 
 class ScopeCondition(NamedTuple):
@@ -189,7 +189,7 @@ def find_number(db: sqlite3.Connection, id: str) -> int | None:
 def find_numbers(db: sqlite3.Connection, ids: Iterable[str]) -> set[int]:
     """Return the numbers of the papers with any of these ids."""
     found = db.execute(
-        "SELECT n FROM ids WHERE id IN (SELECT value FROM json_each(?))",
+        f"SELECT n FROM ids WHERE id IN {_LISTED}",
         (json.dumps([normalize_id(one) for one in ids]),),
     )
     return {n for (n,) in found}
@@ -265,11 +265,7 @@ def read_ids(db: sqlite3.Connection, numbers: Sequence[int]) -> dict[int, str]:
     found: dict[int, str] = {}
     for start in range(0, len(numbers), _AT_ONCE):
         some = json.dumps(list(numbers[start : start + _AT_ONCE]))
-        found.update(
-            db.execute(
-                "SELECT n, id FROM papers WHERE n IN (SELECT value FROM json_each(?))", (some,)
-            )
-        )
+        found.update(db.execute(f"SELECT n, id FROM papers WHERE n IN {_LISTED}", (some,)))
     return found
 
 
@@ -278,31 +274,23 @@ def read_papers(db: sqlite3.Connection, numbers: Sequence[int]) -> list[Paper]:
     found: dict[int, Paper] = {}
     for start in range(0, len(numbers), _AT_ONCE):
         some = json.dumps(list(numbers[start : start + _AT_ONCE]))
-        rows = db.execute(
-            f"SELECT n, {_PAPER} FROM papers WHERE n IN (SELECT value FROM json_each(?))",
-            (some,),
-        )
+        rows = db.execute(f"SELECT n, {_PAPER} FROM papers WHERE n IN {_LISTED}", (some,))
         found.update((row[0], to_paper(row[1:])) for row in rows)
     return [found[n] for n in numbers if n in found]
 
 
 def to_paper(row: Sequence[Any]) -> Paper:
-    """Return the paper of a row of the table."""
-    id, title, abstract, authors, year, date, venue, categories, doi, arxiv, url, source = row
-    return Paper(
-        id=id,
-        title=title,
-        abstract=abstract,
-        authors=tuple(json.loads(authors)),
-        year=year,
-        date=date,
-        venue=venue,
-        categories=tuple(json.loads(categories)),
-        doi=doi,
-        arxiv=arxiv,
-        url=url,
-        source=source,
-    )
+    """Return the paper of a row of the table, without its number."""
+    plain = dict(zip(_COLUMNS, row, strict=True))
+    lists = {name: tuple(json.loads(plain[name])) for name in _LISTS}
+    return Paper(**{**plain, **lists})
+
+
+def to_row(paper: Paper) -> tuple[Any, ...]:
+    """Return a paper as a row of the table, without its number."""
+    plain = paper.to_dict()
+    lists = {name: json.dumps(plain[name], ensure_ascii=False) for name in _LISTS}
+    return tuple({**plain, **lists}.values())
 
 
 def keep_allowed(
@@ -313,7 +301,7 @@ def keep_allowed(
     if not limits.condition or not asked:
         return asked
     rows = db.execute(
-        f"SELECT n FROM scopes WHERE n IN (SELECT value FROM json_each(?)) AND {limits.condition}",
+        f"SELECT n FROM scopes WHERE n IN {_LISTED} AND {limits.condition}",
         (json.dumps(asked), *limits.values),
     )
     allowed = {n for (n,) in rows}

@@ -22,6 +22,7 @@ from deepera_graph.papers.library.store import (
     leave_plain,
     read_about,
     to_paper,
+    to_row,
     write_about,
 )
 from deepera_graph.papers.library.vector_server import drop_vectors
@@ -381,24 +382,6 @@ class _Batch:
         self.titles: list[tuple[int, int, int]] = []
         self.refs: list[tuple[int, int, str]] = []
         self.numbers: dict[str, int] = {}
-
-
-def to_row(paper: Paper) -> tuple[Any, ...]:
-    """Return a paper as a row of the table, without its number."""
-    return (
-        paper.id,
-        paper.title,
-        paper.abstract,
-        json.dumps(paper.authors, ensure_ascii=False),
-        paper.year,
-        paper.date,
-        paper.venue,
-        json.dumps(paper.categories, ensure_ascii=False),
-        paper.doi,
-        paper.arxiv,
-        paper.url,
-        paper.source,
-    )
 
 
 def _title_rows(number: int, title: str) -> list[tuple[int, int, int]]:
