@@ -1,6 +1,5 @@
 """The front door: a base of papers, in a file or behind an address, asked in the same way."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -27,6 +26,7 @@ from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
+from deepera_graph.retrieval.fusion import in_thread
 from deepera_graph.settings import suggest_value
 
 K, K_NEIGHBOURS = 20, 100
@@ -274,39 +274,8 @@ class PaperBase:
         k, offset = _check_page(k, offset)
         return self._papers.citations(id, k=k, scope=scope or _ALL, offset=offset)
 
-    async def asearch(
-        self,
-        query: str,
-        *,
-        mode: SearchMode | None = None,
-        k: int = K,
-        scope: Scope | None = None,
-        offset: int = 0,
-    ) -> Hits:
-        """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(
-            self.search, query, mode=mode, k=k, scope=scope, offset=offset
-        )
-
-    async def aget(self, id: str, *, scope: Scope | None = None) -> Paper | None:
-        """Return what `get` returns, from a thread."""
-        return await asyncio.to_thread(self.get, id, scope=scope)
-
-    async def atitle(self, title: str, *, scope: Scope | None = None) -> TitleMatch:
-        """Return what `title` returns, from a thread."""
-        return await asyncio.to_thread(self.title, title, scope=scope)
-
-    async def areferences(
-        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
-    ) -> Neighbours:
-        """Return what `references` returns, from a thread."""
-        return await asyncio.to_thread(self.references, id, k=k, scope=scope, offset=offset)
-
-    async def acitations(
-        self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
-    ) -> Neighbours:
-        """Return what `citations` returns, from a thread."""
-        return await asyncio.to_thread(self.citations, id, k=k, scope=scope, offset=offset)
+    asearch, aget, atitle = in_thread(search), in_thread(get), in_thread(title)
+    areferences, acitations = in_thread(references), in_thread(citations)
 
     def venues(self) -> list[str]:
         """Return all venues of the base, in alphabetical order."""

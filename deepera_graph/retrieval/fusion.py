@@ -1,16 +1,34 @@
 """What can be searched, and joining rankings by rank; it needs no Qdrant."""
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
 from langgraph.errors import GraphBubbleUp
 
 from deepera_graph.errors import DeepEraError, SettingsError, StoreError
+
+P = ParamSpec("P")
+SelfT = TypeVar("SelfT")
+FoundT = TypeVar("FoundT")
+
+
+def in_thread(
+    call: Callable[Concatenate[SelfT, P], FoundT],
+) -> Callable[Concatenate[SelfT, P], Coroutine[Any, Any, FoundT]]:
+    """Return the async twin of a method: it does the same, in a thread."""
+
+    @wraps(call)
+    async def run(self: SelfT, /, *args: P.args, **kwargs: P.kwargs) -> FoundT:
+        return await asyncio.to_thread(getattr(self, call.__name__), *args, **kwargs)
+
+    run.__name__ = f"a{call.__name__}"
+    return run
 
 
 def as_search(source: Any, k: int, **how: Any) -> Runnable[str, Any]:

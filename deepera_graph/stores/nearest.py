@@ -27,8 +27,8 @@ Array = NDArray[Any]
 NOBODY = -1  # pads a row that has fewer neighbours
 MOST_TERMS = 25  # of a passage, as in Lucene's MoreLikeThis (setMaxQueryTerms)
 _MARGIN = 16  # more candidates than asked for, as some tie
-_ROWS, _COLUMNS = 1024, 4096  # of a block: 16 MB of cosines
-_EXACT_ROWS = 256
+_CELLS = 1 << 23  # of a block: 32 MB of cosines
+_EXACT_ROWS, _EXACT_COLUMNS = 256, 4096
 
 
 class Nearest(NamedTuple):
@@ -85,9 +85,10 @@ class Meanings:
 
     def nearest(self, rows: Array, k: int, ranks: Array, *, since: int = 0) -> Nearest:
         """Return the nearest *k* by cosine, in [-1, 1], among those from the place *since* on."""
+        n_rows = max(1, _CELLS // max(1, len(self)))
         found = [
-            self._nearest_of_block(rows[start : start + _ROWS], k, ranks, since)
-            for start in range(0, len(rows), _ROWS)
+            self._nearest_of_block(rows[start : start + n_rows], k, ranks, since)
+            for start in range(0, len(rows), n_rows)
         ]
         return stack(found, k)
 
@@ -104,15 +105,15 @@ class Meanings:
         return {"vectors": self.vectors}
 
     def _nearest_of_block(self, rows: Array, k: int, ranks: Array, since: int) -> Nearest:
-        most = k + _MARGIN
-        best = _Best(len(rows), most)
-        own = np.asarray(self.vectors[rows])
-        for start in range(since, len(self), _COLUMNS):
-            tile = own @ self.vectors[start : start + _COLUMNS].T
-            inside = np.flatnonzero((rows >= start) & (rows < start + tile.shape[1]))
-            tile[inside, rows[inside] - start] = -np.inf
-            best.add(tile, start)
-        places = best.places()
+        tile = np.asarray(self.vectors[rows]) @ self.vectors[since:].T
+        own = np.flatnonzero(rows >= since)
+        tile[own, rows[own] - since] = -np.inf
+        most = min(k + _MARGIN, tile.shape[1])
+        if most < tile.shape[1]:
+            places = np.argpartition(-tile, most - 1, axis=1)[:, :most]
+        else:
+            places = np.tile(np.arange(most), (len(rows), 1))
+        places = np.where(np.isneginf(np.take_along_axis(tile, places, 1)), NOBODY, places + since)
         scores = self._exact(rows, places)
         found = order_rows(places, scores, ranks)
         for row in _find_cut_ties(found, k):
@@ -134,58 +135,10 @@ class Meanings:
         """Return all others of one row, in order: where more tie at the end than there is room."""
         others = np.arange(since, len(self))
         others = others[others != row]
-        parts = np.array_split(others, max(1, len(others) // _COLUMNS))
+        parts = np.array_split(others, max(1, len(others) // _EXACT_COLUMNS))
         one = np.array([row])
         scores = np.concatenate([self._exact(one, part[None])[0] for part in parts])
         return order_rows(others[None], scores[None], ranks)
-
-
-class _Best:
-    """The best columns of each row of a block, while tiles of columns come in."""
-
-    def __init__(self, n_rows: int, most: int) -> None:
-        self._n_rows, self._most = n_rows, most
-        self._rows = np.zeros(0, np.int64)
-        self._columns = np.zeros(0, np.int64)
-        self._scores = np.zeros(0, np.float32)
-        self._least = np.full(n_rows, -np.inf, np.float32)
-
-    def add(self, tile: Floats, start: int) -> None:
-        """Take what beats the worst of the best; most tiles have little that does."""
-        beats = tile > self._least[:, None]
-        if tile.shape[1] > self._most and beats.sum() > 2 * self._most * len(tile):
-            columns = np.argpartition(-tile, self._most - 1, axis=1)[:, : self._most].ravel()
-            rows = np.repeat(np.arange(len(tile)), self._most)
-            chosen = beats[rows, columns]
-            rows, columns = rows[chosen], columns[chosen]
-        else:
-            rows, columns = np.nonzero(beats)
-        self._rows = np.concatenate([self._rows, rows])
-        self._columns = np.concatenate([self._columns, columns + start])
-        self._scores = np.concatenate([self._scores, tile[rows, columns]])
-        self._cut()
-
-    def places(self) -> Places:
-        """Return the best columns, shape (n_rows, most), padded with `NOBODY`."""
-        places = np.full((self._n_rows, self._most), NOBODY, np.int32)
-        places[self._rows, self._ranks()] = self._columns
-        return places
-
-    def _cut(self) -> None:
-        order = np.lexsort((self._columns, -self._scores, self._rows))
-        self._rows, self._columns = self._rows[order], self._columns[order]
-        self._scores = self._scores[order]
-        ranks = self._ranks()
-        last = ranks == self._most - 1
-        self._least[self._rows[last]] = self._scores[last]
-        kept = ranks < self._most
-        self._rows, self._columns = self._rows[kept], self._columns[kept]
-        self._scores = self._scores[kept]
-
-    def _ranks(self) -> Array:
-        """Return the rank of each within its row, from 0; they are sorted by row."""
-        starts = np.searchsorted(self._rows, np.arange(self._n_rows))
-        return np.arange(len(self._rows)) - starts[self._rows]
 
 
 class Words:
@@ -330,6 +283,8 @@ def order_rows(places: Array, scores: Array, ranks: Array) -> Nearest:
 
 def _find_cut_ties(found: Nearest, k: int) -> Array:
     """Return the rows that may have more which tie with the k-th than there are candidates."""
+    if found.scores.shape[1] <= k:
+        return np.zeros(0, np.intp)
     last = found.scores[:, -1] >= found.scores[:, k - 1]
     return np.flatnonzero(last & (found.places[:, -1] != NOBODY))
 

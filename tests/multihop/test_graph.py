@@ -106,7 +106,7 @@ def test_the_order_passages_come_in_changes_no_neighbour(build, passages):
 
 def test_blocks_change_no_neighbour(build, passages, monkeypatch):
     whole = build(passages)
-    for name, size in {"_ROWS": 3, "_COLUMNS": 2, "_EXACT_ROWS": 2, "_MARGIN": 1}.items():
+    for name, size in {"_CELLS": 12, "_EXACT_COLUMNS": 2, "_EXACT_ROWS": 2, "_MARGIN": 1}.items():
         monkeypatch.setattr(nearest_module, name, size)
     assert edges(build(passages)) == edges(whole)
 
@@ -121,8 +121,8 @@ def test_many_that_tie_at_the_end_are_cut_by_id():
 
 
 def test_a_larger_corpus_in_blocks_is_that_by_all_pairs(monkeypatch):
-    monkeypatch.setattr(nearest_module, "_COLUMNS", 64)
-    monkeypatch.setattr(nearest_module, "_ROWS", 100)
+    monkeypatch.setattr(nearest_module, "_EXACT_COLUMNS", 64)
+    monkeypatch.setattr(nearest_module, "_CELLS", 30_000)
     vectors = np.random.default_rng(0).normal(size=(500, 8))
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [f"p{n:03}" for n in range(500)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import (
     EvidenceReranker,
@@ -129,14 +130,13 @@ def test_a_backend_scores_as_its_reranker_does(given):
 def test_the_intent_of_a_question_is_recognized_once():
     asked = []
 
-    class Recognizer(type(load_backend("rules").intent)):
-        def _work(self, task):
-            asked.append(task["question"])
-            return Intent(
-                topic="tea", entity_type="food: tea", intent="other", expected_answer_type="other"
-            )
+    def recognize(task):
+        asked.append(task["question"])
+        return Intent(
+            topic="tea", entity_type="food: tea", intent="other", expected_answer_type="other"
+        )
 
-    scorer = find_judge(replace(Script(TEA_SCORES).backend(), intent=Recognizer()))
+    scorer = find_judge(replace(Script(TEA_SCORES).backend(), intent=RunnableLambda(recognize)))
     for question in (QUESTION, QUESTION, "Does tea help?", QUESTION):
         score_passages(scorer, question, TEA[:2])
     assert asked == [QUESTION, "Does tea help?"]

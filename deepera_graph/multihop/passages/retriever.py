@@ -12,7 +12,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
@@ -27,12 +27,12 @@ from deepera_graph.multihop.agent.adaptive import (
 )
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import (
-    FirstStageSearch,
     NeighbourFetcher,
     ScoreOrError,
     Scores,
     ascore_passages,
     find_judge,
+    open_first_stage,
     score_passages,
 )
 from deepera_graph.passages import check_length
@@ -142,7 +142,7 @@ class AdaptiveRetriever(BaseRetriever):
             BackendError: Nothing could be scored.
         """
         search = self._begin(question, k, config)
-        search.take_first(self._open_first_stage().search(question, config))
+        search.take_first(self._open_first_stage().invoke(question, config))
         result = search_adaptively(
             question,
             search.first,
@@ -160,7 +160,7 @@ class AdaptiveRetriever(BaseRetriever):
     ) -> AdaptiveRun:
         """Do what `find` does, in the running loop."""
         search = self._begin(question, k, config)
-        search.take_first(await self._open_first_stage().asearch(question, config))
+        search.take_first(await self._open_first_stage().ainvoke(question, config))
         revises = self.rescore is not None or self.arescore is not None
         result = await asearch_adaptively(
             question,
@@ -188,12 +188,12 @@ class AdaptiveRetriever(BaseRetriever):
     def _check(self) -> None:
         for name in ("budget", "batch_size", "k", "n_first"):
             check_at_least(name, getattr(self, name), 1)
-        self._open_first_stage().check()
+        self._open_first_stage()
         NeighbourFetcher(self.first_stage, self.passages, self.where)
         self._scores()
 
-    def _open_first_stage(self) -> FirstStageSearch:
-        return FirstStageSearch(self.first_stage, self.n_first, self.where)
+    def _open_first_stage(self) -> Runnable[str, Sequence[Document]]:
+        return open_first_stage(self.first_stage, self.n_first, self.where)
 
     def _scores(self) -> Scores:
         if self._made is None or self._made[0] is not self.judge or self._made[1] is not self.graph:

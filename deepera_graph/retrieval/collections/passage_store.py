@@ -1,6 +1,5 @@
 """A store of passages in Qdrant that keeps first-stage scores and ranks."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -23,6 +22,7 @@ from deepera_graph.retrieval.collections.connection import (
     set_journal,
     wrap_errors,
 )
+from deepera_graph.retrieval.fusion import in_thread
 from deepera_graph.retrieval.search import (
     FUSIONS,
     METADATA,
@@ -266,17 +266,6 @@ class PassageStore:
             for rank, found in enumerate(ranked, start=1)
         ]
 
-    async def asearch(
-        self,
-        question: str,
-        k: int = 30,
-        *,
-        where: Where | None = None,
-        fusion: Fusion = "ranks",
-    ) -> list[Document]:
-        """Return what `search` returns, from a thread."""
-        return await asyncio.to_thread(self.search, question, k, where=where, fusion=fusion)
-
     def fetch(self, ids: Sequence[str], *, where: Where | None = None) -> list[Document]:
         """Return passages by their ids, in this order; those that are not there are left out.
 
@@ -294,9 +283,7 @@ class PassageStore:
             found = fetch_points(self.vectorstore, names, conditions)
         return [found[name] for name in names if name in found]
 
-    async def afetch(self, ids: Sequence[str], *, where: Where | None = None) -> list[Document]:
-        """Return what `fetch` returns, from a thread."""
-        return await asyncio.to_thread(self.fetch, ids, where=where)
+    asearch, afetch = in_thread(search), in_thread(fetch)
 
     def scan(self, *, vectors: bool = False, batch_size: int = 256) -> Iterator[StoredPassage]:
         """Yield all passages, and their dense vectors if *vectors*.
