@@ -21,8 +21,10 @@ from deepera_graph.agents.journal import Journal
 from deepera_graph.evidence.check.report import CheckReport
 from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.literature.same_study import read_retractions
+from deepera_graph.papers.sources import open_sources
 from deepera_graph.prompts import read_rules
 from deepera_graph.testing import ScriptedChat
+from support.literature import TRIAL, Literature
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 from support.scripted import Script
 
@@ -258,6 +260,9 @@ class OneSource:
     async def asearch(self, query, k):
         return self.search(query, k)
 
+    async def afull_text(self, **ids):
+        return ""
+
     def to_documents(self):
         return [Document(id="s", page_content=TEXT, metadata={"title": self.title})]
 
@@ -272,3 +277,59 @@ async def test_what_the_library_lacks_is_asked_for_by_title(tmp_path, title, ver
     assert [one.verdict for one in checker.check(path).pairs] == [verdict]
     assert [one.verdict for one in (await checker.acheck(path)).pairs] == [verdict]
     assert source.asked == ["Wax on stored apples"] * 2
+
+
+SLEEP = (
+    "Drinkers of green tea slept as long as before [1].\n\n# References\n\n"
+    "1. Lee K. {title}. Journal of Tea. 2015. doi:10.5555/tea.1\n"
+)
+
+
+@pytest.fixture
+def services():
+    with Literature() as world, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**world.variables, "NO_PROXY": "127.0.0.1"}.items():
+            patch.setenv(name, value)
+        yield world
+
+
+def checked(literature, title=TRIAL, works=None):
+    checker = ManuscriptCheck(library=works, literature=literature)
+    return checker.check_text(SLEEP.format(title=title)).pairs[0]
+
+
+def test_an_open_article_is_read_whole_where_its_service_is_named(services):
+    pair = checked(open_sources("europe_pmc"))
+    assert (pair.read, pair.quote) == (
+        "full text",
+        "Nobody who drank green tea slept less than before.",
+    )
+    assert [one.path.partition("?")[0] for one in services.of("europe_pmc")] == [
+        "search", "search", "PMC9/fullTextXML",
+    ]  # fmt: skip
+    services.forget()
+    assert checked(open_sources("pubmed")).read == "abstract"
+    assert services.of("europe_pmc") == []
+
+
+def test_a_work_of_the_library_is_read_whole_too_and_nothing_is_asked_without_a_service(services):
+    about = {"title": TRIAL, "doi": "10.5555/tea.1"}
+    works = WorkLibrary([Document(id="t", page_content="Tea was drunk.", metadata=about)])
+    assert checked(None, works=works).read == "abstract"
+    assert services.sent == []
+    assert checked(open_sources("europe_pmc"), works=works).read == "full text"
+
+
+@pytest.mark.parametrize("fault", ["nothing", "500", "html", "truncated"])
+def test_an_article_that_is_not_open_or_does_not_come_is_read_as_an_abstract(services, fault):
+    about = {"title": TRIAL, "doi": "10.5555/tea.1"}
+    works = WorkLibrary([Document(id="t", page_content="Tea was drunk.", metadata=about)])
+    services.faults["europe_pmc"] = fault
+    assert checked(open_sources("europe_pmc"), works=works).read == "abstract"
+
+
+async def test_async_asks_services_as_sync_does(services):
+    checker = ManuscriptCheck(literature=open_sources("europe_pmc"))
+    text = SLEEP.format(title=TRIAL)
+    here, there = checker.check_text(text), await checker.acheck_text(text)
+    assert here.pairs == there.pairs

@@ -185,7 +185,21 @@ def _article(pmid: str, title: str, abstract: str, *, year: int, name: str, doi:
     )
 
 
+FULL_TEXT = (
+    "<!DOCTYPE article><article><front><article-meta><title-group><article-title>"
+    f"{TRIAL}</article-title></title-group><abstract><p>{escape(ABSTRACTS[TRIAL])}</p></abstract>"
+    "</article-meta></front><body><sec><title>Results</title><p>Nobody who drank green tea slept "
+    "less than before.</p></sec></body></article>"
+)
+
+
 def _europe_pmc(sent: Sent, fault: str) -> str:
+    if sent.path.endswith("/fullTextXML"):
+        return FULL_TEXT
+    if "OPEN_ACCESS:y" in sent.parameters["query"]:
+        is_open = '"10.5555/tea.1"' in sent.parameters["query"] and fault != "nothing"
+        found = [{"id": "101", "source": "MED", "pmcid": "PMC9"}] if is_open else []
+        return json.dumps({"hitCount": len(found), "resultList": {"result": found}})
     abstract = f"<h4>Methods</h4>{ABSTRACTS[TRIAL]}".replace("p < 0.05", "<i>p</i> &lt; 0.05")
     found = [
         {

@@ -5,8 +5,9 @@ a claim that nothing supports) -> report. Nothing to judge: resolve -> decide. N
 decide -> report.
 """
 
+import asyncio
 import operator
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -20,8 +21,13 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentRun, Event
 from deepera_graph.budget import Estimate
+from deepera_graph.chat import io_loop
 from deepera_graph.evidence.check.citing import Claim
-from deepera_graph.evidence.check.library import CitedWork, WorkLibrary, choose_found, query_of
+from deepera_graph.evidence.check.library import (
+    CitedWork,
+    WorkLibrary,
+    ask_services,
+)
 from deepera_graph.evidence.check.manuscript import (
     MANY,
     Manuscript,
@@ -30,10 +36,15 @@ from deepera_graph.evidence.check.manuscript import (
     read_manuscript,
 )
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex
-from deepera_graph.evidence.check.report import Alternative, CheckedPair, CheckReport
-from deepera_graph.evidence.check.verdict import MOST_OTHERS, Decision, note_overview
+from deepera_graph.evidence.check.report import (
+    Alternative,
+    CheckedPair,
+    CheckReport,
+    describe_work,
+    settle_pair,
+)
+from deepera_graph.evidence.check.verdict import MOST_OTHERS, note_overview
 from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
-from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
@@ -46,7 +57,7 @@ if TYPE_CHECKING:
     from deepera_graph.agents.journal import Journal
     from deepera_graph.papers.sources import Literature
 
-_N_FOUND = 5  # papers of each service that a reference is looked for among
+_AT_ONCE = 4  # references that services are asked for
 
 
 class CheckInput(TypedDict):
@@ -200,36 +211,29 @@ class ManuscriptCheck:
         return {"manuscript": found.to_dict(), "notes": notes}
 
     def _look_up(self, state: CheckState) -> dict[str, Any]:
-        works, missing = self._resolve_state(state)
-        for one in missing if self._literature is not None else ():
-            found = self._literature.search(query_of(one), _N_FOUND)  # type: ignore[union-attr]
-            self._add_found(works, one, found.to_documents())
-        return {"works": {key: work.to_dict() for key, work in works.items()}}
+        return io_loop.run(self._alook_up(state))
 
     async def _alook_up(self, state: CheckState) -> dict[str, Any]:
-        works, missing = self._resolve_state(state)
-        for one in missing if self._literature is not None else ():
-            found = await self._literature.asearch(query_of(one), _N_FOUND)  # type: ignore[union-attr]
-            self._add_found(works, one, found.to_documents())
-        return {"works": {key: work.to_dict() for key, work in works.items()}}
-
-    def _resolve_state(self, state: CheckState) -> tuple[dict[str, CitedWork], list[Reference]]:
-        """Return the works that are at hand, and the cited references that are not."""
+        """Resolve the references; of services, ask for those that are cited for what they say."""
         manuscript = Manuscript.from_dict(state["manuscript"])
         works = self._resolve(manuscript)
-        cited = {
-            key for one in manuscript.claims if one.purpose != "method" for key in one.keys
-        }.difference(works)
-        return works, [one for one in manuscript.references if one.key in cited]
+        if (services := self._literature) is not None:
+            claims = [one for one in manuscript.claims if one.purpose != "method"]
+            cited = {key for one in claims for key in one.keys}
+            places = asyncio.Semaphore(_AT_ONCE)
+
+            async def ask(one: Reference) -> None:
+                async with places:
+                    found = await ask_services(services, one, works.get(one.key))
+                works.update({} if found is None else {one.key: found})
+
+            asked = (ask(one) for one in manuscript.references if one.key in cited)
+            await asyncio.gather(*asked)
+        return {"works": {key: work.to_dict() for key, work in works.items()}}
 
     def _resolve(self, manuscript: Manuscript) -> dict[str, CitedWork]:
         found = {one.key: self.library.find(one) for one in manuscript.references}
         return {key: work for key, work in found.items() if work is not None}
-
-    @staticmethod
-    def _add_found(works: dict[str, CitedWork], one: Reference, found: Sequence[Document]) -> None:
-        if (work := choose_found(one, found)) is not None:
-            works[one.key] = work
 
     def _judge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
         claim, work, settled = self._begin(task)
@@ -251,7 +255,7 @@ class ManuscriptCheck:
         known = self._journal.entries.get(_name_pair(task)) if self._journal else None
         if known is not None:
             return claim, work, CheckedPair.from_dict(known["pair"])
-        return claim, work, _settle(claim, task, work)
+        return claim, work, settle_pair(claim, task["key"], task["reference"], work)
 
     def _end(
         self, task: PairTask, claim: Claim, work: CitedWork, verified: Verified
@@ -262,7 +266,7 @@ class ManuscriptCheck:
             said = f"the judge finds the claim {found.verdict.replace('_', ' ')} in it"
             found = replace(found, verdict="retracted", notes=(said, *found.notes))
         reference = task["reference"] or {"text": ""}
-        about = {"reference": reference["text"], **_describe(work)}
+        about = {"reference": reference["text"], **describe_work(work)}
         pair = CheckedPair.of(claim, task["key"], note_overview(claim.purpose, found), **about)
         if self._journal is not None and found.verdict != "not_judged":
             self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
@@ -381,34 +385,6 @@ def _decide(state: CheckState) -> dict[str, Any]:
 
 def _one_per_doubtful(state: CheckState) -> list[Send] | str:
     return [Send("suggest", one) for one in state["doubtful"]] or "report"
-
-
-def _settle(claim: Claim, task: PairTask, work: CitedWork | None) -> CheckedPair | None:
-    """Return the verdict that needs no judge, if there is one."""
-    reference = task["reference"]
-    text = "" if reference is None else reference["text"]
-    about = {"reference": text, **({} if work is None else _describe(work))}
-    if reference is None:
-        note = f"the list of references has no {task['key']!r}"
-        return CheckedPair.of(claim, task["key"], Decision(verdict="missing", notes=(note,)))
-    if work is None:
-        source = Citation(**{**reference["source"], "authors": ()})
-        gone = source.status == "retracted"
-        note = "it is in no place that was searched, or has no abstract there"
-        verdict = Decision(verdict="retracted" if gone else "unavailable", notes=(note,))
-    elif claim.purpose == "method":
-        gone = work.status == "retracted"
-        verdict = Decision(verdict="retracted" if gone else "method")
-    else:
-        return None
-    if claim.purpose == "method" and verdict.verdict == "unavailable":
-        verdict = Decision(verdict="method")
-    return CheckedPair.of(claim, task["key"], verdict, **about)
-
-
-def _describe(work: CitedWork) -> dict[str, str]:
-    source = replace(work.source, status=work.status)
-    return {"source": str(source), "link": source.link, "read": work.extent}
 
 
 def _write_pair(pair: CheckedPair | None) -> dict[str, Any]:

@@ -2,22 +2,31 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any, Literal, Protocol, Self
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from langchain_core.documents import Document
 
+from deepera_graph.errors import InputError
 from deepera_graph.evidence.check.references import Reference, read_source
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import PaperStatus, gravest, read_title
 from deepera_graph.literature.paper_keys import main_title, title_key
 from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
+from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.stores.words import WordIndex
+
+if TYPE_CHECKING:
+    from deepera_graph.papers.sources import Literature
 
 Extent = Literal["abstract", "full text"]
 _LEAST_WORDS = 4  # of a title that is looked for within a printed entry
 _LEAST_LIKENESS = 0.9
+_N_FOUND = 5  # papers of each service that a reference is looked for among
 _FULL_TEXT = 1000  # words; what is longer is no abstract
 
 
@@ -37,12 +46,14 @@ class CitedWork:
         source: Where they are from.
         status: What became of it.
         study: Its number in the library; 0 if it is not of the library.
+        is_whole: Whether a service gave all of it, however short it is.
     """
 
     passages: tuple[Document, ...]
     source: Citation
     status: PaperStatus | None = None
     study: int = 0
+    is_whole: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, and documents."""
@@ -51,6 +62,7 @@ class CitedWork:
             "source": asdict(self.source),
             "status": self.status,
             "study": self.study,
+            "is_whole": self.is_whole,
         }
 
     @classmethod
@@ -64,7 +76,8 @@ class CitedWork:
         """Whether an abstract was there to read, or more."""
         words = sum(len(one.page_content.split()) for one in self.passages)
         has_pages = any("page" in one.metadata for one in self.passages)
-        return "full text" if has_pages or words > _FULL_TEXT else "abstract"
+        is_long = has_pages or words > _FULL_TEXT
+        return "full text" if self.is_whole or is_long else "abstract"
 
 
 class WorkLibrary:
@@ -202,3 +215,29 @@ def choose_found(reference: Reference, found: Sequence[Document]) -> CitedWork |
         return None
     source = Citation.of(same[0].metadata, same[0].id or "")
     return CitedWork(passages=tuple(same), source=source, status=source.status)
+
+
+async def ask_services(
+    services: "Literature", reference: Reference, work: CitedWork | None
+) -> CitedWork | None:
+    """Return what services have of a work, the whole article if that is open."""
+    if work is None:
+        found = await services.asearch(query_of(reference), _N_FOUND)
+        work = choose_found(reference, found.to_documents())
+    if work is None or work.extent != "abstract":
+        return work
+    text = await services.afull_text(doi=work.source.doi, pmid=work.source.pmid)
+    whole = _cut_full_text(text)
+    return replace(work, passages=whole, is_whole=True) if whole else work
+
+
+def _cut_full_text(text: str) -> tuple[Document, ...]:
+    """Return the passages of an article in JATS; none if there is none, or it cannot be read."""
+    if not text:
+        return ()
+    with TemporaryDirectory(prefix="deepera-") as folder:
+        path = Path(folder, "article.xml")
+        path.write_text(text, encoding="utf-8", errors="replace")
+        with suppress(InputError):
+            return tuple(read_passages(path))
+    return ()

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, get_args
 
 from deepera_graph.evidence.check.citing import Claim
+from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.verdict import Decision, Verdict
+from deepera_graph.literature.citation import Citation
 from deepera_graph.result import RerankResult
 from deepera_graph.usage import Usage
 
@@ -127,6 +129,36 @@ class CheckedPair:
                 "other": None if other is None else Alternative(**other),
             }
         )
+
+
+def settle_pair(
+    claim: Claim, key: str, reference: Mapping[str, Any] | None, work: CitedWork | None
+) -> CheckedPair | None:
+    """Return the verdict that needs no judge, if there is one."""
+    text = "" if reference is None else reference["text"]
+    about = {"reference": text, **({} if work is None else describe_work(work))}
+    if reference is None:
+        note = f"the list of references has no {key!r}"
+        return CheckedPair.of(claim, key, Decision(verdict="missing", notes=(note,)))
+    if work is None:
+        source = Citation(**{**reference["source"], "authors": ()})
+        gone = source.status == "retracted"
+        note = "it is in no place that was searched, or has no abstract there"
+        verdict = Decision(verdict="retracted" if gone else "unavailable", notes=(note,))
+    elif claim.purpose == "method":
+        gone = work.status == "retracted"
+        verdict = Decision(verdict="retracted" if gone else "method")
+    else:
+        return None
+    if claim.purpose == "method" and verdict.verdict == "unavailable":
+        verdict = Decision(verdict="method")
+    return CheckedPair.of(claim, key, verdict, **about)
+
+
+def describe_work(work: CitedWork) -> dict[str, str]:
+    """Return how a work is cited, where it can be looked up, and what was read of it."""
+    source = replace(work.source, status=work.status)
+    return {"source": str(source), "link": source.link, "read": work.extent}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -170,6 +170,14 @@ class Literature:
         """Return what `search` returns, in the running loop."""
         return await io_loop.arun(self._search(query, k, scope))
 
+    async def afull_text(self, *, doi: str = "", pmid: str = "") -> str:
+        """Return an article that is open in JATS, of the first source that has it; else nothing."""
+        for one in self.sources:
+            read = getattr(one, "afull_text", None)
+            if read is not None and (text := await read(doi=doi, pmid=pmid)):
+                return str(text)
+        return ""
+
     def references(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
         """Return at most *k* papers that a paper cites, of the sources that know.
 

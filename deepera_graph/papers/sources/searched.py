@@ -1,17 +1,25 @@
 """Services of literature that are searched alone: PubMed, Europe PMC and arXiv."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
+from deepera_graph.chat import io_loop
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing.forms import from_arxiv
 from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.base import SourceQuery
-from deepera_graph.papers.sources.http import ServiceError, Web, read_json, read_xml
+from deepera_graph.papers.sources.http import (
+    UNREADABLE,
+    ServiceError,
+    Web,
+    read_json,
+    read_xml,
+)
 from deepera_graph.papers.sources.service import Pages, Service, read_each, span_of, with_ids
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -188,6 +196,39 @@ class EuropePMC(Service):
             if len(found) < size or not following or following == mark:
                 return
             mark, n = following, n + len(found)
+
+    async def afull_text(self, *, doi: str = "", pmid: str = "") -> str:
+        """Return an article of the open subset in JATS.
+
+        Empty if it is not in the subset, has neither id, or no answer came in time.
+        """
+        named = f'DOI:"{doi}"' if doi else f"(EXT_ID:{pmid} AND SRC:MED)"
+        if not doi and not pmid:
+            return ""
+        return await io_loop.arun(self._full_text(f"{named} AND OPEN_ACCESS:y"))
+
+    async def _full_text(self, terms: str) -> str:
+        web, who = self._open_web(), {"email": self._contact} if self._contact else {}
+        asked = {"query": terms, "format": "json", "resultType": "lite", "pageSize": 1}
+        try:
+            async with asyncio.timeout(self.seconds):
+                id = await web.get(f"{self.base_url}/search", asked, _read_pmcid, apart=who)
+                address = f"{self.base_url}/{id}/fullTextXML"
+                return await web.get(address, {}, _read_whole, apart=who) if id else ""
+        except (TimeoutError, ServiceError, *UNREADABLE):
+            return ""
+        finally:
+            await web.close()
+
+
+def _read_pmcid(text: str) -> str:
+    found = read_json(text)["resultList"]["result"]
+    return str(found[0].get("pmcid") or "") if found else ""
+
+
+def _read_whole(text: str) -> str:
+    read_xml(text)
+    return text
 
 
 def _read_page(text: str) -> tuple[list[PaperRecord | ImportProblem], str]:

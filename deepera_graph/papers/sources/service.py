@@ -117,21 +117,24 @@ class Service(ABC):
     def _headers(self) -> Mapping[str, str]:
         return {}
 
-    async def _collect(
-        self, open_pages: Callable[[Web], Pages], k: int, scope: Scope
-    ) -> SourceAnswer:
-        """Read pages in time, and say how it went."""
-        check_at_least("k", k, least=1)
-        begun = time.monotonic()
-        web = Web(
+    def _open_web(self) -> Web:
+        """Open what asks for this service; the caller closes it."""
+        return Web(
             self.name,
-            deadline=begun + self.seconds,
+            deadline=time.monotonic() + self.seconds,
             interval=self.interval,
             contact=self._contact,
             secrets=[self._key],
             headers=self._headers(),
             kept=self.cache,
         )
+
+    async def _collect(
+        self, open_pages: Callable[[Web], Pages], k: int, scope: Scope
+    ) -> SourceAnswer:
+        """Read pages in time, and say how it went."""
+        check_at_least("k", k, least=1)
+        begun, web = time.monotonic(), self._open_web()
         found, status, reason, wait = _Found(k, scope, clean=self.has_markup), "", "", None
         try:
             async with asyncio.timeout(self.seconds):
