@@ -1,5 +1,6 @@
 """Generators of answers, token overlap with the reference, and what a judge says of them."""
 
+import math
 import re
 
 import pytest
@@ -66,24 +67,20 @@ def scored(score, reason="scripted"):
 
 
 @pytest.mark.parametrize(
-    ("scores", "mean", "std", "n_failed"),
+    ("scores", "mean", "std"),
     [
-        pytest.param([1, 5, 3], 3, 2, 0, id="mean-and-spread"),
-        pytest.param([4, None, 4], 3, 3**0.5, 1, id="what-failed-counts-as-the-lowest"),
-        pytest.param([4], 4, 0, 0, id="one"),
+        pytest.param([1, 5, 3], 3, 2, id="mean-and-spread"),
+        pytest.param([4, None, 4], 3, 3**0.5, id="what-failed-counts-as-the-lowest"),
+        pytest.param([4], 4, 0, id="one"),
     ],
 )
-def test_lfs_is_mean_and_spread_of_all_answers(scores, mean, std, n_failed):
+def test_lfs_is_mean_and_spread_of_all_answers(scores, mean, std):
     found = lfs(scores, low=1, high=5)
-    assert (found.mean, found.std, found.n_failed) == (mean, pytest.approx(std), n_failed)
+    assert (found.mean(), found.std()) == (mean, pytest.approx(std))
 
 
 def test_lfs_of_nothing_judged_is_no_number():
-    assert str(lfs([None], low=1, high=5)) == "nan ± 0.00 (1 to 5, 1 not judged)"
-
-
-def test_lfs_names_its_scale():
-    assert str(lfs([4, 5, 3], low=0, high=5)) == "4.00 ± 1.00 (0 to 5)"
+    assert math.isnan(lfs([None], low=1, high=5).mean())
 
 
 def test_a_score_off_the_scale_is_refused():
@@ -123,7 +120,7 @@ def test_a_judge_scores_every_answer(chat_with):
     chat, server = chat_with(scored(4))
     verdicts = LfsJudge(chat).judge_many(to_judge(3))
     assert verdicts == [(4, "scripted")] * 3
-    assert str(lfs([one.score for one in verdicts], low=1, high=5)) == "4.00 ± 0.00 (1 to 5)"
+    assert lfs([one.score for one in verdicts], low=1, high=5).mean() == 4
     request = server.requests[0]
     assert "Scale: 1 (worst) to 5 (best)" in request.user
     assert "Reference answer: its water was 2 degrees warm" in request.user
@@ -149,7 +146,7 @@ def test_a_verdict_that_failed_counts_as_the_lowest(chat_with, bad):
     verdicts = LfsJudge(chat).judge_many(to_judge(3))
     assert [one.score for one in verdicts] == [5, None, 5]
     found = lfs([one.score for one in verdicts], low=1, high=5)
-    assert (found.mean, found.n_failed) == ((5 + 1 + 5) / 3, 1)
+    assert found.mean() == (5 + 1 + 5) / 3
     assert verdicts[1].reason
 
 

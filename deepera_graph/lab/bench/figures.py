@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Floats
 from deepera_graph.lab.metrics.ranking import JudgedRanking
-from deepera_graph.lab.tables import Cell, MetricEstimate, Unit
+from deepera_graph.lab.tables import Cell, MetricEstimate, Row, Unit
 
 # Colours that people with any kind of colour vision tell apart: Okabe and Ito (2008); the grey, the
 # violet and the brown are ours.
@@ -175,6 +175,25 @@ def draw_curve(
         high=[factor * one.high for _, one in points],
         dashed=dashed,
     )
+
+
+def draw_column(
+    rows: Sequence[Row], column: int, *, factor: float = 1.0, most: int | None = None
+) -> dict[str, dict[str, CurvePoints]]:
+    """Return the curves of a column, by the first two cells of rows; the third one is x.
+
+    *factor* is that of x; of each panel the first *most* curves are drawn.
+    """
+    points: dict[tuple[str, str], list[tuple[float, MetricEstimate]]] = {}
+    for panel, name, x, *rest in rows:
+        mean = rest[column - 3]
+        if isinstance(x, int | float) and isinstance(mean, MetricEstimate):
+            points.setdefault((str(panel), str(name)), []).append((factor * x, mean))
+    panels: dict[str, dict[str, CurvePoints]] = {}
+    for (panel, name), found in points.items():
+        if len(panels.setdefault(panel, {})) != most:
+            panels[panel][name] = draw_curve(*zip(*found, strict=True))
+    return panels
 
 
 # Source: After figure 7 of DeepEra.

@@ -3,12 +3,11 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from math import inf, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -43,9 +42,8 @@ def inline_svg(figure: Figure, name: str) -> str:
     return _TEXT.sub('<text fill="currentColor" ', text).strip()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPassage:
-    """A passage as the page shows it."""
+class ShownPassage(NamedTuple):
+    """A passage as the page shows it: `quote` is what the ranker quoted of its text."""
 
     kind: str
     rank: int | None
@@ -57,8 +55,7 @@ class ShownPassage:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstQuestion:
+class WorstQuestion(NamedTuple):
     """One question that a ranker got wrong; `golden` is None if it was not among the candidates."""
 
     dataset: str
@@ -115,8 +112,10 @@ def _badness(question: RankedQuestion) -> tuple[bool, float, float]:
 
 
 def _show_worst(one: RankerRun, question: RankedQuestion, instance: Instance) -> WorstQuestion:
-    contexts = {context.id: context for context in instance.contexts}
-    winner = next(iter(question.judged.ranked), None)
+    contexts, judged = {one.id: one for one in instance.contexts}, question.judged
+    # the best golden passage, else one that was not returned
+    golden = (id for id in (*judged.ranked, *question.first) if id in judged.golden)
+    winner, best = next(iter(judged.ranked), None), next(golden, None)
     return WorstQuestion(
         dataset=one.data.name,
         ranker=one.ranker.name,
@@ -124,16 +123,8 @@ def _show_worst(one: RankerRun, question: RankedQuestion, instance: Instance) ->
         question=instance.question,
         answer=_cut(instance.gold_answer),
         winner=None if winner is None else _show_passage(one, question, contexts[winner]),
-        golden=next(
-            (_show_passage(one, question, contexts[id]) for id in _golden_ids(question)), None
-        ),
+        golden=None if best is None else _show_passage(one, question, contexts[best]),
     )
-
-
-def _golden_ids(question: RankedQuestion) -> Iterator[str]:
-    """Yield the golden passages, best first, then those that were not returned."""
-    yield from (id for id in question.judged.ranked if id in question.judged.golden)
-    yield from (id for id in question.first if id in question.judged.golden)
 
 
 def _show_passage(run: RankerRun, question: RankedQuestion, context: Context) -> ShownPassage:
@@ -233,10 +224,9 @@ def _describe_table(grid: Grid) -> dict[str, Any]:
 
 
 def _describe_choices(grid: Grid, name: str) -> dict[str, Any]:
-    names = [column.name for column in grid.columns]
-    place = names.index(name) if name in names else 0
-    values = list(dict.fromkeys(str(row[place]) for row in grid.rows)) if name in names else []
-    return {"name": name, "place": place, "values": values if len(values) > 1 else []}
+    place = next((at for at, one in enumerate(grid.columns) if one.name == name), None)
+    values = {} if place is None else dict.fromkeys(str(row[place]) for row in grid.rows)
+    return {"name": name, "place": place or 0, "values": [*values] if len(values) > 1 else []}
 
 
 def _describe_cell(cell: Cell, column: Column) -> dict[str, Any]:

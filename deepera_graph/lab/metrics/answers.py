@@ -4,7 +4,6 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -226,29 +225,8 @@ def answer_overlaps(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Lfs:
-    """Scores of answers; one that could not be judged counts as the lowest."""
-
-    values: Values
-    std: float  # over answers
-    n_failed: int  # answers that could not be judged
-    low: int
-    high: int
-
-    @property
-    def mean(self) -> float:
-        """The mean score, from `low` to `high`; not a number without any answer."""
-        return self.values.mean()
-
-    def __str__(self) -> str:
-        """Name mean, spread and scale, e.g. ``4.02 ± 0.81 (1 to 5, 3 not judged)``."""
-        failed = f", {self.n_failed} not judged" if self.n_failed else ""
-        return f"{self.mean:.2f} ± {self.std:.2f} ({self.low} to {self.high}{failed})"
-
-
-def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
-    """Return mean and spread of the scores of a judge; None, for no verdict, counts as *low*."""
+def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Values:
+    """Return the scores of a judge; None, for no verdict, counts as *low*."""
     # Source: DeepEra, section on metrics: a judge's score of factual correctness, logical
     # consistency and contextual adequacy, as mean and standard deviation. The scale is not printed.
     # What could not be judged counts as the lowest: left out, it would make the mean look better
@@ -257,8 +235,5 @@ def lfs(scores: Sequence[int | None], *, low: int, high: int) -> Lfs:
     for one in judged:
         if not low <= one <= high:
             raise MetricError(f"score must be from {low} to {high}, got {one}")
-    values = Values.of(
-        [float(low if one is None else one) for one in scores],
-        [1.0 if judged else 0.0] * len(scores),
-    )
-    return Lfs(values, values.std(), len(scores) - len(judged), low, high)
+    values = [float(low if one is None else one) for one in scores]
+    return Values.of(values, [float(bool(judged))] * len(scores))

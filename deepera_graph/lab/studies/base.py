@@ -144,6 +144,11 @@ class StudyConfig:
             return UnavailableRanker(name, str(error))
 
     @property
+    def threshold_told(self) -> str:
+        """What a filter keeps from on, in words."""
+        return "the ranker's own threshold" if self.threshold is None else f"{self.threshold:g}"
+
+    @property
     def n_fresh_runs(self) -> int:
         """How often the stability study asks, >= 1."""
         return self.n_repeats or N_SHUFFLES

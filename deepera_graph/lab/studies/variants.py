@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,33 +44,16 @@ class Variant:
         return [self.keep(one) for one in run.questions]
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredVariant:
+class MeasuredVariant(NamedTuple):
     """A variant, measured: by column the values of the questions, and their mean."""
 
-    variant: Variant
+    data: str
+    ranker: str
+    label: Label  # what tells it from the other variants of the ranker
+    form: str  # what is handed on of a kept passage
+    runs: Sequence[RankerRun]
     values: Mapping[str, Values]
     means: Mapping[str, MetricEstimate]
-
-    @property
-    def data(self) -> str:
-        """Name of the data set."""
-        return self.variant.runs[0].data.name
-
-    @property
-    def ranker(self) -> str:
-        """Name of the ranker."""
-        return self.variant.of or self.variant.runs[0].ranker.name
-
-    @property
-    def label(self) -> Label:
-        """What tells it from the other variants of the ranker."""
-        return self.variant.label
-
-    @property
-    def form(self) -> str:
-        """What is handed on of a kept passage."""
-        return self.variant.form
 
 
 def forms_of(runs: Sequence[RankerRun], answers: AnswerStudy) -> tuple[str, ...]:
@@ -131,9 +115,13 @@ def measure_variants(
     means = iter(runner.estimate([one for _, values, _ in found for one in values.values()]))
     return [
         MeasuredVariant(
-            variant,
-            values,
-            {name: next(means)._replace(std=stds[name]) for name in values}
+            data=variant.runs[0].data.name,
+            ranker=variant.of or variant.runs[0].ranker.name,
+            label=variant.label,
+            form=variant.form,
+            runs=variant.runs,
+            values=values,
+            means={name: next(means)._replace(std=stds[name]) for name in values}
             | answers.spread(values),
         )
         for variant, values, stds in found
@@ -265,7 +253,7 @@ def tune_thresholds(
     rows: list[tuple[Cell, ...]] = []
     findings = []
     for of in by_run.values():
-        tuned, held_out = _split(runner, of[0].variant.runs[0])
+        tuned, held_out = _split(runner, of[0].runs[0])
         if min(len(tuned), len(held_out)) < FEWEST:
             findings.append(
                 f"{of[0].data}: of {len(tuned) + len(held_out)} questions {len(tuned)} would "
@@ -323,7 +311,7 @@ def _tuned_rows(
     tuned: Sequence[int],
     held_out: Sequence[int],
 ) -> Iterator[tuple[Cell, ...]]:
-    run = of[0].variant.runs[0]
+    run = of[0].runs[0]
     best = _best(answers, of, tuned)
     plans: list[tuple[str, str, Mapping[str, Values]]] = [
         ("one threshold", f"{best.label[0]:g}", best.values)
@@ -333,7 +321,7 @@ def _tuned_rows(
         if len(chosen) > 1:
             told = ", ".join(f"{group} {one.label[0]:g}" for group, one in chosen.items())
             plans.append((name, told, _compose(run, chosen, group_of, best)))
-    curve = _calibrate(runner, answers, of[0].variant, tuned)
+    curve = _calibrate(runner, answers, of[0], tuned)
     if curve is not None:
         plans.append((f"calibrated:{_CALIBRATED:g}", "of each score", curve.values))
     values = [{name: one.of_places(held_out) for name, one in plan[2].items()} for plan in plans]
@@ -399,7 +387,7 @@ def _compose(
 
 
 def _calibrate(
-    runner: StudyRunner, answers: AnswerStudy, like: Variant, tuned: Sequence[int]
+    runner: StudyRunner, answers: AnswerStudy, like: MeasuredVariant, tuned: Sequence[int]
 ) -> MeasuredVariant | None:
     """Measure the filter by a curve fitted on some questions; None where there is too little."""
     questions = [like.runs[0].questions[at] for at in tuned]

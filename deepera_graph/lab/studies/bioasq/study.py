@@ -7,7 +7,7 @@ Source: the system of BioASQ 13b whose experiments these are: retrieval depth (i
 rerankers before and after tuning, nomination and weighted ensembles.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -27,11 +27,11 @@ from deepera_graph.bioasq.questions import Question, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, HeatMap
+from deepera_graph.lab.bench.figures import CurveFigure, HeatMap, draw_curve
 from deepera_graph.lab.studies.bioasq.runs import TimedRun
 from deepera_graph.lab.studies.experiment import About, Resampling, StudyResult, check_baseline
 from deepera_graph.lab.studies.run import describe_file, describe_versions
-from deepera_graph.lab.tables import Cell, Column, Grid
+from deepera_graph.lab.tables import Column, Grid, Row
 
 DEPTHS = (10, 100, 1000, 10_000)
 _LIBRARIES = ("numpy", "matplotlib", "bm25s", "PyStemmer")
@@ -116,18 +116,13 @@ def study_depth(
     check_runs(runs, bench)
     if not depths or any(one < 1 for one in depths) or sorted({*depths}) != [*depths]:
         raise SettingsError(f"depths must be rising numbers from 1, got {tuple(depths)}")
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     curves = {}
     for name, one in runs.items():
-        columns = [Values.of([*_recalls(bench, one.run, k)]) for k in depths]
+        columns = [_recall(bench, one.run, k) for k in depths]
         found = bench.estimate([*columns, precision_of(bench, one.run)])
         rows.append((name, *found, one.seconds))
-        curves[name] = CurvePoints(
-            [float(k) for k in depths],
-            [100 * each.mean for each in found[:-1]],
-            [100 * each.low for each in found[:-1]],
-            [100 * each.high for each in found[:-1]],
-        )
+        curves[name] = draw_curve([*map(float, depths)], found[:-1])
     grid = Grid(
         name="depth",
         title=f"Recall of {len(bench.questions)} questions",
@@ -149,12 +144,6 @@ def study_depth(
     return StudyResult(grids=(grid,), drawings=(drawing,) if len(depths) > 1 else ())
 
 
-def _recalls(bench: BioasqBench, run: Run, k: int) -> Iterator[float]:
-    for one in bench.questions:
-        golden = bench.golden(one)
-        yield len(golden & {each.pmid for each in run.get(one.id, ())[:k]}) / len(golden)
-
-
 def precision_of(bench: BioasqBench, run: Run) -> Values:
     """Return BioASQ's average precision of each question, over 10 documents."""
     return Values.of(
@@ -165,14 +154,13 @@ def precision_of(bench: BioasqBench, run: Run) -> Values:
     )
 
 
+def _recall(bench: BioasqBench, run: Run, k: int) -> Values:
+    pairs = ((bench.golden(one), _pmids(run, one)[:k]) for one in bench.questions)
+    return Values.of([len(golden.intersection(found)) / len(golden) for golden, found in pairs])
+
+
 def _pmids(run: Run, question: Question) -> list[str]:
     return [one.pmid for one in run.get(question.id, ())]
-
-
-_COLUMNS = (
-    Column("system"),
-    *Column.several("percent", "MAP@10", "GMAP@10", "precision@10", "recall@10", "F1@10"),
-)
 
 
 def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: str = "") -> Grid:
@@ -185,7 +173,7 @@ def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: 
     check_runs(runs, bench)
     baseline = check_baseline(baseline, runs)
     base = precision_of(bench, runs[baseline].run)
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     for name, one in runs.items():
         precision = precision_of(bench, one.run)
         geometric = Values.of(precision.values, added=EPSILON)
@@ -196,7 +184,8 @@ def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: 
         name="systems",
         title=f"{len(bench.questions)} questions",
         columns=(
-            *_COLUMNS,
+            Column("system"),
+            *Column.several("percent", "MAP@10", "GMAP@10", "precision@10", "recall@10", "F1@10"),
             Column(f"MAP minus {baseline}", "percent"),
             Column("a question", "seconds"),
             Column("degraded", "count"),
@@ -218,15 +207,13 @@ def study_rerankers(
     bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: str = ""
 ) -> StudyResult:
     """Compare rerankers, e.g. one before and after it was tuned."""
-    grid = measure_runs(bench, runs, baseline=baseline)
-    return StudyResult(grids=(grid,), findings=_degraded(runs))
-
-
-def _degraded(runs: Mapping[str, TimedRun]) -> tuple[str, ...]:
-    return tuple(
-        f"{name}: {len(one.problems)} questions degraded, e.g. {next(iter(one.problems.values()))}"
-        for name, one in runs.items()
-        if one.problems
+    degraded = {name: [*one.problems.values()] for name, one in runs.items() if one.problems}
+    return StudyResult(
+        grids=(measure_runs(bench, runs, baseline=baseline),),
+        findings=tuple(
+            f"{name}: {len(why)} questions degraded, e.g. {why[0]}"
+            for name, why in degraded.items()
+        ),
     )
 
 
@@ -297,7 +284,7 @@ def _tried_table(
     first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch
 ) -> Grid:
     tried = {one.weights: one.map for one in found.tried}
-    rows: list[tuple[Cell, ...]] = [
+    rows: list[Row] = [
         (f"{first} {one:g}", *(tried[float(one), float(other)] for other in grid)) for one in grid
     ]
     return Grid(

@@ -140,7 +140,7 @@ class AnswerStudy:
         judge = self._config.answer_judge
         if judge is not None:
             scores = [None if one.verdict is None else one.verdict.score for one in answers]
-            marks = lfs(scores, low=judge.low, high=judge.high).values
+            marks = lfs(scores, low=judge.low, high=judge.high)
             found[LFS] = Values.of(marks.values, marks.weights * weights)
         found[NO_ANSWER] = Values.of(failed, weights)
         if judge is not None:

@@ -11,13 +11,12 @@ from deepera_graph.errors import BackendError
 from deepera_graph.lab.bench.figures import (
     Bars,
     CurveFigure,
-    CurvePoints,
     RankFigure,
     RankMap,
     RankShares,
     add_bar,
     draw_bars,
-    draw_curve,
+    draw_column,
     rank_cells,
     rank_shares,
 )
@@ -27,13 +26,12 @@ from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.base import Ranker
 from deepera_graph.lab.studies.base import (
     RankerRun,
-    StudyConfig,
     StudyData,
     StudyRunner,
 )
 from deepera_graph.lab.studies.experiment import Drawing, StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
-from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, Row
+from deepera_graph.lab.tables import Column, Grid, Row
 
 FEWEST = 20
 _GOLDEN, _OTHER = "golden", "no look-alike"
@@ -66,7 +64,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
         ),
         rows=tuple(rows),
         note=(
-            f"Kept: share that a filter at {_told(config)} hands on, at most "
+            f"Kept: share that a filter at {config.threshold_told} hands on, at most "
             f"{config.top_n} a question; only where scores say what to keep. Rank before "
             "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
             "is the share that stands before the best golden passage. A passage that was not "
@@ -76,10 +74,6 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
     )
     title = "How often each type of look-alike stands above the golden passage"
     return StudyResult(grids=(grid,), drawings=draw_bars("above-golden", title, bars))
-
-
-def _told(config: StudyConfig) -> str:
-    return "the ranker's own threshold" if config.threshold is None else f"{config.threshold:g}"
 
 
 def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
@@ -153,7 +147,7 @@ _MOST_CURVES = 6
 # the readings that its sizes, and those of SciRerankBench, leave open.
 def study_counts(runner: StudyRunner) -> StudyResult:
     """Rank the same questions with rising numbers of their look-alikes, in pools of one size."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[Row] = []
     findings: list[str] = []
     for dataset in runner.datasets:
         counts, usable = _usable(dataset, runner.config.counts)
@@ -207,7 +201,7 @@ def _thinned(
 
 def _row(
     runner: StudyRunner, ranker: Ranker, dataset: Dataset, data: StudyData, n: int
-) -> tuple[Cell, ...] | None:
+) -> Row | None:
     try:
         runs = [runner.run_once(one, data) for one in ranker.runs(runner.config.n_repeats)]
     except (UnavailableError, BackendError) as error:
@@ -223,17 +217,8 @@ def _over_runs(runs: Sequence[RankerRun], metric: str) -> Values:
     return average([compute(metric, [one.judged for one in run.questions]) for run in runs])
 
 
-def _draw(rows: Sequence[tuple[Cell, ...]]) -> tuple[CurveFigure, ...]:
-    place = 4 + _METRICS.index(_DRAWN)
-    points: dict[str, dict[str, list[tuple[float, MetricEstimate]]]] = {}
-    for row in rows:
-        data, ranker, n, mean = str(row[0]), str(row[1]), row[2], row[place]
-        if isinstance(n, int) and isinstance(mean, MetricEstimate):
-            points.setdefault(data, {}).setdefault(ranker, []).append((n, mean))
-    panels: dict[str, dict[str, CurvePoints]] = {}
-    for data, of in points.items():
-        for ranker, found in list(of.items())[:_MOST_CURVES]:
-            panels.setdefault(data, {})[ranker] = draw_curve(*zip(*found, strict=True))
+def _draw(rows: Sequence[Row]) -> tuple[CurveFigure, ...]:
+    panels = draw_column(rows, 4 + _METRICS.index(_DRAWN), most=_MOST_CURVES)
     if not panels:
         return ()
     return (

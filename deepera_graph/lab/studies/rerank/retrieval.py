@@ -1,6 +1,6 @@
 """Embedding study: how well retrieval tells evidence from look-alikes put into its store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +9,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import Dataset, DatasetError
-from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
+from deepera_graph.lab.bench.figures import CurveFigure, draw_column
 from deepera_graph.lab.build.embeddings import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
@@ -21,7 +21,7 @@ from deepera_graph.lab.studies.base import (
     StudyRunner,
 )
 from deepera_graph.lab.studies.experiment import StudyResult
-from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
+from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.judgements import JudgementCache
 
@@ -187,22 +187,10 @@ def _draw(rows: Sequence[Row]) -> tuple[CurveFigure, ...]:
             title=title,
             x_label="look-alikes in, percent",
             y_label=f"{label}, percent",
-            panels=_panels(rows, column),
+            panels=draw_column(rows, column, factor=100),
         )
         for name, title, label, column in (
             ("nrs", "Share of the first 10 that are no look-alike", "NRS@10", 3 + CUTS.index(10)),
             ("cdr", "Evidence before its own look-alike", "CDR", 3 + len(CUTS)),
         )
     )
-
-
-def _panels(rows: Sequence[Row], column: int) -> Mapping[str, dict[str, CurvePoints]]:
-    points: dict[tuple[str, str], list[tuple[float, MetricEstimate]]] = {}
-    for row in rows:
-        share, mean = row[2], row[column]
-        if isinstance(share, float) and isinstance(mean, MetricEstimate):
-            points.setdefault((str(row[0]), str(row[1])), []).append((100 * share, mean))
-    panels: dict[str, dict[str, CurvePoints]] = {}
-    for (data, name), of in points.items():
-        panels.setdefault(data, {})[name] = draw_curve(*zip(*of, strict=True))
-    return panels

@@ -52,8 +52,8 @@ def study_drift(runner: StudyRunner) -> StudyResult:
         ),
         note=(
             "Quantiles of the scores of all judged passages, and of the golden ones; pass is the "
-            f"share with a score from {_told(runner)} on: a passage that could not be judged "
-            "does not pass, and is in no quantile."
+            f"share with a score from {runner.config.threshold_told} on: a passage that could not "
+            "be judged does not pass, and is in no quantile."
         ),
     )
     distances = Grid(
@@ -88,11 +88,6 @@ def study_drift(runner: StudyRunner) -> StudyResult:
     elif what == "data set":
         findings = ("The data names no more than one subject, so data sets are compared.",)
     return StudyResult(grids=(quantiles, distances), drawings=(figure,), findings=findings)
-
-
-def _told(runner: StudyRunner) -> str:
-    threshold = runner.config.threshold
-    return "the ranker's own threshold" if threshold is None else f"{threshold:g}"
 
 
 def _scores(questions: Sequence[RankedQuestion], *, golden: bool | None = None) -> Floats:
@@ -208,8 +203,8 @@ def study_stability(runner: StudyRunner) -> StudyResult:
             "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
             "other first passage is the share of questions in which two runs put another one "
             f"first; the last column counts passages that are not on the same side of "
-            f"{_told(runner)} in all runs. Failed is the share of judgements that failed: a "
-            "passage that has no score in a run is left out of std, changes and sides."
+            f"{runner.config.threshold_told} in all runs. Failed is the share of judgements that "
+            "failed: a passage that has no score in a run is left out of std, changes and sides."
         ),
     )
     return StudyResult(
