@@ -22,7 +22,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from deepera_graph.lab.construction.shell import Built
+from deepera_graph.lab.construction import Built
 from deepera_graph.lab.quest.builder import build_quest
 from deepera_graph.lab.quest.plan import QuestPlan, Topic
 from deepera_graph.papers import PaperBase

@@ -26,7 +26,7 @@ from processes import busy, resident
 
 from deepera_graph.lab.build.builder import build
 from deepera_graph.lab.build.plan import BuildPlan
-from deepera_graph.lab.construction.shell import Progress
+from deepera_graph.lab.construction import Progress
 
 _MIB = 2**20
 _N_ROWS = 10

@@ -8,6 +8,7 @@ import pytest
 from bench.lakes import make_instance
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.lab.asking import Chat
 from deepera_graph.lab.metrics.answers import (
     ChatGenerator,
     Extractive,
@@ -16,7 +17,6 @@ from deepera_graph.lab.metrics.answers import (
     answer_overlaps,
     lfs,
 )
-from deepera_graph.lab.rankers.llm import Chat
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
 

@@ -11,7 +11,7 @@ from deepera_graph.budget import Budget
 from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
 from deepera_graph.judges.trained.backend import local_backend
-from deepera_graph.lab.rankers.llm import Chat, run_together
+from deepera_graph.lab.asking import Chat, run_together
 from deepera_graph.lab.rankers.named import Models
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer, Reply

@@ -18,6 +18,13 @@ from deepera_graph.budget import Budget, ado_many
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.asking import (
+    Estimate,
+    Model,
+    describe_model,
+    estimate_steps,
+    open_model,
+)
 from deepera_graph.lab.build.corpus import Corpus, Document, read_corpus
 from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files
 from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
@@ -49,14 +56,7 @@ from deepera_graph.lab.build.writing.questions import (
     check_generators,
     find_generators,
 )
-from deepera_graph.lab.construction.asking import (
-    Estimate,
-    Model,
-    describe_model,
-    estimate_steps,
-    open_model,
-)
-from deepera_graph.lab.construction.shell import (
+from deepera_graph.lab.construction import (
     CALLS_AT_ONCE,
     Built,
     Construction,

@@ -21,7 +21,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.plan import DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
-from deepera_graph.lab.construction.shell import RowSink
+from deepera_graph.lab.construction import RowSink
 from deepera_graph.text.words import split_sentences
 
 STAGE = "documents"

@@ -11,7 +11,7 @@ from deepera_graph.lab.build.plan import BuildPlan, DropRecord, Setting
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.distractors import Draft, Drafts
 from deepera_graph.lab.build.writing.questions import fold
-from deepera_graph.lab.construction.shell import ReasonLog, RowSink
+from deepera_graph.lab.construction import ReasonLog, RowSink
 
 DROPPED = "dropped.jsonl"
 REJECTED = "rejected.jsonl"

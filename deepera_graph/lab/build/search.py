@@ -21,7 +21,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.build.corpus import STAGE, Chunk, Corpus
 from deepera_graph.lab.build.plan import BuildPlan, DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
-from deepera_graph.lab.construction.shell import RowSink
+from deepera_graph.lab.construction import RowSink
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack

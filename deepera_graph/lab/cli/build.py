@@ -31,9 +31,9 @@ from deepera_graph.lab.cli.construction import (
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from deepera_graph.lab.asking import Estimate
     from deepera_graph.lab.build.workers import Workers
-    from deepera_graph.lab.construction.asking import Estimate
-    from deepera_graph.lab.construction.shell import Built
+    from deepera_graph.lab.construction import Built
 
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
@@ -145,7 +145,7 @@ def build(
         from deepera_graph.lab.build.builder import estimate_build
         from deepera_graph.lab.build.corpus import read_corpus
         from deepera_graph.lab.build.plan import BuildPlan
-        from deepera_graph.lab.construction.shell import check_folder
+        from deepera_graph.lab.construction import check_folder
         from deepera_graph.lab.data.documents import read_documents
     from deepera_graph.cli.opening.judges import chat_backend, search_here
     from deepera_graph.cli.opening.sources import check_engine

@@ -24,8 +24,8 @@ from deepera_graph.cli.shared.declaring import given
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.construction.asking import Estimate
-    from deepera_graph.lab.construction.shell import Built, Progress
+    from deepera_graph.lab.asking import Estimate
+    from deepera_graph.lab.construction import Built, Progress
 
 NO_MODEL = "a chat model is needed: give --model, e.g. openai:gpt-5-mini"
 _CONTINUE = "what was answered is kept, run it again to go on"
@@ -73,7 +73,7 @@ def construct(
 ) -> Built:
     """Do the work under a bar; say how a run that ends early goes on."""
     from deepera_graph.budget import Budget
-    from deepera_graph.lab.construction.shell import CALLS_AT_ONCE
+    from deepera_graph.lab.construction import CALLS_AT_ONCE
 
     at_once = chat.max_concurrency
     with progress_bar("building", hidden=output.quiet) as bar:

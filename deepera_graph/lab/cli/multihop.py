@@ -128,7 +128,7 @@ def _answer_hops(
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.budget import Budget, Meter, with_meter
     from deepera_graph.cli.opening.judges import chat_backend, judgements_of
-    from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+    from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend
     from deepera_graph.reranker import EvidenceReranker

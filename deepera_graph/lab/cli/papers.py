@@ -268,7 +268,7 @@ class _Searches:
     ) -> dict[str, Run]:
         """Run each, and keep what it found for each query at once if there is a folder."""
         from deepera_graph.cli.opening.judges import chat_backend
-        from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+        from deepera_graph.lab.asking import MAX_CONCURRENCY
         from deepera_graph.lab.studies.papers import runs
         from deepera_graph.lab.studies.papers.judges import search_by_service
 

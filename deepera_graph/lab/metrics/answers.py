@@ -15,7 +15,8 @@ from deepera_graph.calibration.statistics import Values
 from deepera_graph.chat.parsing import Number, ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.lab.rankers.llm import Chat, fill_prompt, run_together
+from deepera_graph.lab.asking import Chat, run_together
+from deepera_graph.lab.rankers.llm import fill_prompt
 from deepera_graph.text.words import split_sentences
 
 Task = tuple[str, Sequence[str]]

@@ -20,7 +20,7 @@ from pydantic import Field, WithJsonSchema
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.lab.construction.asking import StepModel
+from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.plan import (
     INTENTS,
     KINDS,

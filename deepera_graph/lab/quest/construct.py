@@ -23,7 +23,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError
-from deepera_graph.lab.construction.shell import plain_usage
+from deepera_graph.lab.construction import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
 from deepera_graph.lab.quest.judging import JudgedPairs, Tools
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion

@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
-from deepera_graph.lab.construction.asking import StepModel
+from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
 from deepera_graph.lab.quest.plan import MAX_GRADE, QuestPlan, QuestQuestion, StopRule
 from deepera_graph.papers.paper import Paper

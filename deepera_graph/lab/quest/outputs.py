@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from deepera_graph.lab.construction.shell import ReasonLog, RowSink
+from deepera_graph.lab.construction import ReasonLog, RowSink
 from deepera_graph.lab.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
 from deepera_graph.lab.quest.questions import Written
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.construction.asking import Estimate, estimate_steps
+from deepera_graph.lab.asking import Estimate, estimate_steps
 from deepera_graph.papers.results import Scope
 from deepera_graph.settings import check_at_least, read_fields
 from deepera_graph.usage import Usage

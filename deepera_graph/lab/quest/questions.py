@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError, InputError
-from deepera_graph.lab.construction.asking import StepModel
+from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_review
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.literature.paper_keys import normalize_id, title_key

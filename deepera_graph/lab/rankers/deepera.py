@@ -11,8 +11,8 @@ from deepera_graph import __version__
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.judges.base import Judge
+from deepera_graph.lab.asking import of_run
 from deepera_graph.lab.rankers.base import CandidatePassage, Job, Note, Ranker, Ranking
-from deepera_graph.lab.rankers.llm import of_run
 from deepera_graph.pipeline.score import evidence_wanted, is_proven
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult

@@ -18,6 +18,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from deepera_graph.calibration.instance import RankingError, UnavailableError
 from deepera_graph.errors import DeepEraError, SettingsError
+from deepera_graph.lab.asking import MAX_CONCURRENCY, Chat
 from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     Job,
@@ -28,7 +29,6 @@ from deepera_graph.lab.rankers.base import (
     same_logging,
     texts_of,
 )
-from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY, Chat
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
 from deepera_graph.stores.embeddings import package_versions, weights
 from deepera_graph.usage import Usage

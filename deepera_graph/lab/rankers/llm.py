@@ -1,32 +1,19 @@
 """A chat model for whatever in the benchmark asks one, and rankers by what it says."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, Generic, Self, TypedDict, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
-from langchain_core.messages.utils import convert_to_messages
-from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.agents.role import LlmRole, wrap_role
-from deepera_graph.budget import Limiter, Meter, ado_many, with_meter
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import (
     AnswerError,
-    BackendError,
     CallError,
-    RoleError,
     SettingsError,
 )
 from deepera_graph.judges.llm import prompt as show
-from deepera_graph.judges.llm.backend import llm_backend
-from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.judges.llm.listwise import (
     MAX_WORDS,
     FilledOrder,
@@ -34,156 +21,17 @@ from deepera_graph.judges.llm.listwise import (
     list_headings,
     read_order,
 )
+from deepera_graph.lab.asking import Chat, run_together
 from deepera_graph.lab.rankers.base import CandidatePassage, Job, Ranker, Ranking, rank_by_score
 from deepera_graph.prompts import messages_of
-from deepera_graph.schema import Backend, RoleAnswer
-from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 
 FilledT = TypeVar("FilledT", bound=ReplyModel)
 T = TypeVar("T")
-MAX_CONCURRENCY = 16
 EXAMPLE = CandidatePassage(id="1", text="$text", title="$title", section="$section")
 FAILED = -1.0
 SIZE = 20  # passages in a window
 STEP = 10  # how far it moves
-
-
-class _ChatTask(TypedDict):
-    messages: list[dict[str, str]]
-
-
-class _ChatReply(RoleAnswer):
-    values: dict[str, Any] = Field(description="The fields of the answer.")
-
-
-class Chat:
-    """Asks a chat model for answers with fields, in the way the LLM backend does.
-
-    Attributes:
-        used: What the answers took, by what was asked for.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        *,
-        cache: JudgementCache | None = None,
-        limiter: Limiter | None = None,
-        meter: Meter | None = None,
-    ) -> None:
-        if not isinstance(backend.judge, LlmJudge):
-            raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
-        self.backend = backend
-        self.used: dict[str, Usage] = {}
-        self._model: ChatModel = backend.judge.model
-        self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
-        self._meter = meter or Meter(None)
-        self._config = with_meter({}, self._meter)
-        self._roles: dict[tuple[str, type[ReplyModel]], Runnable[_ChatTask, _ChatReply]] = {}
-
-    @classmethod
-    def of(
-        cls, model: BaseChatModel | str, *, cache: JudgementCache | None = None, **options: Any
-    ) -> Self:
-        """Make one from a LangChain chat model, or its name with the options of `llm_backend`."""
-        return cls(llm_backend(model, **options), cache=cache)
-
-    def repeat(self, number: int) -> Self:
-        """Return the model of one run: cache, limits and budget are shared, answers are not."""
-        if not number:
-            return self
-        backend = of_run(self.backend, number)
-        return type(self)(backend, cache=self._cache, limiter=self._limiter, meter=self._meter)
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    @property
-    def usage(self) -> Usage:
-        """Model calls and tokens so far."""
-        return sum(self.used.values(), Usage())
-
-    @property
-    def langchain(self) -> BaseChatModel:
-        """The LangChain model, for code that calls it by itself."""
-        return self._model.langchain
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """What answers depend on beside the prompt; None for a model made of live objects."""
-        if self.backend.spec is None:
-            return None
-        spec: Mapping[str, Any] = self.backend.fingerprint()["spec"]
-        return spec
-
-    async def ask(self, name: str, messages: Sequence[BaseMessage], kind: type[FilledT]) -> FilledT:
-        """Return the model's answer."""
-        self._count(name, Usage())
-        shown = [{"role": one.type, "content": str(one.content)} for one in messages]
-        try:
-            said = await self._role(name, kind).ainvoke({"messages": shown}, self._config)
-        except RoleError as error:
-            self._count(name, error.usage)
-            if isinstance(error, CallError) and error.unusable:
-                raise BackendError(f"{self.name}: {error}") from error
-            raise
-        self._count(name, said.usage or Usage())
-        return kind.model_validate(said.values)
-
-    def _count(self, name: str, usage: Usage) -> None:
-        self.used[name] = self.used.get(name, Usage()) + usage
-
-    def _role(self, name: str, kind: type[ReplyModel]) -> Runnable[_ChatTask, _ChatReply]:
-        if (name, kind) not in self._roles:
-            self._roles[name, kind] = wrap_role(
-                name,
-                _Fill(self._model, kind),
-                _ChatReply,
-                limiter=self._limiter,
-                cache=self._cache,
-                fingerprint=lambda: {
-                    "model": self.backend.fingerprint()["spec"],
-                    "filled": json_schema(kind),
-                },
-            )
-        return self._roles[name, kind]
-
-
-def of_run(backend: Backend, number: int) -> Backend:
-    """Return a backend whose answers a cache keeps apart from those of other runs."""
-    if not number or backend.spec is None:
-        return backend
-    return replace(backend, spec={**backend.spec, "run": number})
-
-
-def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run works in the loop of the model calls, and return what they give, in order."""
-    every = list(works)
-    return io_loop.run(ado_many(_await, every, max(1, len(every))))
-
-
-async def _await(work: Coroutine[Any, Any, T]) -> T:
-    return await work
-
-
-class _Fill(LlmRole[_ChatTask, _ChatReply]):
-    """Has the model give one kind of answer."""
-
-    def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
-        super().__init__(model)
-        self._kind = kind
-
-    async def _play(self, task: _ChatTask, config: RunnableConfig | None) -> _ChatReply:
-        messages = convert_to_messages(task["messages"])
-        filled = await request_reply(self.model, messages, self._kind, config)
-        return _ChatReply(
-            values=filled.answer.model_dump(mode="json"),
-            usage=filled.usage,
-            repaired=filled.repaired,
-        )
 
 
 def fill_prompt(node: str, /, **values: str) -> list[BaseMessage]:

@@ -46,6 +46,7 @@ from deepera_graph.chat.retry import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend
+from deepera_graph.lab.asking import MAX_CONCURRENCY, Chat
 from deepera_graph.lab.rankers.base import FirstStage, Random, Ranker
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.rankers.external import (
@@ -57,13 +58,7 @@ from deepera_graph.lab.rankers.external import (
     rerankers,
     splade,
 )
-from deepera_graph.lab.rankers.llm import (
-    MAX_CONCURRENCY,
-    Chat,
-    ListwiseLlm,
-    llm_pointwise,
-    paperqa,
-)
+from deepera_graph.lab.rankers.llm import ListwiseLlm, llm_pointwise, paperqa
 from deepera_graph.lab.rankers.retrieval import BM25, Dense, Nar, dense_openai, dense_sentences
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.stores.judgements import JudgementCache

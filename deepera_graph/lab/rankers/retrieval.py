@@ -19,6 +19,7 @@ from deepera_graph.budget import Meter, with_meter
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.errors import BackendError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.embeddings import open_openai
+from deepera_graph.lab.asking import of_run
 from deepera_graph.lab.rankers.base import (
     CandidatePassage,
     Job,
@@ -31,7 +32,6 @@ from deepera_graph.lab.rankers.deepera import asks_model
 from deepera_graph.lab.rankers.external import (
     sentence_versions,
 )
-from deepera_graph.lab.rankers.llm import of_run
 from deepera_graph.multihop.agent.adaptive import search_adaptively
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import score_all, score_passages

@@ -10,6 +10,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.trained.backend import local_backend
+from deepera_graph.lab.asking import describe_model, without_server
 from deepera_graph.lab.build.builder import build, estimate_build
 from deepera_graph.lab.build.corpus import Chunk, read_corpus
 from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
@@ -21,7 +22,6 @@ from deepera_graph.lab.build.writing.distractors import (
     draw_types,
     phrases_to_avoid,
 )
-from deepera_graph.lab.construction.asking import describe_model, without_server
 from deepera_graph.stores.judgements import JudgementCache
 
 

@@ -15,7 +15,7 @@ from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import PoolChunk
 from deepera_graph.lab.build.writing.distractors import Distractor, Draft, Drafts, QAPair
 from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden
-from deepera_graph.lab.construction.shell import ReasonLog, RowFile
+from deepera_graph.lab.construction import ReasonLog, RowFile
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
 FOUND = tuple(PoolChunk(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))

@@ -9,7 +9,7 @@ from bench.quest.conftest import TOPICS, read
 from bench.quest.scripted import Scripted
 from deepera_graph import Budget
 from deepera_graph.errors import BudgetError, SettingsError, StoreError
-from deepera_graph.lab.construction.shell import Construction
+from deepera_graph.lab.construction import Construction
 from deepera_graph.lab.quest.builder import answer_quest, judge_quest
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
 from deepera_graph.lab.quest.questions import read_questions

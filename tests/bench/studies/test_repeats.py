@@ -6,9 +6,10 @@ import pytest
 
 from bench.lakes import write_jsonl
 from bench.study_lakes import answered, column, compare, lab, lakes
+from deepera_graph.lab.asking import Chat
 from deepera_graph.lab.metrics.answers import ChatGenerator, LfsJudge
 from deepera_graph.lab.rankers.base import FirstStage
-from deepera_graph.lab.rankers.llm import Chat, llm_pointwise
+from deepera_graph.lab.rankers.llm import llm_pointwise
 from deepera_graph.lab.rankers.named import make_ranker
 from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.lab.studies.rerank.main_table import study_main_table

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.build.corpus import Chunk
 from deepera_graph.lab.build.plan import (
     PACKAGE,
@@ -31,7 +32,6 @@ from deepera_graph.lab.build.writing.gates import (
     explain,
     failed_gates,
 )
-from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.prompts import messages_of, text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Direction

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import read_rows
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.build.corpus import Chunk, Corpus, Document
 from deepera_graph.lab.build.plan import (
     PACKAGE,
@@ -26,7 +27,6 @@ from deepera_graph.lab.build.plan import (
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import containment, contains_answer
 from deepera_graph.lab.build.writing.distractors import DistractorWriter, Draft, Drafts, QAPair
-from deepera_graph.lab.construction.asking import StepModel
 from deepera_graph.prompts import messages_of
 
 EXTRACT = "extract"

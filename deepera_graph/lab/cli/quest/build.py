@@ -30,7 +30,7 @@ from deepera_graph.lab.cli.quest.making import (
 )
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.construction.shell import Built
+    from deepera_graph.lab.construction import Built
 
 
 _topics = partial(opt, panel="Topics")

@@ -19,8 +19,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.construction import NO_MODEL, Earlier, construct, end
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.construction.asking import Estimate
-    from deepera_graph.lab.construction.shell import Built
+    from deepera_graph.lab.asking import Estimate
+    from deepera_graph.lab.construction import Built
     from deepera_graph.lab.quest.plan import QuestPlan
     from deepera_graph.schema import Backend
 
@@ -114,7 +114,7 @@ def open_places(
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.cli.papers.base import BaseOptions, open_base
-    from deepera_graph.lab.construction.shell import WORK
+    from deepera_graph.lab.construction import WORK
 
     with ExitStack() as block:
         found: list[Any] = [
@@ -189,7 +189,7 @@ def make(
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
     from deepera_graph.cli.opening.judges import search_here
-    from deepera_graph.lab.construction.shell import check_folder
+    from deepera_graph.lab.construction import check_folder
 
     check_folder(where.out, overwrite=where.overwrite)
     search_here()

@@ -1,5 +1,6 @@
 """The shell of every construction: its folder, its journal, its files, its manifest.
 
+It has two recipes: `lab.build` makes questions with look-alikes, `lab.quest` searches for papers.
 Replies are kept in the folder ``work`` within the results as they come, so that a run that was cut
 off goes on, and one that is repeated asks for nothing.
 """
@@ -21,8 +22,7 @@ from deepera_graph import __version__
 from deepera_graph.agents.journal import Journal, naming_full_file
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.lab.construction.asking import StepModel, without_server
-from deepera_graph.lab.rankers.llm import MAX_CONCURRENCY
+from deepera_graph.lab.asking import MAX_CONCURRENCY, StepModel, without_server
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import open_cache
