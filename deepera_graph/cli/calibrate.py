@@ -70,8 +70,7 @@ def calibrate(
     *,
     fit: FitOptions,
     earlier: RankedOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
+    judge: options.CachedJudgeOptions,
     output: options.OutputOptions,
 ) -> None:
     """Fit from labelled passages how probable evidence is at which score."""
@@ -83,7 +82,7 @@ def calibrate(
 
     check_method(fit.method)
     with (
-        _open_scores(earlier, judge, cache) as scores,
+        _open_scores(earlier, judge) as scores,
         progress_bar("judging", hidden=output.quiet) as bar,
     ):
         n_judged = 0
@@ -111,23 +110,21 @@ def calibrate(
 
 @contextmanager
 def _open_scores(
-    earlier: RankedOptions, judge: options.JudgeOptions, cache: options.CacheOptions
+    earlier: RankedOptions, judge: options.CachedJudgeOptions
 ) -> Iterator[EvidenceReranker | EarlierScores]:
     """Open who judges, or what was judged before."""
     from deepera_graph.calibration.report import EarlierScores
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.cli.opening.judges import open_reranker
 
     if earlier.ranked is not None:
-        for name in given(judge, cache):
+        for name in given(judge):
             option = f"--{name.replace('_', '-')}"
             raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
         yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)
         return
     if earlier.ranked_report is not None:
         raise SettingsError("--ranked-report goes with --ranked")
-    backend = open_judge(judge)
     at_once = judge.max_concurrency
     chosen: dict[str, Any] = {} if at_once is None else {"max_concurrency": at_once}
-    with judgements_of(backend, cache.cache) as judgements:
-        yield EvidenceReranker(backend, cache=judgements, **chosen)
+    with open_reranker(judge, chosen) as (reranker, _):
+        yield reranker

@@ -61,11 +61,15 @@ class DemoOptions:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class DemoJudgeOptions(options.FilterOptions, options.JudgeOptions):
+    """Who judges, and what is kept."""
+
+
 def demo(
     *,
     chosen: DemoOptions,
-    judge: options.JudgeOptions,
-    kept: options.FilterOptions,
+    judge: DemoJudgeOptions,
     output: options.ShowOptions,
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
@@ -73,7 +77,7 @@ def demo(
     from deepera_graph.cli.opening.settings import settings_of
     from deepera_graph.settings import Settings
 
-    settings = Settings.of(settings_of(judge, kept))
+    settings = Settings.of(settings_of(judge))
     backend = open_judge(judge)
     from deepera_graph.demo import run_trials
     from deepera_graph.reranker import EvidenceReranker

@@ -21,7 +21,6 @@ from deepera_graph.errors import MissingStoreError, SettingsError
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.reranker import EvidenceReranker
-    from deepera_graph.schema import Backend
     from deepera_graph.serve.backing.stores import StoredCollections
 
 _DAILY = (
@@ -57,16 +56,13 @@ def mcp(
     *,
     serving: McpOptions,
     place: options.CollectionsOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
 ) -> None:
     """Serve until the host closes stdin, or until interrupted."""
     from deepera_graph.packages import check_extra
 
     names, files = _sort(serving, place)
-    settings = _check(serving, judge, kept, budget)
+    settings = _check(serving, judge)
     check_extra("mcp", extra="mcp", what="deepera mcp")
     from deepera_graph.serve.backing.library import Library
     from deepera_graph.serve.tools.mcp import PORT, serve_http, serve_stdio
@@ -74,7 +70,7 @@ def mcp(
     bases = {name: partial(_open_base, file) for name, file in files.items()}
     with ExitStack() as opened:
         library = Library(
-            partial(_make_reranker, opened, judge, cache, settings),
+            partial(_make_reranker, opened, judge, settings),
             collections=None if names is None else _choose(names, place),
             bases=bases,
         )
@@ -98,9 +94,7 @@ def _tell(address: str) -> None:
 
 def _check(
     serving: McpOptions,
-    judge: options.JudgeOptions,
-    kept: options.FilterOptions,
-    budget: options.BudgetOptions,
+    judge: options.JudgingOptions,
 ) -> dict[str, Any]:
     """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
     from deepera_graph.cli.opening.judges import check_server, judge_kind
@@ -111,21 +105,17 @@ def _check(
         check_server(judge)
     if serving.port is not None and not serving.http:
         raise SettingsError("--port goes with --http")
-    return Settings.of(settings_of(judge, kept, budget)).to_dict()
+    return Settings.of(settings_of(judge)).to_dict()
 
 
 def _make_reranker(
     opened: ExitStack,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
+    judge: options.CachedJudgeOptions,
     settings: Mapping[str, Any],
 ) -> EvidenceReranker:
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge
-    from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.cli.opening.judges import open_reranker
 
-    backend: Backend = open_judge(judge)
-    judgements = opened.enter_context(judgements_of(backend, cache.cache))
-    return EvidenceReranker(backend, cache=judgements, **settings)
+    return opened.enter_context(open_reranker(judge, settings))[0]
 
 
 def _sort(

@@ -101,10 +101,7 @@ def serve(
     place: options.CollectionsOptions,
     keep: options.KeepOptions,
     literature: options.LiteratureOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
 ) -> None:
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
@@ -120,7 +117,7 @@ def serve(
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
     keys = read_keys()
     collections = find_collections(place, keep)
-    settings = Settings.of(settings_of(judge, kept, budget))
+    settings = Settings.of(settings_of(judge))
     papers = _check_papers(place, server.library)
     check_literature(literature)
     backend = open_judge(judge)
@@ -131,9 +128,9 @@ def serve(
         settings=settings.to_dict(),
         limits=of_request,
         keys=keys,
-        judgements=partial(judgements_of, where=cache.cache),
+        judgements=partial(judgements_of, where=judge.cache),
         collections=collections,
-        literature=partial(open_literature, literature, cache.cache)
+        literature=partial(open_literature, literature, judge.cache)
         if literature.sources
         else None,
         papers=papers,

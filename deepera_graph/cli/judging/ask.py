@@ -64,10 +64,7 @@ def ask(
     search: SearchOptions,
     keep: options.KeepOptions,
     reading: options.ReadOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
     hops: HopOptions,
     output: options.ShowOptions,
 ) -> None:
@@ -77,11 +74,9 @@ def ask(
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.settings import Settings
 
-    check_options(hops, judge, kept, search)
+    check_options(hops, judge, search)
     check_report(search, hops, literature)
-    settings = Settings.of(
-        settings_of(judge, kept, budget, answer=search.answer) | read_content(search)
-    )
+    settings = Settings.of(settings_of(judge, answer=search.answer) | read_content(search))
     place = Place(
         question,
         source or [],
@@ -89,7 +84,7 @@ def ask(
         literature=literature,
         reading=reading,
         search=search,
-        cache=cache,
+        cache=judge,
         output=output,
         multihop=hops.multihop,
     )
@@ -99,14 +94,11 @@ def ask(
             place,
             hops=hops,
             judge=judge,
-            cache=cache,
-            budget=budget,
-            k=kept.top_n,
             as_json=output.as_json or search.format == "json",
         )
         raise typer.Exit(code)
     keeping = keep_with(find_collection_folder(store), keep)
-    with open_reranker(judge, cache, settings.to_dict(), keep=keeping, dry_run=search.dry_run) as (
+    with open_reranker(judge, settings.to_dict(), keep=keeping, dry_run=search.dry_run) as (
         reranker,
         judgements,
     ):

@@ -104,9 +104,7 @@ def check(
     store: options.StoreOptions,
     keep: options.KeepOptions,
     reading: options.ReadOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    judge: options.PaidJudgeOptions,
     output: options.OutputOptions,
 ) -> None:
     """Check whether what a manuscript cites says what it is cited for."""
@@ -117,19 +115,18 @@ def check(
 
     _check_options(chosen, source or [], store, output)
     check_literature(literature)
-    kept = options.FilterOptions(content="passage")
-    settings = settings_of(judge, kept, budget)
+    settings = settings_of(judge, content="passage")
     keeping = keep_with(find_collection_folder(store), keep)
     with ExitStack() as open_:
         reranker, _ = open_.enter_context(
-            open_reranker(judge, cache, settings, keep=keeping, dry_run=chosen.dry_run)
+            open_reranker(judge, settings, keep=keeping, dry_run=chosen.dry_run)
         )
         from deepera_graph.evidence.check.graph import ManuscriptCheck
 
         library = open_.enter_context(_open_library(source or [], store, reading, chosen, output))
         services = None
         if literature.sources is not None and not chosen.dry_run:
-            services = open_.enter_context(open_literature(literature, cache.cache))
+            services = open_.enter_context(open_literature(literature, judge.cache))
         journal = _make_journal(chosen, reranker.backend.name)
         if journal is not None and not chosen.dry_run:
             open_.enter_context(journal.open(resume=chosen.resume))

@@ -81,8 +81,7 @@ class HopOptions:
 
 def check_options(
     hops: HopOptions,
-    judge: options.JudgeOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
     search: SearchOptions,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
@@ -99,7 +98,8 @@ def check_options(
         for name in _OF_JUDGES
         if getattr(judge, name) is not None and not (name == "backend" and without_chat)
     ]
-    named += [one.name for one in fields(kept) if getattr(kept, one.name) not in (None, False)]
+    kept = fields(options.FilterOptions)
+    named += [one.name for one in kept if getattr(judge, one.name) not in (None, False)]
     unfit = [name for name in named if name not in options.taken and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
@@ -114,10 +114,7 @@ def ask_in_steps(
     place: Place,
     *,
     hops: HopOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    k: int | None,
+    judge: options.JudgingOptions,
     as_json: bool,
 ) -> int:
     """Answer a question, or find its passages, and show that; return the exit code."""
@@ -125,7 +122,7 @@ def ask_in_steps(
         with place.open() as opened:
             from deepera_graph.multihop.passages.expansion import expand_hops
 
-            found = expand_hops(question, place.search_in(opened), k=k or _K)
+            found = expand_hops(question, place.search_in(opened), k=judge.top_n or _K)
             _tell_what_lacks(found, place, opened)
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not place.quiet)
         _write(shown, as_json=as_json)
@@ -138,11 +135,11 @@ def ask_in_steps(
     settings: dict[str, Any] = {
         "max_steps": hops.max_steps,
         "max_concurrency": judge.max_concurrency,
-        "budget": given(budget) or None,
+        "budget": given(judge, of=options.BudgetOptions) or None,
     }
     chosen = {name: one for name, one in settings.items() if one is not None}
     of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
-    with judgements_of(backend, cache.cache) as kept, place.open() as opened:
+    with judgements_of(backend, judge.cache) as kept, place.open() as opened:
         adaptive = place.follow_neighbours(opened)
         if adaptive is not None and hops.samples is not None:
             how = hops.equivalence or "entailment"

@@ -87,10 +87,7 @@ def rerank(
     ],
     *,
     files: FileOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -100,13 +97,13 @@ def rerank(
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings
 
-    settings = Settings.of(settings_of(judge, kept, budget))
+    settings = Settings.of(settings_of(judge))
     check_engine(engine)
     job = _Job(source, files, JobReport(), hidden=output.quiet)
     job.check_resume()
     job.check_source()
     try:
-        _work(job, judge, settings, cache=cache.cache, engine=engine, output=output)
+        _work(job, judge, settings, engine=engine, output=output)
     except InputError as error:
         say(f"{source!r}: {error}")
         raise typer.Exit(SOME_FAILED) from error
@@ -115,10 +112,9 @@ def rerank(
 
 def _work(
     job: _Job,
-    judge: options.JudgeOptions,
+    judge: options.CachedJudgeOptions,
     settings: Settings,
     *,
-    cache: str | None,
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -127,7 +123,7 @@ def _work(
         tell_estimate(job.report, backend, settings, as_json=output.as_json)
     else:
         job.check_outputs()
-        _run(job, judge, settings, cache=cache, engine=engine, output=output)
+        _run(job, judge, settings, engine=engine, output=output)
         job.write_trec()
 
 
@@ -139,23 +135,20 @@ def _lacks_some(report: JobReport) -> bool:
 
 def _run(
     job: _Job,
-    judge: options.JudgeOptions,
+    judge: options.CachedJudgeOptions,
     settings: Settings,
     *,
-    cache: str | None,
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening.judges import judgements_of, open_judge
+    from deepera_graph.cli.opening.judges import open_reranker
     from deepera_graph.cli.opening.sources import open_engine
     from deepera_graph.jobs.files import describe_run
     from deepera_graph.jobs.rerank import rerank_lines
-    from deepera_graph.reranker import EvidenceReranker
 
-    backend, report = open_judge(judge), job.report
+    report = job.report
     try:
-        with judgements_of(backend, cache) as judgements:
-            reranker = EvidenceReranker(backend, cache=judgements, **settings.to_dict())
+        with open_reranker(judge, settings.to_dict()) as (reranker, judgements):
             used = open_engine(engine, reranker, judgements)
             with (
                 job.open_out(describe_run(reranker)) as out,

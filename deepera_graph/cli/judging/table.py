@@ -107,10 +107,7 @@ def table(
     store: options.StoreOptions,
     keep: options.KeepOptions,
     reading: options.ReadOptions,
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
-    kept: options.FilterOptions,
+    judge: options.JudgingOptions,
     output: options.OutputOptions,
 ) -> None:
     """Fill a table of the studies that answer a question."""
@@ -126,15 +123,15 @@ def table(
         literature=literature,
         reading=reading,
         search=SearchOptions(retrieve=chosen.retrieve, where=chosen.where),
-        cache=cache,
+        cache=judge,
         output=output,
     )
-    settings = {"content": "passage", "top_n": chosen.retrieve, **settings_of(judge, kept, budget)}
+    settings = {"content": "passage", "top_n": chosen.retrieve, **settings_of(judge)}
     columns = None if chosen.columns is None else split_names("--columns", chosen.columns)
     keeping = keep_with(find_collection_folder(store), keep)
     with ExitStack() as open_:
         reranker, _ = open_.enter_context(
-            open_reranker(judge, cache, settings, keep=keeping, dry_run=chosen.dry_run)
+            open_reranker(judge, settings, keep=keeping, dry_run=chosen.dry_run)
         )
         from deepera_graph.evidence.table.extract import chat_of
         from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator

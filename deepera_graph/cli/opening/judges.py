@@ -112,8 +112,7 @@ def rates_of(chat: options.ChatOptions) -> dict[str, float]:
 
 @contextmanager
 def open_reranker(
-    judge: options.JudgeOptions,
-    cache: options.CacheOptions,
+    judge: options.CachedJudgeOptions,
     settings: Mapping[str, Any],
     *,
     keep: Mapping[str, Any] | None = None,
@@ -126,7 +125,7 @@ def open_reranker(
     backend = open_unasked(judge) if dry_run else open_judge(judge, keep)
     from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
 
-    with judgements_of(backend, "off" if dry_run else cache.cache) as judgements:
+    with judgements_of(backend, "off" if dry_run else judge.cache) as judgements:
         yield EvidenceReranker(backend, cache=judgements, **settings), judgements
 
 
@@ -175,7 +174,9 @@ def _kinds(spec: Any) -> Iterator[str]:
 
 def judge_kind(judge: options.JudgeOptions) -> str:
     """Return ``llm``, ``encoder``, ``factory`` or a name that stands alone."""
-    for_llm = [name for name in given(judge) if name not in options.FOR_ALL_JUDGES]
+    for_llm = [
+        name for name in given(judge, of=options.JudgeOptions) if name not in options.FOR_ALL_JUDGES
+    ]
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
         if not judge.model:

@@ -13,18 +13,14 @@ from deepera_graph.settings import Preset, preset
 _NO_PRESET = Preset(name="", about="")
 
 
-def settings_of(
-    judge: options.JudgeOptions,
-    kept: options.FilterOptions,
-    budget: options.BudgetOptions | None = None,
-    **more: Any,
-) -> dict[str, Any]:
+def settings_of(judge: options.JudgeOptions, **more: Any) -> dict[str, Any]:
     """Return the settings that were given, over those of a preset."""
-    chosen = given(kept) | {name: value for name, value in more.items() if value}
+    chosen = given(judge, of=options.FilterOptions)
+    chosen |= {name: value for name, value in more.items() if value}
     if judge.max_concurrency is not None:
         chosen["max_concurrency"] = judge.max_concurrency
-    if budget is not None and given(budget):
-        chosen["budget"] = given(budget)
+    if budget := given(judge, of=options.BudgetOptions):
+        chosen["budget"] = budget
     return {**preset_of(judge).settings, **_with_threshold(chosen)}
 
 

@@ -84,13 +84,17 @@ def opt_of(settings: Any, name: str, *, config: Key = A_KEY, **how: Any) -> Any:
     return opt(about["text"], config=config, **how)
 
 
-def given(*chosen: Any) -> dict[str, Any]:
-    """Return the options of dataclasses that were given, by their names in the package."""
+def given(*chosen: Any, of: Any = None) -> dict[str, Any]:
+    """Return the options of dataclasses that were given, by their names in the package.
+
+    Only those *of* a dataclass that they are made of; none if they are not.
+    """
+    kinds = [(options, of or type(options)) for options in chosen]
     return {
         one.metadata["setting"] or one.name: _read(one.name, value, one.metadata)
-        for options in chosen
-        for one in fields(options)
-        if (value := getattr(options, one.name)) is not None
+        for options, kind in kinds
+        for one in fields(kind)
+        if (value := getattr(options, one.name, None)) is not None
         and not (value is False and one.default is False)
     }
 

@@ -294,6 +294,21 @@ class FilterOptions:
     round_size: int | None = _filter("round_size", panel=_COST)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CachedJudgeOptions(CacheOptions, JudgeOptions):
+    """Who judges, and where the replies are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaidJudgeOptions(BudgetOptions, CachedJudgeOptions):
+    """Who judges, and what it may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgingOptions(FilterOptions, PaidJudgeOptions):
+    """Who judges, what it may cost, and what is kept."""
+
+
 _store = partial(opt, panel="Store")
 
 
