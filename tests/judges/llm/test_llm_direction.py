@@ -88,11 +88,11 @@ def test_every_prompt_has_the_rules_of_direction_and_position(mode):
     for word in (*get_args(Direction), "none"):
         assert json.dumps(word) in system
     assert 'such as "kinesin-3 faster"' in system  # the position, to a question of another kind
-    assert 'is "none" below a score of 0.5' in system  # asked only of what may pass
-    assert "does not name" in system
+    assert 'is "none" below 0.5' in system  # asked only of what may pass
+    assert "is not named" in system
     assert "at most 0.7" in system
-    assert "an equal benefit with more harm" in system
-    assert '"Asked for" and "Form" say what counts as an answer' in system  # the intent is used
+    assert "equal benefit with more harm" in system
+    assert '"Asked for" and "Form" say what an answer is' in system  # the intent is used
     assert mode == "separate" or "(at most 6 words, 40 characters)" in system
 
 

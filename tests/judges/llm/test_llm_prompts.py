@@ -20,11 +20,11 @@ from support.openai_server import ChatServer, Request
 SHOWN = ("0.9.0", "c03d48776a44")
 PROMPTS = {
     "intent": "a068f1ad2671",
-    "score": "41121f1ee202",
+    "score": "d35a608b2837",
     "summarize": "54f107dde13c",
     "answer": "fd1c147089f9",
-    "fused": "228c0737f28e",
-    "grouped": "2186cc0b5595",
+    "fused": "507ddd60a9d6",
+    "grouped": "dc3fadaf00fd",
 }
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
