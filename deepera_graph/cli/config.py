@@ -18,7 +18,7 @@ import typer
 
 from deepera_graph.cli.judging.candidates import SearchOptions
 from deepera_graph.cli.judging.multihop import HopOptions
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.declaring import Key, opt
 from deepera_graph.cli.shared.renamed import KEYS
@@ -31,8 +31,8 @@ OFF = "off"
 NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
 _KINDS = (
     options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
-    options.StoreOptions, SearchOptions, options.KeepOptions, options.ReadOptions, HopOptions,
-    options.EngineOptions, options.ManneredOptions,
+    places.StoreOptions, SearchOptions, places.KeepOptions, places.ReadOptions, HopOptions,
+    options.EngineOptions, places.ManneredOptions,
 )  # fmt: skip
 OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind) if one.metadata["config"]}
 _TYPES: dict[str, Any] = {

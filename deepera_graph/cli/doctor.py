@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
@@ -114,7 +114,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
         from deepera_graph.cli.opening.stores import find_papers
         from deepera_graph.papers.library.checkup import check_base
 
-        place = options.PlaceOptions(path=chosen.path, qdrant_url=chosen.qdrant_url)
+        place = places.PlaceOptions(path=chosen.path, qdrant_url=chosen.qdrant_url)
         secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
         findings += [
             one.without([secret]) for one in check_base(find_papers(place, chosen.library))

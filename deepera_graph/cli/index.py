@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import count, progress_bar, say, tell
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
@@ -29,7 +29,7 @@ _store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewStoreOptions(options.StoreOptions):
+class NewStoreOptions(places.StoreOptions):
     """Where passages go."""
 
     mode: Literal["sparse", "dense", "hybrid"] | None = _store(
@@ -75,8 +75,8 @@ def index(
     ],
     *,
     store: NewStoreOptions,
-    keep: options.KeepOptions,
-    reading: options.ReadOptions,
+    keep: places.KeepOptions,
+    reading: places.ReadOptions,
     output: IndexOutputOptions,
 ) -> None:
     """Put files or folders into a library: their passages, and the papers they are of."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import count, tell
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
@@ -32,7 +32,7 @@ class DeleteOptions:
     yes: bool = opt("Do not ask whether to delete it.", "--yes", "-y", default=False)
 
 
-def list(*, place: options.PlaceOptions, output: options.OutputOptions) -> None:
+def list(*, place: places.PlaceOptions, output: options.OutputOptions) -> None:
     """List the libraries."""
     where, found = _list(place)
     tell(
@@ -42,7 +42,7 @@ def list(*, place: options.PlaceOptions, output: options.OutputOptions) -> None:
     )
 
 
-def show(name: _Name, *, place: options.PlaceOptions, output: options.OutputOptions) -> None:
+def show(name: _Name, *, place: places.PlaceOptions, output: options.OutputOptions) -> None:
     """Say what a library holds, and which metadata its passages have."""
     with _open(place) as catalogue:
         info, sample = catalogue.describe(name), catalogue.sample(name)
@@ -57,7 +57,7 @@ def rename(
     name: _Name,
     to: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
     *,
-    place: options.PlaceOptions,
+    place: places.PlaceOptions,
     output: options.OutputOptions,
 ) -> None:
     """Give a library another name."""
@@ -74,7 +74,7 @@ def rename(
 def delete(
     name: _Name,
     *,
-    place: options.PlaceOptions,
+    place: places.PlaceOptions,
     asking: DeleteOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -95,7 +95,7 @@ def move(
         typer.Argument(metavar="[BASE]", help="A file of papers that `papers build` made."),
     ] = None,
     *,
-    place: options.PlaceOptions,
+    place: places.PlaceOptions,
     output: options.OutputOptions,
 ) -> None:
     """Give a library that was made before 0.10 its papers: a base, or those its passages name."""
@@ -109,7 +109,7 @@ def move(
     from deepera_graph.papers.library.vectors import vectors_path
     from deepera_graph.papers.library.writing import Writer
 
-    store = options.StoreOptions(library=name, path=place.path, qdrant_url=place.qdrant_url)
+    store = places.StoreOptions(library=name, path=place.path, qdrant_url=place.qdrant_url)
     file = Path(find_papers(place, name))
     if base is not None:
         check_there(base)
@@ -135,7 +135,7 @@ def move(
     tell(output, plain, lambda: f"library {name!r} has {count(n_papers, 'paper')} now")
 
 
-def _move_rest(place: options.PlaceOptions, name: str, to: str | None) -> None:
+def _move_rest(place: places.PlaceOptions, name: str, to: str | None) -> None:
     """Have papers and neighbours of a library go where it went; away if that is nowhere."""
     from deepera_graph.cli.opening.stores import find_papers, neighbours_of
 
@@ -152,7 +152,7 @@ def _move_rest(place: options.PlaceOptions, name: str, to: str | None) -> None:
             one.replace(new.with_name(new.name + one.name.removeprefix(papers.name)))
 
 
-def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
+def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
     """Return where collections are, and which; none if the usual folder is not there yet."""
     from deepera_graph.cli.opening.stores import data_folder
     from deepera_graph.retrieval import read_catalogue
@@ -167,7 +167,7 @@ def _list(place: options.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
         return catalogue.place, catalogue.list()
 
 
-def _open(place: options.PlaceOptions) -> Catalogue:
+def _open(place: places.PlaceOptions) -> Catalogue:
     from deepera_graph.cli.opening.stores import place_of
     from deepera_graph.retrieval.collections.store import Catalogue
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import INTERRUPTED, say
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
@@ -55,7 +55,7 @@ class McpOptions:
 def mcp(
     *,
     serving: McpOptions,
-    place: options.CollectionsOptions,
+    place: places.CollectionsOptions,
     judge: options.JudgingOptions,
 ) -> None:
     """Serve until the host closes stdin, or until interrupted."""
@@ -119,7 +119,7 @@ def _make_reranker(
 
 
 def _sort(
-    serving: McpOptions, place: options.PlaceOptions
+    serving: McpOptions, place: places.PlaceOptions
 ) -> tuple[tuple[str, ...] | None, dict[str, str]]:
     """Return the names of libraries, none for all and None for no passages, and their papers."""
     from deepera_graph.cli.opening.stores import find_papers, is_address, list_papers
@@ -159,11 +159,11 @@ def _open_base(place: str) -> PaperBase:
     return PaperBase.connect(place) if "://" in place else PaperBase.open(place)
 
 
-def _choose(names: tuple[str, ...], place: options.CollectionsOptions) -> StoredCollections:
+def _choose(names: tuple[str, ...], place: places.CollectionsOptions) -> StoredCollections:
     from deepera_graph.cli.serve import find_collections
     from deepera_graph.serve.backing.stores import StoredCollections
 
-    where = find_collections(place, options.KeepOptions(keep_vectors="off"), names)
+    where = find_collections(place, places.KeepOptions(keep_vectors="off"), names)
     collections = StoredCollections(where)
     if names and place.qdrant_url is None:
         known = collections.names()

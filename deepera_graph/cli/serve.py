@@ -8,7 +8,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
@@ -98,9 +98,9 @@ def serve(
     *,
     server: ListenOptions,
     limits: LimitOptions,
-    place: options.CollectionsOptions,
-    keep: options.KeepOptions,
-    literature: options.LiteratureOptions,
+    place: places.CollectionsOptions,
+    keep: places.KeepOptions,
+    literature: places.LiteratureOptions,
     judge: options.JudgingOptions,
 ) -> None:
     """Answer over HTTP, until interrupted."""
@@ -145,7 +145,7 @@ def serve(
         run(config, listening, grace=limits.grace, quiet=server.quiet)
 
 
-def _check_papers(place: options.PlaceOptions, library: str | None) -> str | None:
+def _check_papers(place: places.PlaceOptions, library: str | None) -> str | None:
     """Return the file of a library's papers, opened once: each process opens its own."""
     if library is None:
         return None
@@ -189,7 +189,7 @@ def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:
 
 
 def find_collections(
-    place: options.CollectionsOptions, keep: options.KeepOptions, names: tuple[str, ...] = ()
+    place: places.CollectionsOptions, keep: places.KeepOptions, names: tuple[str, ...] = ()
 ) -> Collections:
     """Return where collections are, for a server; only those of *names* if any are given."""
     from deepera_graph.cli.opening.stores import keep_with, place_of
@@ -205,11 +205,11 @@ def find_collections(
 
 
 def _find_embeddings(
-    place: options.CollectionsOptions, collection: str, recorded: str
+    place: places.CollectionsOptions, collection: str, recorded: str
 ) -> Embeddings | None:
     from deepera_graph.cli.opening.stores import find_recorded
 
-    store = options.StoreOptions(
+    store = places.StoreOptions(
         library=collection,
         path=place.path,
         qdrant_url=place.qdrant_url,

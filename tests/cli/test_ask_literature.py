@@ -9,7 +9,7 @@ import pytest
 
 from deepera_graph import RerankResult
 from deepera_graph.cli.judging.literature import find_scope
-from deepera_graph.cli.shared.options import LiteratureOptions
+from deepera_graph.cli.shared.places import LiteratureOptions
 from support.literature import QUESTION, TRIAL, Literature
 
 DOCS = Path(__file__).parents[2] / "docs" / "sources.md"

@@ -16,7 +16,7 @@ from deepera_graph.cli.config import OPTIONS
 from deepera_graph.cli.judging.ask import FLAGS, ask
 from deepera_graph.cli.judging.rerank import rerank
 from deepera_graph.cli.main import load_command
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.options import BudgetOptions
 from deepera_graph.lab.cli.main import COMMANDS as LAB_COMMANDS
 from deepera_graph.packages import install_command
@@ -176,8 +176,9 @@ def test_help_leaves_out_what_is_seldom_needed(deepera, command):
 
 KINDS = {
     kind
-    for kind in vars(options).values()
-    if is_dataclass(kind) and kind.__module__ == options.__name__
+    for module in (options, places)
+    for kind in vars(module).values()
+    if is_dataclass(kind) and kind.__module__ == module.__name__
 }  # fmt: skip
 SOURCE = "".join(
     path.read_text(encoding="utf-8") for path in Path(options.__file__).parents[1].rglob("*.py")

@@ -33,7 +33,7 @@ def site(tmp_path_factory, world):
     from functools import partial
 
     from deepera_graph.cli.judging.literature import open_literature
-    from deepera_graph.cli.shared.options import LiteratureOptions
+    from deepera_graph.cli.shared.places import LiteratureOptions
 
     folder = tmp_path_factory.mktemp("check")
     with open_store("wax", path=folder) as store:

@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.cli.judging.literature import open_literature
-from deepera_graph.cli.shared.options import LiteratureOptions
+from deepera_graph.cli.shared.places import LiteratureOptions
 from deepera_graph.errors import StoreError
 from deepera_graph.papers import PaperBase
 from deepera_graph.retrieval.collections.store import open_store

@@ -17,7 +17,7 @@ from deepera_graph.cli.judging.report import (
     show_report,
     tell_estimate,
 )
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
@@ -59,11 +59,11 @@ def ask(
         typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
     ] = None,
     *,
-    literature: options.LiteratureOptions,
-    store: options.StoreOptions,
+    literature: places.LiteratureOptions,
+    store: places.StoreOptions,
     search: SearchOptions,
-    keep: options.KeepOptions,
-    reading: options.ReadOptions,
+    keep: places.KeepOptions,
+    reading: places.ReadOptions,
     judge: options.JudgingOptions,
     hops: HopOptions,
     output: options.ShowOptions,

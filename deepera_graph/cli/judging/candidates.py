@@ -16,7 +16,7 @@ from deepera_graph.cli.judging.literature import (
     find_scope,
     search_literature,
 )
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import OK, SOME_FAILED, say
 from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import InputError, SettingsError
@@ -43,7 +43,7 @@ _store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(options.WhereOptions):
+class SearchOptions(places.WhereOptions):
     """What is searched for."""
 
     retrieve: int = _store(
@@ -163,9 +163,9 @@ class Place:
         question: str,
         files: Sequence[str],
         *,
-        store: options.StoreOptions,
-        literature: options.LiteratureOptions,
-        reading: options.ReadOptions,
+        store: places.StoreOptions,
+        literature: places.LiteratureOptions,
+        reading: places.ReadOptions,
         search: SearchOptions,
         cache: options.CacheOptions,
         output: options.OutputOptions,
@@ -341,8 +341,8 @@ def _check_question(question: str, sources: Sequence[str]) -> None:
 def _check_one_place(
     question: str,
     sources: Sequence[str],
-    store: options.StoreOptions,
-    literature: options.LiteratureOptions,
+    store: places.StoreOptions,
+    literature: places.LiteratureOptions,
 ) -> None:
     """Raise `SettingsError` unless one place is to be searched; say if quotes are missing."""
     is_missing = [not Path(one).exists() for one in sources]

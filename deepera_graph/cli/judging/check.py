@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
@@ -100,10 +100,10 @@ def check(
     ] = None,
     *,
     chosen: CheckOptions,
-    literature: options.LiteratureOptions,
-    store: options.StoreOptions,
-    keep: options.KeepOptions,
-    reading: options.ReadOptions,
+    literature: places.LiteratureOptions,
+    store: places.StoreOptions,
+    keep: places.KeepOptions,
+    reading: places.ReadOptions,
     judge: options.PaidJudgeOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -151,7 +151,7 @@ def check(
 def _check_options(
     chosen: CheckOptions,
     sources: list[str],
-    store: options.StoreOptions,
+    store: places.StoreOptions,
     output: options.OutputOptions,
 ) -> None:
     """Raise `SettingsError` for options that do not go together, and files that would be lost."""
@@ -170,8 +170,8 @@ def _check_options(
 @contextmanager
 def _open_library(
     sources: list[str],
-    store: options.StoreOptions,
-    reading: options.ReadOptions,
+    store: places.StoreOptions,
+    reading: places.ReadOptions,
     chosen: CheckOptions,
     output: options.OutputOptions,
 ) -> Iterator[WorkLibrary]:

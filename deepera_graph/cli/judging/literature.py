@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import progress_bar, say
 from deepera_graph.errors import BackendError, SettingsError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _TRIED = "Does green tea lower fasting glucose?"
 
 
-def check_literature(chosen: options.LiteratureOptions) -> None:
+def check_literature(chosen: places.LiteratureOptions) -> None:
     """Raise `SettingsError` unless the options on services can be; it loads none of them."""
     from deepera_graph.papers.sources import read_names
     from deepera_graph.papers.sources.politeness import read_contact
@@ -36,7 +36,7 @@ def check_literature(chosen: options.LiteratureOptions) -> None:
 
 
 def find_scope(
-    literature: options.LiteratureOptions,
+    literature: places.LiteratureOptions,
     conditions: Mapping[str, Any],
     **others: bool,
 ) -> Scope | None:
@@ -55,7 +55,7 @@ def find_scope(
 
 
 @contextmanager
-def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
+def open_literature(chosen: places.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
     from deepera_graph.cli.opening.judges import default_cache
     from deepera_graph.papers.sources import open_sources
@@ -73,7 +73,7 @@ def open_literature(chosen: options.LiteratureOptions, cache: str | None) -> Ite
 
 
 def search_literature(
-    chosen: options.LiteratureOptions,
+    chosen: places.LiteratureOptions,
     question: str,
     *,
     k: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     count,
     describe_estimate,
@@ -32,7 +32,7 @@ FORMS = ("text", "markdown", "html", "json")
 
 
 def check_report(
-    search: SearchOptions, hops: HopOptions, literature: options.LiteratureOptions
+    search: SearchOptions, hops: HopOptions, literature: places.LiteratureOptions
 ) -> None:
     """Raise `SettingsError` for what does not go with a report, or a dry run."""
     wanted = {

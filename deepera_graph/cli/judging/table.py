@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.judging.candidates import Place, SearchOptions
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     check_file,
@@ -103,10 +103,10 @@ def table(
     ] = None,
     *,
     chosen: FillOptions,
-    literature: options.LiteratureOptions,
-    store: options.StoreOptions,
-    keep: options.KeepOptions,
-    reading: options.ReadOptions,
+    literature: places.LiteratureOptions,
+    store: places.StoreOptions,
+    keep: places.KeepOptions,
+    reading: places.ReadOptions,
     judge: options.JudgingOptions,
     output: options.OutputOptions,
 ) -> None:

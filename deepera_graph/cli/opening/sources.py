@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import SettingsError
@@ -79,7 +79,7 @@ class PassageSource:
     def __init__(
         self,
         *paths: str,
-        reading: options.ReadOptions,
+        reading: places.ReadOptions,
         verbose: bool,
         on_record: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.judges import search_here
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
 
@@ -35,7 +35,7 @@ def find_embeddings(embeddings: str | None) -> Embeddings | None:
     return named.find_embeddings(embeddings, what=EMBEDDINGS)
 
 
-def find_recorded(store: options.StoreOptions, recorded: str) -> Embeddings | None:
+def find_recorded(store: places.StoreOptions, recorded: str) -> Embeddings | None:
     """Return the embeddings that a collection was made with: ours, or those that are configured."""
     from deepera_graph.judges.embeddings import LOCAL, name_recorded
 
@@ -55,7 +55,7 @@ _WAIT = 2.0  # seconds that a server may need for a search, before it lets go of
 
 
 def open_collection(
-    store: options.StoreOptions, *, mode: Mode | None = None, must_exist: bool
+    store: places.StoreOptions, *, mode: Mode | None = None, must_exist: bool
 ) -> PassageStore:
     """Open the passages of a library."""
     if not store.library:
@@ -78,7 +78,7 @@ def open_collection(
     )
 
 
-def place_of(store: options.PlaceOptions) -> dict[str, Any]:
+def place_of(store: places.PlaceOptions) -> dict[str, Any]:
     """Return folder, address and key of a store, as `open_store` takes them."""
     if store.path == ":memory:":
         raise SettingsError("--path must be a folder; ':memory:' ends with this command")
@@ -101,7 +101,7 @@ def server_key() -> str | None:
     return os.environ.get(_SERVER_KEY_VARIABLE)
 
 
-def find_collection_folder(store: options.StoreOptions) -> Path | None:
+def find_collection_folder(store: places.StoreOptions) -> Path | None:
     """Return the folder of a local collection; None if there is none yet, or it is on a server."""
     from deepera_graph.retrieval import find_folder
 
@@ -111,7 +111,7 @@ def find_collection_folder(store: options.StoreOptions) -> Path | None:
     return find_folder(path, store.library)
 
 
-def check_library(store: options.StoreOptions) -> None:
+def check_library(store: places.StoreOptions) -> None:
     """Raise `MissingStoreError` for a library that a local folder does not have."""
     path = place_of(store)["path"]
     if not store.library or path is None or not (Path(path) / "meta.json").is_file():
@@ -125,7 +125,7 @@ def is_address(library: str) -> bool:
     return library.startswith(("http://", "https://"))
 
 
-def find_papers(place: options.PlaceOptions, library: str) -> str:
+def find_papers(place: places.PlaceOptions, library: str) -> str:
     """Return where the papers of a library are or would be: a file, or an address.
 
     What is a file or looks like one, with a folder or a suffix, is taken for one unless there is
@@ -139,13 +139,13 @@ def find_papers(place: options.PlaceOptions, library: str) -> str:
     return library if is_address(library) or (looks_so and not own.is_file()) else str(own)
 
 
-def list_papers(place: options.PlaceOptions) -> dict[str, str]:
+def list_papers(place: places.PlaceOptions) -> dict[str, str]:
     """Return the files of papers of all libraries, by their names."""
     folder = beside(place, _PAPERS, "x").parent
     return {unquote(one.stem): str(one) for one in sorted(folder.glob("*.sqlite"))}
 
 
-def check_papers(place: options.PlaceOptions, library: str) -> str:
+def check_papers(place: places.PlaceOptions, library: str) -> str:
     """Return where the papers of a library are.
 
     Raises:
@@ -166,7 +166,7 @@ def check_papers(place: options.PlaceOptions, library: str) -> str:
     raise _missing(place, library)
 
 
-def has_papers_alone(store: options.StoreOptions) -> bool:
+def has_papers_alone(store: places.StoreOptions) -> bool:
     """Tell whether a library is searched by its papers, as it has no passages."""
     if not store.library or (
         store.qdrant_url and find_papers(store, store.library) != store.library
@@ -180,7 +180,7 @@ def has_papers_alone(store: options.StoreOptions) -> bool:
 
 @contextmanager
 def open_papers(
-    place: options.PlaceOptions, library: str, embeddings: str | None = None
+    place: places.PlaceOptions, library: str, embeddings: str | None = None
 ) -> Iterator[PaperBase]:
     """Open the papers of a library, and close them in the end."""
     found = check_papers(place, library)
@@ -196,7 +196,7 @@ def open_papers(
         yield base
 
 
-def _missing(place: options.PlaceOptions, library: str) -> MissingStoreError:
+def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
     """Return that there is no library of this name, and which there are."""
     from deepera_graph.retrieval import list_collections
     from deepera_graph.settings import suggest_value
@@ -210,11 +210,11 @@ def _missing(place: options.PlaceOptions, library: str) -> MissingStoreError:
     )
 
 
-def _store_of(place: options.PlaceOptions, library: str) -> options.StoreOptions:
-    return options.StoreOptions(library=library, path=place.path, qdrant_url=place.qdrant_url)
+def _store_of(place: places.PlaceOptions, library: str) -> places.StoreOptions:
+    return places.StoreOptions(library=library, path=place.path, qdrant_url=place.qdrant_url)
 
 
-def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
+def keep_with(folder: Path | None, keep: places.KeepOptions) -> dict[str, Any]:
     """Return where the local judge keeps vectors, as `local_backend` takes it; nothing if off."""
     given = keep.keep_vectors
     if given is not None and given != "off" and not (given.isdecimal() and int(given) >= 1):
@@ -224,7 +224,7 @@ def keep_with(folder: Path | None, keep: options.KeepOptions) -> dict[str, Any]:
     return {"keep_in": str(folder), **({} if given is None else {"keep_mb": int(given)})}
 
 
-def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[list[str]], None]:
+def keep_embedded(opened: PassageStore, keep: places.KeepOptions) -> Callable[[list[str]], None]:
     """Return what keeps vectors of texts that the local judge has just embedded for a store."""
     from deepera_graph.judges.embeddings import LOCAL, name_recorded
 
@@ -236,12 +236,12 @@ def keep_embedded(opened: PassageStore, keep: options.KeepOptions) -> Callable[[
     return local_model(**how).encoder.keep_held
 
 
-def neighbours_of(place: options.PlaceOptions, library: str) -> Path:
+def neighbours_of(place: places.PlaceOptions, library: str) -> Path:
     """Return the folder of a library's neighbours."""
     return beside(place, _NEIGHBOURS, library)
 
 
-def beside(place: options.PlaceOptions, what: str, library: str) -> Path:
+def beside(place: places.PlaceOptions, what: str, library: str) -> Path:
     """Return where something of a library is: beside its passages, or for a server's one here."""
     name = quote(library, safe="")
     if place.qdrant_url is None:
@@ -250,7 +250,7 @@ def beside(place: options.PlaceOptions, what: str, library: str) -> Path:
     return data_folder() / what / quote(server, safe="") / name
 
 
-def load_neighbours(store: options.StoreOptions) -> NeighbourGraph:
+def load_neighbours(store: places.StoreOptions) -> NeighbourGraph:
     """Open the neighbours of a collection."""
     from deepera_graph.multihop.passages.graph import NeighbourGraph
 

@@ -18,7 +18,7 @@ from deepera_graph.cli.papers.base import (
     open_searched,
     to_scope,
 )
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     OK,
@@ -112,7 +112,7 @@ def ask(
     where: SearchedOptions,
     found: FoundOptions,
     style: StyleOptions,
-    limits: options.WhereOptions,
+    limits: places.WhereOptions,
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,

@@ -17,7 +17,7 @@ from deepera_graph.cli.papers.wording import (
     describe_line,
     describe_paper,
 )
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BaseOptions(options.PlaceOptions, options.LibraryOption):
+class BaseOptions(places.PlaceOptions, places.LibraryOption):
     """Which library."""
 
     embeddings: str | None = opt(
@@ -52,7 +52,7 @@ class BaseOptions(options.PlaceOptions, options.LibraryOption):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchedOptions(options.LiteratureOptions, BaseOptions):
+class SearchedOptions(places.LiteratureOptions, BaseOptions):
     """Which library, or which services of literature."""
 
 
@@ -77,7 +77,7 @@ class FormOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildBaseOptions(options.PlaceOptions, options.LibraryOption):
+class BuildBaseOptions(places.PlaceOptions, places.LibraryOption):
     """How a base is built."""
 
     form: str | None = opt(
@@ -171,7 +171,7 @@ def search(
         ),
     ] = None,
     page: PaperPageOptions,
-    limits: options.WhereOptions,
+    limits: places.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -203,7 +203,7 @@ def show(
     ] = None,
     *,
     where: BaseOptions,
-    limits: options.WhereOptions,
+    limits: places.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -226,7 +226,7 @@ def cite(
     *,
     where: BaseOptions,
     page: PaperPageOptions,
-    limits: options.WhereOptions,
+    limits: places.WhereOptions,
     form: FormOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -305,7 +305,7 @@ def open_base(where: BaseOptions) -> Iterator[PaperBase]:
         yield base
 
 
-def name_library(where: options.LibraryOption) -> str:
+def name_library(where: places.LibraryOption) -> str:
     """Return the library of a command; `SettingsError` if none was named."""
     if not where.library:
         raise SettingsError("--library must name a library, or a file of papers")
@@ -351,7 +351,7 @@ def check_searched(where: SearchedOptions) -> None:
         check_papers(where, where.library)
 
 
-def to_scope(limits: options.WhereOptions) -> Scope:
+def to_scope(limits: places.WhereOptions) -> Scope:
     """Return the limits that were given."""
     from deepera_graph.cli.judging.candidates import read_conditions
     from deepera_graph.papers import Scope

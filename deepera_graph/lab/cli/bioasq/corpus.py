@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -132,7 +132,7 @@ def _describe(report: CorpusReport, out: Path) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusStoreOptions(options.StoreOptions):
+class CorpusStoreOptions(places.StoreOptions):
     """Where passages go, and how they are kept."""
 
     mode: Literal["sparse", "dense", "hybrid"] | None = _store(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
@@ -146,8 +146,8 @@ def search(
     ],
     *,
     files: SearchFiles,
-    store: options.StoreOptions,
-    keep: options.KeepOptions,
+    store: places.StoreOptions,
+    keep: places.KeepOptions,
     judge: SearchJudgeOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
@@ -239,7 +239,7 @@ def _check_model(judge: options.JudgeOptions, chosen: PhaseAOptions) -> None:
 
 
 def _open_models(
-    judge: options.JudgeOptions, store: options.StoreOptions, keep: options.KeepOptions
+    judge: options.JudgeOptions, store: places.StoreOptions, keep: places.KeepOptions
 ) -> tuple[Any, Any]:
     """Return who scores, and the chat model that sorts; None for nobody."""
     from deepera_graph.cli.opening.judges import chat_backend, open_judge
@@ -262,7 +262,7 @@ def _search_all(
     finder: DocumentSearch,
     asked: Sequence[Question],
     files: SearchFiles,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
     output: options.OutputOptions,
 ) -> int:
     """Search for all that is not done yet, write what was found, and say how it went."""

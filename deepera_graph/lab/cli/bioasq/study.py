@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     check_input,
     needing,
@@ -96,7 +96,7 @@ def bioasq(
     golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="Golden questions.")],
     *,
     chosen: StudyOptions,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
     chat: options.ChatOptions,
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
@@ -144,7 +144,7 @@ def bioasq(
 
 
 def _check(
-    name: StudyName, chosen: StudyOptions, store: options.StoreOptions, chat: options.ChatOptions
+    name: StudyName, chosen: StudyOptions, store: places.StoreOptions, chat: options.ChatOptions
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     if name == "styles":
@@ -161,7 +161,7 @@ class _Experiment:
     """What was asked for, and how it is done."""
 
     chosen: StudyOptions
-    store: options.StoreOptions
+    store: places.StoreOptions
     chat: options.ChatOptions
     cache: options.CacheOptions
     budget: options.BudgetOptions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     check_file,
@@ -120,7 +120,7 @@ def tune(
     *,
     files: TuneFileOptions,
     data: TuneDataOptions,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
     training: TrainingOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -165,7 +165,7 @@ def _check(
     questions: Sequence[Path],
     files: TuneFileOptions,
     data: TuneDataOptions,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
     training: TrainingOptions,
 ) -> TuningSettings:
     """Return the settings; a `SettingsError` for anything that can be said before work begins."""
@@ -188,7 +188,7 @@ def _check_files(
     questions: Sequence[Path],
     files: TuneFileOptions,
     data: TuneDataOptions,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
 ) -> None:
     if files.out is None and files.export_pairs is None:
         raise SettingsError("give -o FOLDER to tune a model, --export-pairs FILE, or both")
@@ -224,7 +224,7 @@ def _tell_split(split: QuestionSplit) -> None:
 
 
 def _collect(
-    split: QuestionSplit, data: TuneDataOptions, store: options.StoreOptions, *, hidden: bool
+    split: QuestionSplit, data: TuneDataOptions, store: places.StoreOptions, *, hidden: bool
 ) -> dict[str, list[QuestionPool]]:
     """Ask the index for all questions, and say which golden documents it does not have."""
     from deepera_graph.bioasq.tuning.pairs import collect_pools
@@ -254,7 +254,7 @@ def _tell_missing(pools: Sequence[QuestionPool]) -> None:
 
 
 @contextmanager
-def _open_source(data: TuneDataOptions, store: options.StoreOptions) -> Iterator[Any]:
+def _open_source(data: TuneDataOptions, store: places.StoreOptions) -> Iterator[Any]:
     """Open the collection, or read the corpus into memory."""
     if data.corpus is None:
         from deepera_graph.cli.opening.stores import open_collection
@@ -322,7 +322,7 @@ def _describe_source(
     questions: Sequence[Path],
     split: QuestionSplit,
     data: TuneDataOptions,
-    store: options.StoreOptions,
+    store: places.StoreOptions,
 ) -> dict[str, Any]:
     """Return for the manifest where questions and documents are from."""
     return {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
@@ -102,7 +102,7 @@ def build(
     ],
     *,
     where: QuestPlaceOptions,
-    literature: options.LiteratureOptions,
+    literature: places.LiteratureOptions,
     chosen: FindOptions,
     panel: PanelOptions,
     chat: options.ChatOptions,
@@ -199,7 +199,7 @@ def judge(
 ) -> None:
     """Grade given papers for given questions, by chat models."""
     check_input(questions, candidates)
-    literature = options.LiteratureOptions()
+    literature = places.LiteratureOptions()
     count_places(where, literature)
     check_model(where, chat)
     with needing("bench quest judge", "bench"):

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     count,
     say,
@@ -109,7 +109,7 @@ def settle(
 
 @contextmanager
 def open_places(
-    where: QuestPlaceOptions, literature: options.LiteratureOptions
+    where: QuestPlaceOptions, literature: places.LiteratureOptions
 ) -> Iterator[list[Any]]:
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
@@ -132,7 +132,7 @@ def list_bases(where: QuestPlaceOptions) -> tuple[str, ...]:
     return split_names("--library", where.base) if where.base else ()
 
 
-def count_places(where: QuestPlaceOptions, literature: options.LiteratureOptions) -> int:
+def count_places(where: QuestPlaceOptions, literature: places.LiteratureOptions) -> int:
     """Return how many bases and services there are; `SettingsError` if none, or one is wrong."""
     from deepera_graph.cli.judging.literature import check_literature
     from deepera_graph.papers.sources import read_names
@@ -179,7 +179,7 @@ def make(
     work: Callable[..., Built],
     *,
     where: QuestPlaceOptions,
-    literature: options.LiteratureOptions,
+    literature: places.LiteratureOptions,
     chat: options.ChatOptions,
     panel: PanelOptions,
     budget: options.BudgetOptions,
