@@ -15,6 +15,7 @@ from unicodedata import normalize
 from urllib.parse import quote
 
 from deepera_graph.literature.notices import (
+    FIELDS,
     PaperStatus,
     find_preprint,
     gravest,
@@ -26,26 +27,7 @@ from deepera_graph.literature.notices import (
 from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.text.plain import in_one_line, replace_controls
 
-# The names of each field, best first, in lower case and without anything but letters and digits.
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "title": ("title", "articletitle", "documenttitle", "displayname", "ti", "t1"),
-    "authors": ("authors", "author", "authorfullnames", "creators", "authorships", "fau", "au"),
-    "year": (
-        "year", "publicationyear", "py", "y1", "date", "publicationdate", "published",
-        "publisheddate", "pubdate", "dp", "issued", "coverdate",
-    ),
-    "venue": (
-        "journal", "venue", "publicationtitle", "sourcetitle", "journalbook", "journaltitle",
-        "containertitle", "booktitle", "conferencename", "jt", "jf", "jo", "t2", "ta",
-    ),
-    "doi": ("doi", "do", "di", "lid", "aid"),
-    "pmid": ("pmid", "pubmedid"),
-    "arxiv": ("arxiv", "arxivid", "eprint"),
-    "url": ("url", "link", "ur", "entryid", "landingpageurl", "source"),
-    "source": ("source", "filepath", "filename"),
-    "page": ("pagenumber",),
-    "key": ("key", "citationkey", "citekey"),
-}  # fmt: skip
+_NAMES: Mapping[str, Sequence[str]] = FIELDS["names"]
 # Those of a BibTeX file; the eight capitals and digits that Zotero numbers its items with are none.
 _CITATION_KEY = re.compile(r"(?![A-Z0-9]{8}\Z)(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_:.+/-]{0,99}")
 _NAME_PARTS = ("name", "display_name", "title", "author", "family", "lastName")

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from deepera_graph.text.plain import read_lists
+
 PaperStatus = Literal["retracted", "concern", "corrected", "preprint"]  # the gravest first
 RETRACTED: PaperStatus = "retracted"
 _IN_WORDS: Mapping[PaperStatus, str] = {
@@ -35,29 +37,9 @@ _NOTICES: Mapping[PaperStatus, re.Pattern[str]] = {
     ),
 }
 _MAYBE_OF = re.compile(r"(?i)\s*(?:retraction|withdrawal)\s+of\s+(?=\S)")
-# Words of fields, in lower case and without anything but letters.
-_TYPES: Mapping[PaperStatus, tuple[str, ...]] = {
-    "retracted": (
-        "retracted", "retractedpublication", "retractedarticle", "withdrawn", "retraction",
-        "retractionofpublication", "retractionnotice", "withdrawal",
-    ),
-    "concern": ("concern", "expressionofconcern"),
-    "corrected": (
-        "corrected", "correctedandrepublishedarticle", "correction", "publishederratum", "erratum",
-        "corrigendum",
-    ),
-    "preprint": ("preprint", "postedcontent"),
-}  # fmt: skip
-_OF_NOTICE = (
-    "retraction", "retractionofpublication", "retractionnotice", "publishederratum", "correction",
-    "erratum", "corrigendum", "expressionofconcern",
-)  # fmt: skip
-_FLAGS = ("retracted", "isretracted")
-_TYPE_FIELDS = (
-    "paperstatus", "publicationtypes", "publicationtype", "pubtype", "pt", "documenttype",
-    "articletype", "itemtype", "type",
-)  # fmt: skip
-_YES = ("true", "yes", "y", "1", "10")  # 1.0 without its point
+FIELDS: Mapping[str, Any] = read_lists(__file__, "fields.toml")
+_TYPES: Mapping[PaperStatus, Sequence[str]] = FIELDS["status"]
+_NOTICE_WORDS: Mapping[str, Sequence[str]] = FIELDS["notices"]
 # Of bioRxiv and medRxiv (others that begin so are journals), and of servers of preprints alone.
 _PREPRINT_DOI = re.compile(
     r"(?i)10\.(?:1101/(?:19|20)?\d|48550/arxiv|64898/|21203/rs|26434/chemrxiv|20944/preprints"
@@ -102,18 +84,21 @@ def read_fields(known: Mapping[str, Any]) -> PaperStatus | None:
 
     PubMed has types of publication, OpenAlex `is_retracted`, Zotero and Crossref a kind of item.
     """
-    if any(_key(known.get(name)) in (*_YES, *_TYPES["retracted"]) for name in _FLAGS):
+    if any(
+        _key(known.get(name)) in (*_NOTICE_WORDS["yes"], *_TYPES["retracted"])
+        for name in _NOTICE_WORDS["flags"]
+    ):
         return "retracted"
     return gravest(map(read_word, _list_words(known)))
 
 
 def names_notice(known: Mapping[str, Any]) -> bool:
     """Tell whether metadata say that a record is the notice itself, not the paper."""
-    return any(_key(word) in _OF_NOTICE for word in _list_words(known))
+    return any(_key(word) in _NOTICE_WORDS["itself"] for word in _list_words(known))
 
 
 def _list_words(known: Mapping[str, Any]) -> list[str]:
-    return [word for name in _TYPE_FIELDS for word in _split(known.get(name))]
+    return [word for name in _NOTICE_WORDS["fields"] for word in _split(known.get(name))]
 
 
 def read_word(word: object) -> PaperStatus | None:

@@ -3,8 +3,10 @@
 import csv
 import html
 import re
+import tomllib
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 _ATTRIBUTES = r"(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
@@ -23,6 +25,17 @@ _KNOWN = re.compile(
     re.IGNORECASE,
 )
 _EMPTY_HEADINGS = ("abstract", "summary", "")
+
+
+def read_lists(module: str, name: str = "") -> dict[str, Any]:
+    """Return lists of words: of the TOML file beside a module, given as its `__file__`.
+
+    Args:
+        module: The module's file.
+        name: Of the file of words, if it is not the module's.
+    """
+    file = Path(module).with_name(name) if name else Path(module).with_suffix(".toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def clean_markup(text: str) -> str:

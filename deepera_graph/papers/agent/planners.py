@@ -11,23 +11,12 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.planning import find_seeds, is_kept
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
+from deepera_graph.papers.library.words import QUESTION_WORDS
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.settings import suggest_value
 from deepera_graph.usage import Usage
 
-_ASKED = """
-could can would are is do does what which where how please give show provide find suggest
-recommend tell any me some i am looking for there you point direct towards toward share
-know of list help with research researches paper papers study studies work works article
-articles publication publications literature that explore explores explored investigate
-investigates investigated discuss discusses discussed examine examines examined focus
-focuses focused focusing propose proposes proposed present presents introduce introduces
-introduced address addresses analyse analyses analyze analyzes describe describes top-tier
-journal recent latest cutting-edge advancements technological expand my ideas the an a on
-about to in into have has been done search searching need want get it idea ideas related
-i'd i'm like read possible after anything everything please has written known published
-"""
-_ASKING = frozenset(_ASKED.split())
+_ASKING = frozenset(QUESTION_WORDS["before_subject"])
 _FEWEST_LEFT = 3  # words that a subject keeps at least
 _LABEL = re.compile(
     r"\b(?P<name>[A-Z][\w-]*(?:[\s-]+(?:19|20)\d\d)(?:\s+Shared)?\s+Task)[\s-]*(?P<number>\d{1,2})\b",

@@ -10,26 +10,19 @@ Source:
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from deepera_graph.literature.paper_keys import clean_text, hash_title, main_title, title_key
 from deepera_graph.papers.library.store import ScopeCondition, keep_allowed, rank_words, read_papers
 from deepera_graph.papers.results import TitleMatch
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
 
 MOST_WORDS = 64  # of a query; the rarest count
-# Stop words that stand in terms: "few-shot", "out-of-domain", "one-class", "top-down".
-_IN_TERMS_TEXT = "down few more most off once one other others out over own per up"
-_IN_TERMS = frozenset(_IN_TERMS_TEXT.split())
-_STOP_WORDS = STOP_WORDS - _IN_TERMS
-# Words that ask for papers and do not say on what; they count where there are no others. "uses" is
-# one as the stop words have "use", "used" and "using" and its stem would find all of these.
-_ASKING_TEXT = """
-    article articles find literature looking me paper papers please provide recommend research
-    researches studies study uses work works
-    """
-_ASKING = frozenset(_ASKING_TEXT.split())
+QUESTION_WORDS: Mapping[str, Sequence[str]] = read_lists(__file__)
+_STOP_WORDS = STOP_WORDS.difference(QUESTION_WORDS["in_terms"])
+_ASKING = frozenset(QUESTION_WORDS["asking"])  # for papers; they count where there are no others
 _WORD = re.compile(r"[\w\u0300-\u036f]+")  # as the tokenizer unicode61 sees them, or finer
 _CONTRACTED = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
 

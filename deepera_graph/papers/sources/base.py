@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.intent import recognize_intent
-from deepera_graph.papers.library.words import search_words, split_words
+from deepera_graph.papers.library.words import QUESTION_WORDS, search_words, split_words
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.results import Scope, SequenceAnswer
 from deepera_graph.passages import check_question
@@ -20,12 +20,7 @@ from deepera_graph.schema import IntentFields
 
 MOST_GROUPS, MOST_WORDS = 8, 3  # of a query, and of a group: a longer one finds nothing
 _KIND = re.compile(r"[^:;]*:\s*")
-# Words of a question that name what is asked, not what it is about.
-_ASKED_TEXT = """
-    effect effects evidence impact including influence mechanism mechanisms outcome outcomes recent
-    relationship role
-    """
-_ASKED = frozenset(_ASKED_TEXT.split())
+_ASKED = frozenset(QUESTION_WORDS["asked"])
 _BARRED = re.compile(r"\b(?:exclud\w+|except\w*|without|no|not|other than)\b", re.IGNORECASE)
 
 

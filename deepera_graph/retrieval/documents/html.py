@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,38 +21,19 @@ from deepera_graph.retrieval.documents.article import (
     write_raised,
 )
 from deepera_graph.text.files.references import find_year
+from deepera_graph.text.plain import read_lists
 
-_LEFT_OUT_TEXT = """
-    script style noscript template nav footer aside button select svg iframe object dialog menu
-    audio video canvas map datalist textarea annotation annotation-xml title
-    """
-_LEFT_OUT = frozenset(_LEFT_OUT_TEXT.split())
-_ROLES_TEXT = """
-    navigation banner contentinfo search complementary dialog alert menu menubar toolbar
-    doc-bibliography doc-toc doc-index
-    """
-_ROLES = frozenset(_ROLES_TEXT.split())
-_AROUND_TEXT = """
-    nav navbar navigation menu sidebar breadcrumb breadcrumbs footer cookies cookie-banner
-    cookie-consent social share sharing related comments toc ref-list references reflist
-    bibliography skip-link visually-hidden sr-only
-    """
-_AROUND = frozenset(_AROUND_TEXT.split())  # ids and classes of what stands around a text
-_NEVER_AROUND = ("html", "body", "main", "article", "a")
-_BLOCKS_TEXT = """
-    address article blockquote body caption center dd details div dl dt fieldset figcaption figure
-    form h1 h2 h3 h4 h5 h6 header hr html legend li main ol p pre section summary table tbody tfoot
-    thead tr ul
-    """
-_BLOCKS = frozenset(_BLOCKS_TEXT.split())
+_WORDS = read_lists(__file__)
+_LEFT_OUT, _ROLES, _BLOCKS, _VOID = (
+    frozenset(_WORDS[name]) for name in ("left_out", "roles", "blocks", "void")
+)
+_AROUND = frozenset(_WORDS["around"])  # ids and classes of what stands around a text
 # What is no text, up to its end or that of the file: the parser of the standard library takes time
 # quadratic in the number of those that are never closed, see CVE-2025-6069.
 _NO_TEXT = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[!?][^>]*(?:>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_VOID_TEXT = "area base br col embed hr img input link meta param source track wbr"
-_VOID = frozenset(_VOID_TEXT.split())
 _CLOSED_BY = {  # an open element that the start of these ends
     "p": _BLOCKS,
     "li": {"li"},
@@ -66,18 +48,7 @@ _HEADING = re.compile("h([1-6])")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""")
 _ENOUGH = 20  # words of the main part; with fewer the whole page is taken
-# Names of metadata, best first; those of Google Scholar, Dublin Core, PRISM and Open Graph.
-_META = {
-    "title": ("citation_title", "dc.title", "dcterms.title", "og:title"),
-    "authors": ("citation_author", "citation_authors", "dc.creator", "dcterms.creator", "author"),
-    "year": (
-        "citation_publication_date", "citation_date", "citation_online_date", "citation_year",
-        "prism.publicationdate", "dc.date", "dcterms.date", "article:published_time",
-    ),
-    "journal": ("citation_journal_title", "prism.publicationname", "citation_conference_title"),
-    "doi": ("citation_doi", "prism.doi", "dc.identifier", "dcterms.identifier"),
-    "pmid": ("citation_pmid",),
-}  # fmt: skip
+_META: Mapping[str, Sequence[str]] = _WORDS["meta"]
 
 
 def read_html(name: object, source: BinaryIO) -> Article:
@@ -235,7 +206,7 @@ class _Page(HTMLParser):
             return True
         if tag == "header":  # of a page, and not of an article
             return not self._n_main
-        if tag in _NEVER_AROUND:
+        if tag in _WORDS["never_around"]:
             return False
         names = f"{about.get('id', '')} {about.get('class', '')}".lower().split()
         return not _AROUND.isdisjoint(names)

@@ -1,16 +1,13 @@
 """The patterns by which the limits of a question are found; their words are in `words.toml`."""
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any, NamedTuple
 
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import stems
 
-WORDS: Mapping[str, Any] = tomllib.loads(
-    files(__package__).joinpath("words.toml").read_text(encoding="utf-8")
-)
+WORDS: Mapping[str, Any] = read_lists(__file__, "words.toml")
 
 
 GAP = "\x1f"  # stands where a limit was taken out, as a phrase does not go on over it
