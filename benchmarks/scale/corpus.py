@@ -18,9 +18,13 @@ from processes import busy, resident, tree
 from threadpoolctl import threadpool_limits
 
 from deepera_graph.lab.build.corpus import Document, read_corpus
-from deepera_graph.lab.build.embeddings import LsaEmbeddings
 from deepera_graph.lab.build.plan import BuildPlan
-from deepera_graph.lab.build.search import ChunkSearch, drop_unconnected, embed_chunks
+from deepera_graph.lab.build.search import (
+    ChunkSearch,
+    LsaEmbeddings,
+    drop_unconnected,
+    embed_chunks,
+)
 from deepera_graph.lab.build.workers import Here, RayWorkers, Workers
 
 _MIB = 2**20

@@ -5,9 +5,10 @@ Replies are kept in the folder ``work`` within the results as they come, so that
 off goes on, and one that is repeated asks for nothing.
 """
 
+import base64
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import file_digest, sha256
@@ -15,22 +16,26 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Protocol, Self
 
+import numpy as np
 from filelock import FileLock, Timeout
+from langchain_core.embeddings import Embeddings
 from pydantic import BaseModel
 
 from deepera_graph import __version__
+from deepera_graph.agents.cached import cache_key
 from deepera_graph.agents.journal import Journal, naming_full_file
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.lab.asking import MAX_CONCURRENCY, StepModel, without_server
 from deepera_graph.schema import Backend
 from deepera_graph.settings import check_at_least
-from deepera_graph.stores.judgements import open_cache
+from deepera_graph.stores.judgements import JudgementCache, open_cache
 from deepera_graph.usage import Usage
 
 WORK = "work"
 MANIFEST = "manifest.json"
 FORMAT = 1
+_BATCH = 256  # texts embedded at once
 CALLS_AT_ONCE = MAX_CONCURRENCY
 
 
@@ -317,3 +322,48 @@ def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
+
+
+class CachedEmbeddings(Embeddings):
+    """Embeddings that compute the vector of a text once, and keep it in single precision."""
+
+    def __init__(self, embeddings: Embeddings, identity: str, cache: JudgementCache) -> None:
+        self._embeddings, self._cache = embeddings, cache
+        self.model = identity
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector a text; shape (n_texts, n_dimensions)."""
+        keys = [self._key("text", text) for text in texts]
+        found = {key: vector for key in set(keys) if (vector := self._read(key)) is not None}
+        by_key = dict(zip(keys, texts, strict=True))
+        missing = [(key, text) for key, text in by_key.items() if key not in found]
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            made = self._embeddings.embed_documents([text for _, text in batch])
+            for (key, _), vector in zip(batch, made, strict=True):
+                found[key] = self._keep(key, vector)
+        return [found[key] for key in keys]
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question; shape (n_dimensions,)."""
+        key = self._key("question", text)
+        stored = self._read(key)
+        return self._keep(key, self._embeddings.embed_query(text)) if stored is None else stored
+
+    def _key(self, kind: str, text: str) -> str:
+        return cache_key("vector", {kind: text}, {"embeddings": self.model})
+
+    def _read(self, key: str) -> list[float] | None:
+        value = self._cache.get(key)
+        return None if value is None else _floats(base64.b64decode(value["vector"]))
+
+    def _keep(self, key: str, vector: Sequence[float]) -> list[float]:
+        """Store a vector, and return it as it will be read back."""
+        data = np.asarray(vector, dtype="<f4").tobytes()
+        self._cache.put(key, "vector", {"vector": base64.b64encode(data).decode()})
+        return _floats(data)
+
+
+def _floats(data: bytes) -> list[float]:
+    vector: list[float] = np.frombuffer(data, dtype="<f4").tolist()
+    return vector

@@ -6,8 +6,8 @@ from bench.lakes import SHARED_DATA, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.corpus import CorpusSection, Document
-from deepera_graph.lab.build.embeddings import LsaEmbeddings
 from deepera_graph.lab.build.natural import SectionQuestion, make_natural_instances
+from deepera_graph.lab.build.search import LsaEmbeddings
 from deepera_graph.lab.data.documents import open_natural
 from deepera_graph.lab.data.readers import open_dataset
 from deepera_graph.lab.data.sectioned import read_article_questions

@@ -27,10 +27,10 @@ from deepera_graph.lab.asking import (
 )
 from deepera_graph.lab.build.corpus import Corpus, Document, read_corpus
 from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files
-from deepera_graph.lab.build.embeddings import CachedEmbeddings, LsaEmbeddings
 from deepera_graph.lab.build.plan import PACKAGE, BuildPlan
 from deepera_graph.lab.build.search import (
     ChunkSearch,
+    LsaEmbeddings,
     MakeEmbeddings,
     StoreIndex,
     drop_unconnected,
@@ -59,6 +59,7 @@ from deepera_graph.lab.build.writing.questions import (
 from deepera_graph.lab.construction import (
     CALLS_AT_ONCE,
     Built,
+    CachedEmbeddings,
     Construction,
     Progress,
     ReasonLog,

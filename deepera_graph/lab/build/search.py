@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 from scipy.sparse import csr_array  # type: ignore[import-untyped]  # has no stubs
 from scipy.sparse.csgraph import connected_components  # type: ignore[import-untyped]  # as above
+from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  # as above
+from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # as above
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.build.corpus import STAGE, Chunk, Corpus
@@ -28,6 +31,7 @@ from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack
 
 Vectors = NDArray[np.float32]
 MakeEmbeddings = Callable[[], Embeddings]
+DIMENSIONS = 128
 _BATCH = 256  # texts embedded at once
 _BLOCK = 4_096  # rows looked at together
 _N_NEIGHBOURS = 10
@@ -39,6 +43,47 @@ _MARGIN = 16
 
 
 # Vectors
+
+
+# Source: Deerwester et al. (1990), Indexing by latent semantic analysis; scikit-learn's
+# `TruncatedSVD` with its seed set to 0.
+class LsaEmbeddings(Embeddings):
+    """Unit vectors fitted to at least two texts: TF-IDF, cut down to 128 dimensions; no model."""
+
+    model = f"lsa-{DIMENSIONS}"
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        if len(texts) < 2:
+            raise DatasetError(f"at least 2 chunks of text are needed, got {len(texts)}")
+        self._words = TfidfVectorizer(sublinear_tf=True, stop_words="english", max_df=0.5)
+        try:
+            counts = self._words.fit_transform(texts)
+        except ValueError as error:
+            raise DatasetError(
+                f"{len(texts)} chunks cannot be embedded: no word tells one from another"
+            ) from error
+        size = min(DIMENSIONS, *(side - 1 for side in counts.shape))
+        if size < 1:
+            raise DatasetError(f"{len(texts)} texts are too few to be embedded")
+        found = TruncatedSVD(size, random_state=0).fit(counts).components_
+        self._axes = np.ascontiguousarray(found.T)  # (n_terms, size): a text takes a few rows of it
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return one vector a text; shape (n_texts, n_dimensions)."""
+        if not texts:
+            return []
+        raw = np.asarray(self._words.transform(texts) @ self._axes, dtype=np.float64)
+        lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+        rows: list[list[float]] = (raw / np.where(lengths > 0, lengths, 1)).tolist()
+        return rows
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of one text; shape (n_dimensions,)."""
+        return self.embed_documents([text])[0]
+
+    def describe(self) -> dict[str, Any]:
+        """Return what the vectors depend on besides the corpus."""
+        return {"name": self.model, "library": f"scikit-learn {version('scikit-learn')}"}
 
 
 class VectorFile:

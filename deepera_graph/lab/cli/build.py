@@ -253,7 +253,7 @@ def _settle(
     earlier: Earlier, names: Collection[str], chosen: BuildOptions, chat: options.ChatOptions
 ) -> tuple[BuildOptions, options.ChatOptions]:
     """Return the options with what a manifest says; *names* are on the command line."""
-    from deepera_graph.lab.build.embeddings import LsaEmbeddings
+    from deepera_graph.lab.build.search import LsaEmbeddings
     from deepera_graph.lab.build.writing.questions import DEFAULT
 
     earlier.refuse(sorted({"limit", *(one.name for one in fields(PlanOptions))} & set(names)))

@@ -16,9 +16,9 @@ from deepera_graph.chat import io_loop
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.embeddings import find_embeddings
 from deepera_graph.lab.asking import Model, describe_model, open_model
-from deepera_graph.lab.build.embeddings import CachedEmbeddings
 from deepera_graph.lab.construction import (
     Built,
+    CachedEmbeddings,
     Construction,
     ReasonLog,
     begin_manifest,

@@ -11,10 +11,10 @@ from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.builder import open_build_store
 from deepera_graph.lab.build.corpus import Document, read_corpus
-from deepera_graph.lab.build.embeddings import LsaEmbeddings
 from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import (
     ChunkSearch,
+    LsaEmbeddings,
     StoreIndex,
     drop_unconnected,
     embed_chunks,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.instance import Dataset, DatasetError
 from deepera_graph.lab.bench.figures import CurveFigure, draw_column
-from deepera_graph.lab.build.embeddings import DIMENSIONS, CachedEmbeddings, LsaEmbeddings
+from deepera_graph.lab.build.search import DIMENSIONS, LsaEmbeddings
+from deepera_graph.lab.construction import CachedEmbeddings
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
 from deepera_graph.lab.studies.base import (
