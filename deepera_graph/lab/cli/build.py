@@ -20,11 +20,11 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli.construction import (
+from deepera_graph.lab.cli.running import (
     NO_MODEL,
     Earlier,
     construct,
-    end,
+    tell_built,
     tell_estimate,
 )
 
@@ -184,7 +184,7 @@ def build(
             qdrant_key=server_key(),
         )
         built = construct(work, chat=chat, budget=budget, overwrite=chosen.overwrite, output=output)
-    end(built, output, _describe_built, _find_problems(built, earlier))
+    tell_built(built, output, _describe_built, _find_problems(built, earlier))
 
 
 def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:

@@ -15,7 +15,6 @@ from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
-from deepera_graph.lab.cli.construction import Earlier, tell_estimate
 from deepera_graph.lab.cli.papers import PaperOptions, papers
 from deepera_graph.lab.cli.quest.making import (
     PanelOptions,
@@ -28,6 +27,7 @@ from deepera_graph.lab.cli.quest.making import (
     read_settled,
     settle,
 )
+from deepera_graph.lab.cli.running import Earlier, tell_estimate
 
 if TYPE_CHECKING:
     from deepera_graph.lab.construction import Built

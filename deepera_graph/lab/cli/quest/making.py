@@ -16,7 +16,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli.construction import NO_MODEL, Earlier, construct, end
+from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built
 
 if TYPE_CHECKING:
     from deepera_graph.lab.asking import Estimate
@@ -211,7 +211,7 @@ def make(
     ]
     if earlier is not None:
         problems += earlier.differences(made.manifest, [*made.manifest])
-    end(made, output, describe_made, problems)
+    tell_built(made, output, describe_made, problems)
 
 
 def describe_made(made: Built) -> str:
