@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from deepera_graph.agents.run import Event
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.evidence.check.graph import ManuscriptCheck
+from deepera_graph.evidence.check.graph import CheckRun, ManuscriptCheck
 from deepera_graph.evidence.check.library import WorkLibrary
 from deepera_graph.evidence.check.manuscript import (
     FORMS,
@@ -154,7 +154,7 @@ async def _stream(
     judging: ServerJudges, note: RequestNote, checker: ManuscriptCheck, manuscript: Manuscript
 ) -> AsyncIterator[Event]:
     async with judging.turn(note):
-        async for event in checker.astream(manuscript):
+        async for event in CheckRun(checker, manuscript).astream():
             yield event
 
 

@@ -18,6 +18,7 @@ from deepera_graph.cli.shared.console import (
     check_file,
     count,
     describe_estimate,
+    from_thread,
     progress_bar,
     say,
     tell,
@@ -140,12 +141,33 @@ def check(
         if chosen.dry_run:
             _tell_estimate(checker, manuscript, chosen, library, output)
             raise typer.Exit(OK)
-        with progress_bar("checking", hidden=output.quiet):
-            report = checker.check(manuscript, chosen.bib)
+        report = _follow(checker, manuscript, chosen, output)
     _write(report, chosen, output)
     if any(one.verdict == "not_judged" for one in report.pairs):
         say(f"{count(report.counts['not_judged'], 'pair')} could not be judged")
     raise typer.Exit(SOME_FAILED if report.has_errors else OK)
+
+
+def _follow(
+    checker: ManuscriptCheck, manuscript: str, chosen: CheckOptions, output: options.OutputOptions
+) -> CheckReport:
+    """Check, with a count of the pairs that are done."""
+    from deepera_graph.evidence.check.graph import CheckRun
+    from deepera_graph.evidence.check.manuscript import MANY
+
+    n_pairs = n_done = 0
+    with progress_bar("checking", hidden=output.quiet) as bar:
+        for event in from_thread(CheckRun(checker, manuscript, chosen.bib).stream()):
+            if event["event"] == "read":
+                n_pairs = event["n_pairs"]
+                if n_pairs >= MANY and not output.quiet:
+                    say(f"{n_pairs} pairs are judged one by one, which takes a while")
+            elif event["event"] == "pair":
+                n_done += 1
+                bar.move(to=n_done, count=n_done, total=n_pairs)
+            else:
+                report: CheckReport = event["result"]
+    return report
 
 
 def _check_options(

@@ -14,6 +14,7 @@ _KEY = r"[\w][\w:.#$%&+?<>~/-]*"
 _KEYED = re.compile(
     rf"\[(?P<group>[^\[\]]*@[^\[\]]+)\]|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))"
 )
+_BRACED = re.compile(r"@\{([^{}]+)\}")
 _IN_GROUP = re.compile(rf"@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~])\s*$", re.IGNORECASE)
@@ -34,6 +35,17 @@ _MONTHS = frozenset(
     """.split()  # noqa: SIM905
 )
 _BEHIND_STOP = re.compile(r"([.!?])\s?((?:\[[\d@][^\[\]]*\])+)(?=\s+[A-Z]|\s*\Z)")
+# A raised number whose place is lost, as in the text of a PDF: ``firm1,2.`` or ``firm.1-3 Then``.
+_RAISED = re.compile(
+    r"(?P<word>[a-zà-ÿ]{2}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
+    r"(?P<numbers>\d{1,3}(?:\s?[-–,]\s?\d{1,3})*)(?=[.,;:)]?(?:\s|\Z))"
+)
+_NAMED_NUMBER = re.compile(
+    r"\b(?:figs?|figures?|tables?|eqs?|nos?|vols?|refs?|sects?|pp?|steps?|days?|weeks?|version"
+    r"|types?|grades?|phases?|groups?|chapters?)\.?\Z",
+    re.IGNORECASE,
+)
+_LEAST_RAISED = 2  # marks that are no chance
 _MOST_IN_RANGE = 100
 _METHOD = re.compile(
     r"""
@@ -128,6 +140,8 @@ def find_style(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Style:
 def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[Claim]:
     """Return the claims of a manuscript in order; what has no citation is none."""
     style, claims = find_style(paragraphs, index), list[Claim]()
+    if style == "names" and not any(find_marks(one.text, style, index) for one in paragraphs):
+        style, paragraphs = "numbers", write_raised(paragraphs, index)
     for one in paragraphs:
         before = ""
         for sentence in split_sentences(_BEHIND_STOP.sub(r" \2\1", one.text)):
@@ -138,7 +152,7 @@ def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[
                 claims.append(
                     Claim(
                         number=len(claims) + 1,
-                        sentence=sentence.text,
+                        sentence=_BRACED.sub(r"@\1", sentence.text),
                         statement=statement,
                         keys=keys,
                         purpose=purpose,
@@ -148,6 +162,24 @@ def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[
                 )
             before = _strip_marks(sentence.text, style, index)
     return claims
+
+
+def write_raised(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Sequence[Paragraph]:
+    """Write raised numbers that follow a word as ``[1,2]``, if all that do are of the list."""
+    n_marks = 0
+
+    def mark(found: re.Match[str]) -> str:
+        nonlocal n_marks
+        head = f"{found.string[max(0, found.start() - 12) : found.start()]}{found['word']}"
+        keys = _expand(found["numbers"])
+        if _NAMED_NUMBER.search(f"{head}{found['stop']}") or not all(map(index.by_key, keys)):
+            return found[0]
+        n_marks += 1
+        numbers = "".join(found["numbers"].split())
+        return f"{found['word']} [{numbers}]{found['stop']}"
+
+    written = [one._replace(text=_RAISED.sub(mark, one.text)) for one in paragraphs]
+    return written if n_marks >= _LEAST_RAISED else paragraphs
 
 
 def find_marks(text: str, style: Style, index: ReferenceIndex) -> list[Cited]:

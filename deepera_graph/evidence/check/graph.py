@@ -7,10 +7,11 @@ decide -> report.
 
 import asyncio
 import operator
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from langchain_core.documents import Document
@@ -142,10 +143,6 @@ class ManuscriptCheck:
     ) -> CheckReport:
         """Do what `check` does, in the running loop."""
         return await CheckRun(self, path, bibliography, config).afinish()
-
-    def astream(self, manuscript: Manuscript, **config: Any) -> AsyncIterator[Event]:
-        """Yield ``read`` with the number of pairs, ``pair`` for each verdict, and ``result``."""
-        return CheckRun(self, manuscript, None, config).astream()
 
     def check_text(self, manuscript: str, **config: Any) -> CheckReport:
         """Check a text in Markdown, which has its list of references under a heading.
@@ -318,7 +315,10 @@ class ManuscriptCheck:
 
 
 class CheckRun(AgentRun[CheckReport]):
-    """One manuscript on its way; its question, to the kernel, is the file."""
+    """One manuscript on its way; its question, to the kernel, is the file.
+
+    Its events are ``read``, with the number of pairs, ``pair`` for each verdict, and ``result``.
+    """
 
     name, kind, begun = "check", "checker", "manuscript"
     differs = "by another judge, or with other settings"
@@ -327,8 +327,8 @@ class CheckRun(AgentRun[CheckReport]):
         self,
         checker: ManuscriptCheck,
         path: str | Path | Manuscript,
-        bibliography: str | Path | None,
-        config: Mapping[str, Any],
+        bibliography: str | Path | None = None,
+        config: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         named = None if bibliography is None else str(bibliography)
         read = {"manuscript": path.to_dict()} if isinstance(path, Manuscript) else {}

@@ -99,7 +99,7 @@ def read_manuscript(
       ``thebibliography``.
     - ``.md``: ``[@key]`` with the `bibliography` of its front matter, or numbers or names and a
       list under a heading.
-    - ``.pdf``: numbers in brackets, or names and years, and a list under a heading.
+    - ``.pdf``: numbers in brackets or raised, or names and years, and a list under a heading.
     - ``.csv``, ``.tsv``: columns `claim` and `reference` (a DOI, a title, a key or a whole entry).
 
     Args:
@@ -135,7 +135,7 @@ def read_manuscript(
     if not claims:
         raise InputError(
             f"{path}: nothing cites any of its {len(references)} references; known are [3], [3-7], "
-            "(Lee et al., 2019), [@key] and \\cite{key}"
+            "raised numbers, (Lee et al., 2019), [@key] and \\cite{key}"
         )
     index = ReferenceIndex(references)
     cited = {key for one in claims for key in one.keys}
