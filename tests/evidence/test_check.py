@@ -73,6 +73,7 @@ def chat_judge(judge):
         (0.9, "supports", "Wax made apples into gold.", "not_found"),
         (0.2, None, "", "not_found"),
         (0.6, "supports", "Wax coating kept apples firm.", "partly"),
+        (0.6, "mixed", "Wax coating kept apples firm.", "partly"),
         (0.6, "unclear", "Wax coating kept apples firm.", "not_found"),
         (0.6, "supports", "Wax made apples into gold.", "not_found"),
     ],

@@ -145,7 +145,7 @@ def decide_by_model(result: RerankResult, work: CitedWork) -> Decision:
     if ranked and ranked[0].kept:
         return _of_passage("not_found", ranked[0], [*notes, "its quote is not in the work"])
     near = [one for one in ranked if (one.score or 0) >= _IN_PART and one.quote_span]
-    if near and near[0].direction == "supports":
+    if near and near[0].direction in ("supports", "mixed"):
         return _of_passage("partly", near[0], [*notes, "it says a part of the claim"])
     return Decision(
         verdict="not_found", score=ranked[0].score if ranked else None, notes=tuple(notes)
