@@ -25,7 +25,7 @@ from run import QUESTION, passages
 from deepera_graph.judges.trained.backend import Weights
 from deepera_graph.judges.trained.kept import KeptVectors
 from deepera_graph.judges.trained.model import EvidenceModel
-from deepera_graph.text.held import forget_all
+from deepera_graph.text.words import forget_all
 
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}
 COLD, KEPT, DISK = "cold, nothing kept", "cold, kept on disk", "from disk"

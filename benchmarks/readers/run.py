@@ -66,11 +66,11 @@ from deepera_graph.stores.words import count_terms
 from deepera_graph.text import names, quotes, terms
 from deepera_graph.text import questions as asked
 from deepera_graph.text import words as plain
-from deepera_graph.text.drift import changes
+from deepera_graph.text.drift import turn_changes, turned_changes
 from deepera_graph.text.files import bibtex
 from deepera_graph.text.files.records import read_records
-from deepera_graph.text.held import forget_all
 from deepera_graph.text.plain import clean_markup
+from deepera_graph.text.words import forget_all
 
 PACKAGE = Path(deepera_graph.__file__).parent
 INTENT: Any = {
@@ -168,8 +168,8 @@ READERS: Mapping[str, Reader] = {
     "text: quote": lambda one: quotes.find_quote(one.text, one.sentence),
     "text: quote, changed": lambda one: quotes.find_quote(one.text, f"{one.sentence}X"),
     "text: drift": lambda one: terms.missing_terms(one.sentence, one.text),
-    "text: changes": lambda one: changes.turned_changes(one.sentence, one.text),
-    "text: turning": lambda one: changes.turn_changes(one.text),
+    "text: changes": lambda one: turned_changes(one.sentence, one.text),
+    "text: turning": lambda one: turn_changes(one.text),
     "text: claim or question": lambda one: (
         asked.looks_like_claim(one.text), asked.asks_yes_or_no(one.text)),
     "text: BibTeX": lambda one: [*bibtex.read_entries(one.text)],

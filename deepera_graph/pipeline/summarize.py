@@ -6,8 +6,7 @@ from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
 from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
 from deepera_graph.schema import Summary, passage_task, with_repair_note
-from deepera_graph.text.drift.changes import turned_changes
-from deepera_graph.text.drift.opposites import turned_findings
+from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import split_sentences
 

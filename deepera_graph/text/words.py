@@ -1,12 +1,14 @@
 """Sentences of scientific prose, each a verbatim slice of its text; words and their stems."""
 
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-
-from deepera_graph.text.held import held
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from weakref import WeakSet
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
@@ -27,50 +29,13 @@ _GREEK = str.maketrans(
         "ω": "omega",
     }
 )
-_STOP_TEXT = """
-    a about above after again against all also although am among an and any are as at be because
-    been before being below between both but by can could did do does doing done down during each
-    either else etc ever every few for from further get had has have having he her here hers him
-    his how however i if in instead into is it its itself just like made make many may me might
-    more most much must my neither no nor not of off on once one only onto or other others our ours
-    out over own per rather same seem seems shall she should since so some such than that the their
-    theirs them then there therefore these they this those though through thus to too toward
-    towards two under until up upon us use used using very via was we well were what when where
-    whereas whether which while who whom whose why will with within without would yet you your
-    """
-STOP_WORDS = frozenset(_STOP_TEXT.split())
-# Common words of German, French, Spanish, Italian, Portuguese, Dutch, Swedish, Danish and Polish
-# that are not English, verbs that questions of science begin with among them; those of the second
-# list stand in names and terms of English texts, too ("van der Waals", "de novo", "il-6").
-_FOREIGN_TEXT = """
-    und oder nicht ist sind wird werden wurde eine einen einem einer eines dem bei beim zur zum
-    durch gegen wie welche welcher welches warum kann gibt auf für über nach haben zwischen vor
-    sich auch wirkt wirken hilft helfen senkt senken verringert erhöht erhöhen verursacht
-    verbessert verhindert vermindert mindert schützt schadet führt fördert steigert hemmt löst
-    lindert heilt nutzt nützt nutzen verlängert verkürzt beeinflusst begünstigt schwächt stärkt
-    sont les une dans chez avec sur qui quel quelle quels quelles aux elle cette ces pourquoi
-    entre réduit diminue améliore augmente prévient protège provoque favorise
-    está están una del por qué cómo cuál cuáles aumenta mejora previene protege disminuye ayuda
-    alarga afecta sirve
-    della delle degli nella nei che quali perché gli tra riduce migliora protegge aiuta
-    uma não pela pelo quais reduz ao melhora previne diminui ajuda
-    een zijn wordt worden niet voor bij welke heeft naar ook tegen helpt verlaagt verhoogt
-    voorkomt verbetert veroorzaakt beschermt
-    och är för på inte ikke czy jest nie się
-    """
-_FOREIGN = frozenset(_FOREIGN_TEXT.split())
-_IN_NAMES_TEXT = """
-    de la le du el los las des en der den van von con di da do et un das die mit il het hoe os son
-    para pour est como com comment sono dos y são
-    """
-_IN_NAMES = frozenset(_IN_NAMES_TEXT.split())
+_LISTS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+_SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if name != "irregular"}
+STOP_WORDS = _SETS["stop"]
 _WEIGHT_IN_NAMES = 0.4  # of a word, so that two of them tell nothing
 _WEIGHT_OF_ACCENT = 0.5  # of a word with letters that English has in a few loans alone
-_LOANS_TEXT = (
-    "naïve café açaí maté crème rosé résumé façade cliché déjà jalapeño purée sauté pâté régime "
-    "rôle élite entrée über röntgen ångström"
-)
-_LOANS = frozenset(_LOANS_TEXT.split())
 _FOREIGN_ENDING = re.compile(
     r"[a-zäöüß]{2,}iert|[A-Z]?[a-zäöüß]{4,}(?:ierung|keit|heit|schaft)"  # German
     # Spanish, Portuguese, Italian, French
@@ -79,33 +44,8 @@ _FOREIGN_ENDING = re.compile(
 _ELISION = re.compile(r"\b(?:[lLdDnN]|[qQ]u|[dDnN]ell|[aA]ll|[sS]ull)['’](?=[a-zàâéèêîôû]{3})")
 _WEIGHT_OF_ELISION = 0.6
 _OPENING_MARK = re.compile("[¿¡]")
-_IN_SEVERAL_TEXT = "a an as at in me no on so was do her hat"
-_ENGLISH = STOP_WORDS.difference(_IN_SEVERAL_TEXT.split())
+_ENGLISH = STOP_WORDS - _SETS["in_several"]
 _MOST_OTHER_LETTERS = 0.3  # share of letters that are neither Latin nor Greek
-_IRREGULAR = {
-    "women": "woman",
-    "men": "man",
-    "children": "child",
-    "feet": "foot",
-    "teeth": "tooth",
-    "mice": "mouse",
-    "data": "datum",
-    "bacteria": "bacterium",
-    "criteria": "criterion",
-    "phenomena": "phenomenon",
-    "nuclei": "nucleus",
-    "lives": "life",
-    "died": "death",
-    "dead": "death",
-    "die": "death",
-    "dying": "death",
-    "rose": "rise",
-    "fell": "fall",
-    "grew": "grow",
-    "grown": "grow",
-    "younger": "young",
-    "older": "old",
-}
 # Longest first; a suffix goes only if at least so many letters remain.
 _SUFFIXES = (
     ("izations", 3), ("isations", 3), ("ization", 3), ("isation", 3), ("ational", 4),
@@ -145,10 +85,14 @@ def looks_english(text: str) -> bool:
 
     Words of other languages, their endings, accents and elisions count against it. What holds
     nothing of the kind, such as a few names, may be English. Of other languages, those of
-    `_FOREIGN` and of other scripts are told; a few nouns in one may pass.
+    ``words.toml`` and of other scripts are told; a few nouns in one may pass.
     """
     letters = [letter for letter in text if letter.isalpha()]
-    n_other = sum(not _is_latin_or_greek(letter) for letter in letters)
+    n_other = sum(
+        not unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "MICRO"))
+        for letter in letters
+        if not letter.isascii()
+    )
     if n_other > _MOST_OTHER_LETTERS * len(letters):
         return False
     found = [word for word in re.findall(r"[^\W_]+", text) if word.isalpha()]
@@ -166,16 +110,12 @@ def _foreignness(word: str, *, is_first: bool) -> float:
         return 1.0
     if not plain.islower():
         return 0.0
-    if plain in _FOREIGN:
+    if plain in _SETS["foreign"]:
         return 1.0
-    if plain in _IN_NAMES:
+    if plain in _SETS["in_names"]:
         return _WEIGHT_IN_NAMES
     has_accent = word.islower() and any("à" <= letter <= "ÿ" for letter in word)
-    return _WEIGHT_OF_ACCENT * (has_accent and word not in _LOANS)
-
-
-def _is_latin_or_greek(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "MICRO"))
+    return _WEIGHT_OF_ACCENT * (has_accent and word not in _SETS["loans"])
 
 
 def content_words(text: str) -> list[str]:
@@ -197,7 +137,7 @@ def stem(word: str) -> str:
     """
     if len(word) <= 3 or not word.isalpha():
         return word
-    word = _to_singular(_to_american(_IRREGULAR.get(word, word)))
+    word = _to_singular(_to_american(_LISTS["irregular"].get(word, word)))
     for _ in range(2):
         word = _remove_suffix(word)
     return _remove_double(word)
@@ -249,26 +189,57 @@ def _remove_double(word: str) -> str:
     return word
 
 
+MOST_TEXTS = 512  # passages of some questions
+MOST_SENTENCES = 2048
+LONGEST_HELD = (
+    5_000  # characters: what is made of the texts held, of one kind, takes some megabytes
+)
+
+OtherP = ParamSpec("OtherP")
+MadeT = TypeVar("MadeT")
+_HOLDS: "WeakSet[Any]" = WeakSet()
+
+
+def held(
+    most: int = MOST_TEXTS,
+) -> Callable[
+    [Callable[Concatenate[str, OtherP], MadeT]], Callable[Concatenate[str, OtherP], MadeT]
+]:
+    """Hold what a function makes of the *most* texts asked for lately, the same object for all.
+
+    What it makes must not be changed. Longer texts than `LONGEST_HELD` are not held.
+    """
+
+    def hold_what_is_made(
+        make: Callable[Concatenate[str, OtherP], MadeT],
+    ) -> Callable[Concatenate[str, OtherP], MadeT]:
+        hold: Any = lru_cache(maxsize=most)(make)
+        _HOLDS.add(hold)
+
+        @wraps(make)
+        def find(text: str, /, *args: OtherP.args, **kwargs: OtherP.kwargs) -> MadeT:
+            use: Callable[Concatenate[str, OtherP], MadeT] = (
+                hold if len(text) <= LONGEST_HELD else make
+            )
+            return use(text, *args, **kwargs)
+
+        return find
+
+    return hold_what_is_made
+
+
+def forget_all() -> None:
+    """Let go of all that is held, as a new process begins."""
+    for hold in list(_HOLDS):
+        hold.cache_clear()
+
+
 LONGEST = 800
 _STOP = re.compile(
     r"(?<![.!?…。])[.!?…。]++[\"'”’)\]]*+(?=\s|$|[A-Z])"  # a full stop, even with no space after it
     r"|\n[ \t]*\n"  # an empty line
     r"|\n(?=[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t])"  # a list item
 )
-_ABBREVIATIONS = """
-    approx ca cf dr e.g eq eqs fig figs i.e no nos nr prof ref refs resp sect subsp suppl tab viz
-    vol vs mr mrs ms st
-    """
-_ENDINGS = "al sp spp var inc ltd co dept jr etc"
-_OPENERS = """
-    A After All Although An And As At Both But Compared During Each For From Furthermore He Here
-    However If In Is It Moreover Most Neither No Of On One Only Other Our Patients She Since Some
-    Such That The Their Then There These They This Those Three Thus To Two Under Using We When
-    Whereas While With
-    """
-_NEVER_LAST = frozenset(_ABBREVIATIONS.split())
-_SELDOM_LAST = frozenset(_ENDINGS.split())
-_OPENING_WORDS = frozenset(_OPENERS.split())
 _BEFORE = 24
 _NEXT_WORD = re.compile(r"[A-Za-z]+")
 _GLUED = re.compile(r"(?:[a-z]{3}|[)\]%0-9])$")
@@ -334,11 +305,11 @@ def _is_end(text: str, start: int, stop: "re.Match[str]") -> bool:
 def _is_abbreviation(before: str, rest: str) -> bool:
     last = before.rsplit(maxsplit=1)[-1:] or [""]
     word = last[0].lstrip("([\"'“‘").lower()
-    if word in _NEVER_LAST or _is_list_number(before, word):
+    if word in _SETS["never_last"] or _is_list_number(before, word):
         return True
-    if word in _SELDOM_LAST or _is_initial(word):
+    if word in _SETS["seldom_last"] or _is_initial(word):
         following = _NEXT_WORD.match(rest)
-        return bool(rest) and (following is None or following.group() not in _OPENING_WORDS)
+        return bool(rest) and (following is None or following.group() not in _SETS["openers"])
     return False
 
 

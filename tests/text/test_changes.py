@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.text.drift.changes import turned_changes
+from deepera_graph.text.drift import turned_changes
 
 TEA = "In the tea group fasting glucose fell by 12 mg/dL."
 TROUT = "Trout numbers rose after liming, while perch declined."

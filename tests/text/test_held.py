@@ -1,6 +1,6 @@
 """What is made of a text is held, unless the text is long."""
 
-from deepera_graph.text.held import LONGEST, MOST_TEXTS, forget_all, held
+from deepera_graph.text.words import LONGEST_HELD, MOST_TEXTS, forget_all, held
 
 
 @held()
@@ -15,7 +15,7 @@ def test_what_is_made_of_a_text_is_made_once():
 
 
 def test_a_long_text_is_not_held():
-    held_still, too_long = "a " * (LONGEST // 2), "a " * (LONGEST // 2) + "b"
+    held_still, too_long = "a " * (LONGEST_HELD // 2), "a " * (LONGEST_HELD // 2) + "b"
     assert split(held_still, " ") is split(held_still, " ")
     assert split(too_long, " ") == split(too_long, " ")
     assert split(too_long, " ") is not split(too_long, " ")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.text.drift.opposites import turned_findings
+from deepera_graph.text.drift import turned_findings
 
 TURNED = [
     # a negation lost, or added

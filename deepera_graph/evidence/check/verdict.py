@@ -11,8 +11,7 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.literature.citation import find_pages
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.stores.words import WordIndex
-from deepera_graph.text.drift.changes import turned_changes
-from deepera_graph.text.drift.opposites import turned_findings
+from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import split_sentences, words
 

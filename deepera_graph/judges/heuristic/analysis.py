@@ -25,11 +25,11 @@ from deepera_graph.judges.heuristic.topicality import (
     sum_counts,
 )
 from deepera_graph.schema import IntentFields, PassageTask, Window
-from deepera_graph.text.held import held
 from deepera_graph.text.words import (
     STOP_WORDS,
     Sentence,
     content_words,
+    held,
     split_sentences,
     stem,
     stems,

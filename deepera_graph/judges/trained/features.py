@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from deepera_graph.judges.heuristic.analysis import RuleFeatures, analyze_passage
 from deepera_graph.judges.trained.reading.encoder import Encoded, Floats, TokenSpan
 from deepera_graph.schema import PassageTask
-from deepera_graph.text.held import held
 from deepera_graph.text.questions import looks_like_claim
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import held, split_sentences
 
 Doubles = NDArray[np.float64]
 

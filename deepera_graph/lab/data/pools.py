@@ -14,7 +14,7 @@ import numpy as np
 
 from deepera_graph.calibration.instance import Context, Dataset, DatasetError, Instance
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.drift.changes import turn_changes
+from deepera_graph.text.drift import turn_changes
 from deepera_graph.text.words import stems
 
 LOOK_ALIKE, COUNTERFACTUAL, HOP, UNRELATED = NOISES = (

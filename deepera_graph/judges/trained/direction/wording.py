@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Final
 
-from deepera_graph.text.held import MOST_SENTENCES, held
 from deepera_graph.text.questions import looks_like_claim
-from deepera_graph.text.words import STOP_WORDS, stem
+from deepera_graph.text.words import MOST_SENTENCES, STOP_WORDS, held, stem
 
 _SIGNS: Final = {  # the first that fits; each is a list of beginnings, or of whole words after `=`
     "not": "=not =no =never =neither =nor =none =cannot =without =fail =fails =failed =failing "

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.judges.trained.reading.encoder import Encoder, Ids, Offsets, open_session
-from deepera_graph.text.held import held
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import held, split_sentences
 
 Doubles = NDArray[np.float64]
 MAX_TOKENS = 256  # question, passage and three marks

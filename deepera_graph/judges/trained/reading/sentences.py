@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, sigmoid
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.text.held import MOST_SENTENCES, held
+from deepera_graph.text.words import MOST_SENTENCES, held
 
 Doubles = NDArray[np.float64]
 SENTENCE_FEATURES = (

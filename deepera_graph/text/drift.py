@@ -1,0 +1,384 @@
+"""What a text turns around of the text it was made from: changes, negations, opposites, sides.
+
+The words are in ``drift.toml``.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|whereas|while|although|though|yet)\b", re.IGNORECASE)
+_THAN = re.compile(
+    r"\b(?:than|versus|vs|compared (?:with|to)|relative to|(?:superior|inferior) to)\b",
+    re.IGNORECASE,
+)
+_PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
+_NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\b", re.IGNORECASE)
+_ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
+_NEAR = 5  # words between a negation and what it negates
+_SHORTEST = 3  # letters of a word that can be denied
+_FEWEST = 2  # words in common that say that a comparison is about the same
+
+
+class _Lexicon(NamedTuple):
+    negations: frozenset[str]
+    absences: frozenset[str]
+    prepositions: frozenset[str]
+    modifiers: frozenset[str]
+    evidential: frozenset[str]
+    actions: frozenset[str]
+    findings: Mapping[str, tuple[str, int]]  # what a word stands for, and which side of it
+    comparisons: Mapping[str, tuple[str, int]]
+    keys: frozenset[str]
+    ways: Mapping[str, int]  # of a word of change: 1 up, -1 down
+    unchanging: frozenset[str]  # what negates a change
+    opposites: Mapping[str, str]
+
+
+@lru_cache(maxsize=1)
+def _lexicon() -> _Lexicon:
+    plain = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    findings, changes = _signed(plain["findings"]), plain["changes"]
+    pairs, more = (
+        [(one, other) for one, _, other in (pair.partition("/") for pair in changes[name].split())]
+        for name in ("opposites", "opposites_of_falls")
+    )
+    return _Lexicon(
+        negations=frozenset(plain["negations"].split()),
+        absences=frozenset(plain["absences"].split()),
+        prepositions=frozenset(plain["prepositions"].split()),
+        modifiers=frozenset(plain["modifiers"].split()),
+        evidential=frozenset(plain["evidential"].split()),
+        actions=frozenset(plain["actions"]["words"].split()),
+        findings=findings,
+        comparisons=_signed(plain["comparisons"]),
+        keys=frozenset(key for key, _ in findings.values()),
+        ways=dict.fromkeys(changes["up"].split(), 1) | dict.fromkeys(changes["down"].split(), -1),
+        unchanging=frozenset(changes["negations"].split()),
+        opposites=dict(pairs) | {down: up for up, down in pairs} | dict(more),
+    )
+
+
+def _signed(pairs: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, int]]:
+    signed: dict[str, tuple[str, int]] = {}
+    for pair in pairs:
+        key = pair["for"].split()[0]
+        for name, sign in (("for", 1), ("against", -1)):
+            signed.update(dict.fromkeys(pair[name].split(), (f"{key}+", sign)))
+    return signed
+
+
+class _Clause(NamedTuple):
+    """A clause, and the sentence that it is of."""
+
+    text: str
+    words: tuple[str, ...]  # in lower case
+    sentence: str
+    is_denied: bool  # whether anything in the sentence denies
+
+
+@held()
+def _read_clauses(text: str) -> tuple[_Clause, ...]:
+    found: list[_Clause] = []
+    against = {word for word, (_, sign) in _lexicon().findings.items() if sign < 0}
+    for one in split_sentences(text):
+        words = _list_words(_NOT_ONLY.sub(" ", one.text))
+        is_denied = any(
+            _denies(word) or word in against or word.startswith(("non", "un")) for word in words
+        )
+        found += (
+            _Clause(clause, _list_words(clause), one.text, is_denied)
+            for clause in _CLAUSE.split(one.text)
+            if clause.strip()
+        )
+    return tuple(found)
+
+
+def _list_words(text: str) -> tuple[str, ...]:
+    return tuple(one.group().lower() for one in _WORD.finditer(text))
+
+
+def _denies(word: str) -> bool:
+    return _is_negation(word) or word in _lexicon().absences
+
+
+def _is_negation(word: str) -> bool:
+    return word in _lexicon().negations or word.endswith(("n't", "n’t"))
+
+
+class _Change(NamedTuple):
+    word: str
+    says: tuple[int, bool]  # up or down, and whether it is negated
+    clause: frozenset[str]  # stems of what changes, within the clause
+    sentence: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"not {self.word}" if self.says[1] else self.word
+
+
+def turned_changes(summary: str, passage: str) -> list[str]:
+    """List the changes that a summary turns around, e.g. ``rose, where the passage has fell``.
+
+    Of each verb of change the clause of the passage with the most words in common decides; where
+    no clause has any, all changes of the sentences that have half of the words. A negation counts:
+    "reduced" is turned where the passage has "did not reduce". A comparison with an adjective,
+    higher or lower, is not looked at, as both directions may say the same.
+
+    Source:
+        Changed causal chains, failure signature FA-4 of the DeepEra study; the rules are ours.
+    """
+    known = list(_read_changes(passage))
+    found: dict[str, None] = {}
+    for one in _read_changes(summary):
+        least, about = _ENOUGH * len(one.clause), one.clause
+        near = [other for other in known if about and len(about & other.sentence) >= least]
+        most = max((len(about & other.clause) for other in near), default=0)
+        same = [other for other in near if len(about & other.clause) == most]
+        if same and all(one.says != other.says for other in same):
+            found[f"{one}, where the passage has {same[0]}"] = None
+    return list(found)
+
+
+def _read_changes(text: str) -> Iterator[_Change]:
+    ways, negations = _lexicon().ways, _lexicon().unchanging
+    for clause in _read_clauses(text):
+        for place, word in enumerate(clause.words):
+            if word not in ways:
+                continue
+            before = clause.words[max(0, place - _NEAR) : place]
+            is_negated = any(one in negations or one.endswith("n't") for one in before)
+            about, whole = (
+                frozenset(
+                    stem(one)
+                    for one in words
+                    if one not in STOP_WORDS and one not in negations and one not in ways
+                )
+                for words in (clause.words, _list_words(clause.sentence))
+            )
+            yield _Change(word, (ways[word], is_negated), about, whole)
+
+
+def turn_changes(text: str) -> list[str]:
+    """Return a text with one change turned around, a version for each, and with all of them.
+
+    A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
+    """
+    places = [one for one in _WORD.finditer(text) if one.group().lower() in _lexicon().opposites]
+    turned = [_turn(text, [one]) for one in places]
+    return [*turned, _turn(text, places)] if len(turned) > 1 else turned
+
+
+def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
+    for one in reversed(places):
+        word = _lexicon().opposites[one.group().lower()]
+        word = word.capitalize() if one.group()[0].isupper() else word
+        text = f"{text[: one.start()]}{word}{text[one.end() :]}"
+    return text
+
+
+class _Mention(NamedTuple):
+    """A word of a clause: what it stands for, and whether it is affirmed."""
+
+    word: str
+    key: str
+    own: int  # -1 for what the word list calls the opposite
+    reached: int  # by a negation: -1; 1 if not, 0 if it may be
+    clause: frozenset[str]
+    is_absence: bool  # whether the clause says that something is away
+    is_denied: bool  # whether anything in the sentence denies
+
+    def __str__(self) -> str:
+        return f"not {self.word}" if self.reached < 0 else self.word
+
+
+class _Relation(NamedTuple):
+    """Two sides of a clause: of a comparison, or of what one thing does to another."""
+
+    word: str
+    key: str
+    sign: int
+    left: frozenset[str]
+    right: frozenset[str]
+
+
+def turned_findings(summary: str, passage: str) -> list[str]:
+    """List what a summary turns around, e.g. ``effective, where the passage has not effective``.
+
+    - A negation is lost or added: the clause of the passage with the most words in common decides,
+      and the other side must be free of anything that denies.
+    - A word stands where the passage has its opposite: "worsened" for "improved".
+    - A comparison is turned, or its sides are exchanged: "higher in A than in B" for "lower in A
+      than in B". Both at once say the same.
+    - What acts and what is acted on are exchanged: "A causes B" for "B causes A".
+
+    Where it is not clear that both are about the same, nothing is listed.
+
+    Source:
+        Changed causal chains, failure signature FA-4 of the DeepEra study; the rules are ours.
+    """
+    told, known = _read_clauses(summary), _read_clauses(passage)
+    found = [*_turned_words(told, known)]
+    found += _turned_relations(_comparisons(told), [*_comparisons(known)])
+    found += _exchanged(_actions(told), [*_actions(known)])
+    return list(dict.fromkeys(found))
+
+
+def _turned_words(told: Sequence[_Clause], known: Sequence[_Clause]) -> Iterator[str]:
+    mentions: dict[str, list[_Mention]] = {}
+    for one in _mentions(known):
+        mentions.setdefault(one.key, []).append(one)
+    for one in _mentions(told):
+        about = one.clause - {one.key}
+        shared = [(len(about & other.clause), other) for other in mentions.get(one.key, ())]
+        most = max((n for n, _ in shared), default=0)
+        same = [other for n, other in shared if n == most]
+        is_near = most >= max(_ENOUGH * len(about), 1)
+        if is_near and not any(_agree(one, other) for other in same):
+            yield f"{one}, where the passage has {same[0]}"
+
+
+def _agree(one: _Mention, other: _Mention) -> bool:
+    if one.own * one.reached * other.own * other.reached >= 0 or one.is_absence != other.is_absence:
+        return True
+    affirmed = one if one.reached > 0 else other
+    return one.own == other.own and affirmed.is_denied
+
+
+def _mentions(clauses: Sequence[_Clause]) -> Iterator[_Mention]:
+    for clause in clauses:
+        words = _list_words(_NOT_ONLY.sub(" ", clause.text))
+        reach, stems = _reach(words), _stems(clause.words)
+        is_absence = any(one in _lexicon().absences for one in words)
+        for place, word in enumerate(words):
+            if word in STOP_WORDS or _denies(word) or len(word) < _SHORTEST:
+                continue
+            key, own = _lexicon().findings.get(word, (stem(word), 1))
+            reached = reach.get(place, 1)
+            if reached == 0 and key in _lexicon().keys and _is_evidential(words, place):
+                reached = -1
+            yield _Mention(
+                word=word,
+                key=key,
+                own=own,
+                reached=reached,
+                clause=stems,
+                is_absence=is_absence,
+                is_denied=clause.is_denied,
+            )
+
+
+def _reach(words: Sequence[str]) -> dict[int, int]:
+    """Return the places that negations reach: -1 for what is negated, 0 for what may be."""
+    reach: dict[int, int] = {}
+    lexicon = _lexicon()
+    for place, word in enumerate(words):
+        if not _denies(word):
+            continue
+        next_word = words[place + 1] if place + 1 < len(words) else ""
+        is_open = _is_negation(word) and next_word not in lexicon.prepositions
+        for after in range(place + 1, min(place + 1 + _NEAR, len(words))):
+            if words[after] in STOP_WORDS:
+                continue
+            reach[after] = -1 if is_open else reach.get(after, 0)
+            is_open = is_open and words[after] in lexicon.modifiers
+    return reach
+
+
+def _is_evidential(words: Sequence[str], place: int) -> bool:
+    """Whether a negated word such as evidence or show stands before a place."""
+    return any(
+        words[one] in _lexicon().evidential and reached < 0
+        for one, reached in _reach(words).items()
+        if one < place
+    )
+
+
+def _turned_relations(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterator[str]:
+    for one in told:
+        about = one.left | one.right
+        shared = [len(about & (other.left | other.right)) for other in known]
+        near = [
+            other
+            for other, n in zip(known, shared, strict=True)
+            if other.key == one.key and n == max(shared) and n >= max(_ENOUGH * len(about), _FEWEST)
+        ]
+        if near and all(one.sign * other.sign * _orientation(one, other) < 0 for other in near):
+            yield f"{one.word}, where the passage has {near[0].word} of it the other way round"
+
+
+def _orientation(one: _Relation, other: _Relation) -> int:
+    """Return 1 if the sides are the same, -1 if they are exchanged, 0 if that is not clear."""
+    both = other.left & other.right
+    left, right = other.left - both, other.right - both
+    if not right:  # neither says with what it compares: the words must be the same
+        return int(not one.right and one.left == other.left)
+    if one.right:
+        swapped = one.left & right and one.right & left and not one.right & right
+        same = one.right & right and not one.left & right and not one.right & left
+        return bool(same) - bool(swapped)
+    if one.left & right:
+        return -1 if not left <= one.left else 0
+    return 1 if one.left and left <= one.left else 0
+
+
+def _comparisons(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
+    comparisons = _lexicon().comparisons
+    for clause in clauses:
+        compared = [one for one in clause.words if one in comparisons]
+        if len(compared) != 1:
+            continue
+        key, sign = comparisons[compared[0]]
+        place = clause.words.index(compared[0])
+        if any(map(_is_negation, clause.words[max(0, place - _NEAR) : place])):
+            continue  # "not lower" is neither
+        left, *right = map(_list_words, _THAN.split(clause.text, maxsplit=1))
+        yield _Relation(compared[0], key, sign, _stems(left), _stems(sum(right, ())))
+
+
+def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterator[str]:
+    for one in told:
+        same = [other for other in known if other.key == one.key]
+        swapped = [
+            other
+            for other in same
+            if one.left & other.right
+            and one.right & other.left
+            and not one.left & other.left
+            and not one.right & other.right
+        ]
+        if swapped and len(swapped) == len(same):
+            yield f"{one.word}, where the passage has its sides the other way round"
+
+
+def _actions(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
+    for clause in clauses:
+        words = clause.words
+        for place, word in enumerate(words):
+            if word not in _lexicon().actions:
+                continue
+            left, right = _stems(words[:place]), _stems(words[place + 1 :])
+            before, after = words[place - 1] if place else "", "".join(words[place + 1 : place + 2])
+            if before in _PASSIVE and after == "by":
+                left, right = right, left
+            elif before in _PASSIVE or not left or not right:
+                continue
+            yield _Relation(word, stem(word), 1, left, right)
+
+
+def _stems(words: Sequence[str]) -> frozenset[str]:
+    """Return what words are about: neither negations nor comparisons nor stop words."""
+    lexicon = _lexicon()
+    return frozenset(
+        lexicon.findings.get(one, (stem(one), 1))[0]
+        for one in words
+        if one not in STOP_WORDS
+        and one not in lexicon.comparisons
+        and one not in lexicon.modifiers
+        and not _denies(one)
+    )

@@ -1,1 +1,0 @@
-"""Whether a text says what another says: numbers, directions, opposites."""
