@@ -182,30 +182,31 @@ def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
     if not _is_chat_model(backend):
         return DeepEra(EvidenceReranker(backend, content="passage"), kept_only=kept_only)
     mode, _, model = backend.partition(":")
-    if mode in _MODES:
-        chat = models.chat(model, mode=_MODES[mode])
+    if mode in _MODES:  # a fused judge writes summaries at once
+        reranker, name = _ask(models, model, mode=_MODES[mode], content="summary")
+        name = f"{name}, {mode}"
     else:
-        chat = models.chat("" if backend == "llm" else backend)
-    reranker = EvidenceReranker(
-        chat.backend,
-        cache=models.cache,
-        content="summary" if mode in _MODES else "passage",  # a fused judge writes both at once
-        max_concurrency=models.max_concurrency,
-    )
-    name = ", ".join(
-        [f"DeepEra {chat.name}", *([mode] if mode in _MODES else []), *["kept"] * kept_only]
-    )
+        reranker, name = _ask(models, backend, content="passage")
+    name = f"DeepEra {name}{', kept' if kept_only else ''}"
     return DeepEra(reranker, kept_only=kept_only, name=name, meter=models.meter)
 
 
 def _make_nar(backend: str, models: Models) -> Ranker:
     if not _is_chat_model(backend):
         return Nar(EvidenceReranker(backend))
-    chat = models.chat("" if backend == "llm" else backend)
+    reranker, name = _ask(models, backend)
+    return Nar(reranker, name=f"NAR {name}", meter=models.meter)
+
+
+def _ask(
+    models: Models, named: str, *, mode: Mode = "separate", **settings: Any
+) -> tuple[EvidenceReranker, str]:
+    """Return a reranker that asks a chat model, and the model's name."""
+    chat = models.chat("" if named == "llm" else named, mode=mode)
     reranker = EvidenceReranker(
-        chat.backend, cache=models.cache, max_concurrency=models.max_concurrency
+        chat.backend, cache=models.cache, max_concurrency=models.max_concurrency, **settings
     )
-    return Nar(reranker, name=f"NAR {chat.name}", meter=models.meter)
+    return reranker, chat.name
 
 
 def _is_chat_model(backend: str) -> bool:

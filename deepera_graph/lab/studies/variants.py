@@ -1,29 +1,25 @@
-"""Ways to filter, measured; and thresholds that are chosen on some questions, for the others."""
+"""Ways to filter, measured: what each hands on of a ranking, and what that is worth."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
 
-from deepera_graph.calibration.calibrate import fit_curve
 from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
-from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.grouping import find_groupings
-from deepera_graph.lab.studies.rerank.answers import LFS, OVERLAPS, AnswerStudy, Source
-from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate, Unit
-from deepera_graph.thresholds import Calibrated, Threshold
+from deepera_graph.lab.studies.rerank.answers import LFS, AnswerStudy, Source
+from deepera_graph.lab.tables import Cell, Column, MetricEstimate, Unit
+from deepera_graph.thresholds import Threshold
 
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
-_RANK_METRICS = ("HitRate@1", "HitRate@3", "MRR")
-_MEASURED = (KEPT, EMPTY, PRECISION, *_RANK_METRICS, GOLDEN)
+RANK_METRICS = ("HitRate@1", "HitRate@3", "MRR")
+MEASURED = (KEPT, EMPTY, PRECISION, *RANK_METRICS, GOLDEN)
 SUMMARIES, PASSAGES = "summaries", "passages"
 Label = tuple[str | float, ...]
 Keep = Callable[[RankedQuestion], JudgedRanking]
@@ -70,7 +66,7 @@ def columns_of(answers: AnswerStudy, *labels: Column) -> tuple[Column, ...]:
         *labels,
         *([Column("handed on")] if answers.is_on else []),
         Column(KEPT, "count"),
-        *Column.several("percent", EMPTY, PRECISION, *_RANK_METRICS, GOLDEN),
+        *Column.several("percent", EMPTY, PRECISION, *RANK_METRICS, GOLDEN),
         *answers.columns,
     )
 
@@ -79,7 +75,7 @@ def rows_of(
     answers: AnswerStudy, measured: Sequence[MeasuredVariant]
 ) -> tuple[tuple[Cell, ...], ...]:
     """Return the rows of a table of variants."""
-    names = [*_MEASURED, *(one.name for one in answers.columns)]
+    names = [*MEASURED, *(one.name for one in answers.columns)]
     return tuple(
         (
             one.data,
@@ -100,8 +96,8 @@ def measure_variants(
     for variant in variants:
         lists = [variant.lists(run) for run in variant.runs]
         by_run = [_measure_lists(one) for one in lists]
-        values = {name: pool_runs([one[name] for one in by_run]) for name in _MEASURED}
-        stds = {name: mean_std([one[name].mean() for one in by_run]).std for name in _MEASURED}
+        values = {name: pool_runs([one[name] for one in by_run]) for name in MEASURED}
+        stds = {name: mean_std([one[name].mean() for one in by_run]).std for name in MEASURED}
         if answers.is_on:
             row = ", ".join(map(str, (variant.runs[0].ranker.name, *variant.label, variant.form)))
             sources = [
@@ -143,7 +139,7 @@ def _measure_lists(kept: Sequence[JudgedRanking]) -> dict[str, Values]:
         KEPT: Values.of(counts),
         EMPTY: Values.of(counts == 0),
         PRECISION: Values.of(golden / np.maximum(counts, 1), counts),
-        **{metric: compute(metric, kept) for metric in _RANK_METRICS},
+        **{metric: compute(metric, kept) for metric in RANK_METRICS},
         GOLDEN: Values.of(golden > 0),
     }
 
@@ -230,185 +226,6 @@ def curve_of(
     """Draw a column over the number at a place of the label."""
     x = [float(one.label[place]) for one in variants]
     return draw_curve(x, [one.means[column] for one in variants], dashed=dashed, unit=unit)
-
-
-FEWEST = 5  # questions on either side, and of a group that has a threshold of its own
-_CALIBRATED = 0.5  # probability from which on a fitted curve keeps
-
-
-# Source: OQ-2 and NC-2 of the follow-up study of DeepEra ask for thresholds by type, difficulty and
-# domain of questions, and on held-out questions. Which criterion chooses is ours.
-def tune_thresholds(
-    runner: StudyRunner, answers: AnswerStudy, measured: Sequence[MeasuredVariant]
-) -> tuple[tuple[Grid, ...], tuple[str, ...]]:
-    """Choose thresholds on a part of the questions, and measure them on the others.
-
-    One threshold for all questions; one for each intent, subject and difficulty; and one that a
-    calibration curve gives. Base and look-alike versions of a question are on the same side.
-    """
-    fixed = [one for one in own_forms(measured) if isinstance(one.label[0], float)]
-    by_run: dict[tuple[str, str], list[MeasuredVariant]] = {}
-    for one in fixed:
-        by_run.setdefault((one.data, one.ranker), []).append(one)
-    rows: list[tuple[Cell, ...]] = []
-    findings = []
-    for of in by_run.values():
-        tuned, held_out = _split(runner, of[0].runs[0])
-        if min(len(tuned), len(held_out)) < FEWEST:
-            findings.append(
-                f"{of[0].data}: of {len(tuned) + len(held_out)} questions {len(tuned)} would "
-                f"choose a threshold and {len(held_out)} measure it; each takes at least {FEWEST}."
-            )
-        else:
-            rows += _tuned_rows(runner, answers, of, tuned, held_out)
-    if not rows:
-        return (), tuple(dict.fromkeys(findings))
-    criterion = "F1 of precision and golden kept"
-    if answers.is_on:
-        criterion = f"F1 of the answers, where there are references, else {criterion}"
-    grid = Grid(
-        name="tuned",
-        title="Thresholds chosen on some questions, measured on the others",
-        columns=(
-            *Column.several("text", "data set", "ranker", "rule", "thresholds"),
-            *Column.several("count", "chosen on", "measured on", KEPT),
-            *Column.several("percent", EMPTY, PRECISION, *_RANK_METRICS, GOLDEN),
-            *answers.columns,
-        ),
-        rows=tuple(rows),
-        note=(
-            f"Of the thresholds of the study the one with the best {criterion} on "
-            f"{100 * runner.config.tune_share:g} % of the questions, drawn by the question's text, "
-            "is applied to the others. By intent, subject or difficulty each group with at least "
-            f"{FEWEST} questions has its own. Difficulty is how far the best score is above the "
-            "middle one, in thirds of the questions that choose; for the oracle it is the rank of "
-            "the golden passage in retrieval, which only labels tell: it cannot be used, and shows "
-            "what there is to gain. "
-            f"Calibrated keeps what a curve, fitted on the same questions, holds for evidence with "
-            f"a probability of at least {_CALIBRATED:g}."
-        ),
-    )
-    return (grid,), tuple(dict.fromkeys(findings))
-
-
-def _split(runner: StudyRunner, run: RankerRun) -> tuple[list[int], list[int]]:
-    """Return the places of the questions that choose, and of those that measure."""
-    share, seed = runner.config.tune_share, runner.config.seed
-    chooses = [_draw(seed, one.labels.question) < share for one in run.questions]
-    places = range(len(chooses))
-    return [at for at in places if chooses[at]], [at for at in places if not chooses[at]]
-
-
-def _draw(seed: int, question: str) -> float:
-    digest = sha256(f"{seed}|{question}".encode()).digest()
-    return int.from_bytes(digest[:8]) / 2**64
-
-
-def _tuned_rows(
-    runner: StudyRunner,
-    answers: AnswerStudy,
-    of: Sequence[MeasuredVariant],
-    tuned: Sequence[int],
-    held_out: Sequence[int],
-) -> Iterator[tuple[Cell, ...]]:
-    run = of[0].runs[0]
-    best = _best(answers, of, tuned)
-    plans: list[tuple[str, str, Mapping[str, Values]]] = [
-        ("one threshold", f"{best.label[0]:g}", best.values)
-    ]
-    for name, group_of in find_groupings(run, tuned):
-        chosen = _choose_by_group(answers, of, tuned, group_of, best)
-        if len(chosen) > 1:
-            told = ", ".join(f"{group} {one.label[0]:g}" for group, one in chosen.items())
-            plans.append((name, told, _compose(run, chosen, group_of, best)))
-    curve = _calibrate(runner, answers, of[0], tuned)
-    if curve is not None:
-        plans.append((f"calibrated:{_CALIBRATED:g}", "of each score", curve.values))
-    values = [{name: one.of_places(held_out) for name, one in plan[2].items()} for plan in plans]
-    means = iter(runner.estimate([one for each in values for one in each.values()]))
-    for (name, told, _), own in zip(plans, values, strict=True):
-        cells = {column: next(means) for column in own} | answers.spread(own)
-        names = [*_MEASURED, *(one.name for one in answers.columns)]
-        yield (
-            *(of[0].data, of[0].ranker, name, told, len(tuned), len(held_out)),
-            *(cells[column] for column in names),
-        )
-
-
-def _best(
-    answers: AnswerStudy, of: Sequence[MeasuredVariant], places: Sequence[int]
-) -> MeasuredVariant:
-    """Return the variant that is best on some questions; the lowest threshold of equal ones."""
-    return max(of, key=lambda one: (_criterion(answers, one, places), -float(one.label[0])))
-
-
-def _criterion(answers: AnswerStudy, one: MeasuredVariant, places: Sequence[int]) -> float:
-    if answers.is_on:
-        found = one.values[OVERLAPS[0]].of_places(places).mean()
-        if not np.isnan(found):
-            return found
-    precision, golden = (one.values[name].of_places(places).mean() for name in (PRECISION, GOLDEN))
-    if np.isnan(precision) or not precision + golden:
-        return 0.0
-    return 2 * precision * golden / (precision + golden)
-
-
-def _choose_by_group(
-    answers: AnswerStudy,
-    of: Sequence[MeasuredVariant],
-    tuned: Sequence[int],
-    group_of: Callable[[int], str],
-    best: MeasuredVariant,
-) -> dict[str, MeasuredVariant]:
-    groups: dict[str, list[int]] = {}
-    for place in tuned:
-        groups.setdefault(group_of(place), []).append(place)
-    return {
-        group or "(none)": _best(answers, of, places) if len(places) >= FEWEST else best
-        for group, places in sorted(groups.items())
-    }
-
-
-def _compose(
-    run: RankerRun,
-    chosen: Mapping[str, MeasuredVariant],
-    group_of: Callable[[int], str],
-    best: MeasuredVariant,
-) -> dict[str, Values]:
-    """Return values in which each question has the threshold of its group."""
-    own = [chosen.get(group_of(at) or "(none)", best) for at in range(len(run.questions))]
-    return {
-        name: Values.of(
-            [one.values[name].values[at] for at, one in enumerate(own)],
-            [one.values[name].weights[at] for at, one in enumerate(own)],
-        )
-        for name in best.values
-    }
-
-
-def _calibrate(
-    runner: StudyRunner, answers: AnswerStudy, like: MeasuredVariant, tuned: Sequence[int]
-) -> MeasuredVariant | None:
-    """Measure the filter by a curve fitted on some questions; None where there is too little."""
-    questions = [like.runs[0].questions[at] for at in tuned]
-    judged = [
-        (score, int(id in one.judged.golden))
-        for one in questions
-        for id, score in one.scores.items()
-        if score >= 0
-    ]
-    try:
-        curve = fit_curve([score for score, _ in judged], [label for _, label in judged])
-    except (InputError, SettingsError):  # too little of a label, or scikit-learn is missing
-        return None
-    rule = Calibrated(curve=curve, probability=_CALIBRATED)
-    variant = Variant(
-        label=("calibrated",),
-        runs=like.runs,
-        keep=keep_from(rule, runner.config.top_n),
-        form=like.form,
-    )
-    return measure_variants(runner, answers, [variant])[0]
 
 
 def keep_from(threshold: Threshold | None, n: int) -> Keep:

@@ -15,6 +15,7 @@ from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.answers import AnswerStudy
+from deepera_graph.lab.studies.rerank.tuned import tune_thresholds
 from deepera_graph.lab.studies.variants import (
     EMPTY,
     GOLDEN,
@@ -31,7 +32,6 @@ from deepera_graph.lab.studies.variants import (
     keep_from,
     measure_variants,
     rows_of,
-    tune_thresholds,
 )
 from deepera_graph.lab.tables import Column, Grid, Unit
 from deepera_graph.thresholds import Threshold
