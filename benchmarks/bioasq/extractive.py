@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.measuring.measures import evaluate_answers, evaluate_ideal, rouge
+from deepera_graph.bioasq.measuring.measures import evaluate_answers, evaluate_ideal
+from deepera_graph.bioasq.measuring.rouge import rouge
 from deepera_graph.bioasq.phase_b.local import sentences
 from deepera_graph.bioasq.phase_b.local.extract import YES, choose_names, join_sentences
 from deepera_graph.bioasq.phase_b.local.terms import (

@@ -33,7 +33,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
-from deepera_graph.bioasq.measuring.measures import rouge
+from deepera_graph.bioasq.measuring.rouge import rouge
 from deepera_graph.bioasq.phase_b import replies
 from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing

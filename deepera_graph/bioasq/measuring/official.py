@@ -11,7 +11,7 @@ Source: BioASQ/Evaluation-Measures at 8c8e689, classes `evaluation.EvaluatorTask
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign, inf, isnan, log, nan
 from pathlib import Path
@@ -62,7 +62,8 @@ def evaluate_officially(
     if edition not in EDITIONS:
         raise SettingsError(f"edition must be one of 5, 8 and 9, got {edition!r}")
     golden, submission = Path(golden), Path(submission)
-    asked, answers = _read(golden), _first_of_each(_read(submission))
+    asked = _read(golden)
+    answers = {one.id: one for one in reversed(_read(submission))}  # the first of an id counts
     missing = tuple(one.id for one in asked if one.id not in answers)
     twice = [name for name, n in Counter(one.id for one in asked).items() if n > 1]
     if twice:
@@ -97,7 +98,7 @@ class _Piece:
         return parts[-1]
 
     def overlap(self, golden: "_Piece") -> int:
-        """Return how many characters are shared: 0 unless the sections agree, in one direction."""
+        """How many characters are shared: 0 unless the sections agree, in one direction."""
         same = (self.first, self.last) == (golden.first, golden.last)
         if not same and not (self.first == "0" and golden.first == "abstract"):
             return 0
@@ -165,13 +166,6 @@ def _set_exact(entry: _Entry, exact: Any) -> None:
         entry.lists = [names for names in lists if names]
 
 
-def _first_of_each(entries: Iterable[_Entry]) -> dict[str, _Entry]:
-    found: dict[str, _Entry] = {}
-    for one in entries:
-        found.setdefault(one.id, one)
-    return found
-
-
 def _measure_a(
     asked: Sequence[_Entry], answers: Mapping[str, _Entry], edition: int, path: Path
 ) -> dict[str, Measure]:
@@ -203,16 +197,12 @@ _Row = tuple[float, float, float, float]  # precision, recall, F1, average preci
 def _document_row(golden: _Entry, given: _Entry, edition: int) -> _Row:
     hits = [one in golden.documents for one in given.documents]
     n_hits = sum(hits)
-    precision = _divide(n_hits, len(hits)) if hits else 0.0
-    recall = _divide(n_hits, len(golden.documents)) if hits and golden.documents else 0.0
-    f1 = _harmonic(precision, recall) if precision and recall else 0.0
+    if not n_hits:
+        return 0.0, 0.0, 0.0, 0.0
+    precision, recall = n_hits / len(hits), n_hits / len(golden.documents)
     total = sum(sum(hits[:rank]) / rank for rank, hit in enumerate(hits, start=1) if hit)
-    return (
-        precision,
-        recall,
-        f1,
-        _divide(total, _denominator(golden.documents, edition)) if n_hits else 0.0,
-    )
+    average = _divide(total, _denominator(golden.documents, edition))
+    return precision, recall, _harmonic(precision, recall), average
 
 
 def _denominator(golden: Sequence[Any], edition: int) -> float:
@@ -268,11 +258,9 @@ def _merge(pieces: list[_Piece]) -> None:
 
 def _touch(first: _Piece, second: _Piece) -> bool:
     same = (first.document, first.first, first.last) == (
-        second.document,
-        second.first,
-        second.last,
+        *(second.document, second.first, second.last),
     )
-    return same and not (first.begin > second.end or first.end < second.begin)
+    return same and first.begin <= second.end and first.end >= second.begin
 
 
 def _measure_b(
@@ -354,8 +342,7 @@ def _yes_no(rows: Mapping[str, tuple[bool, bool]]) -> dict[str, Measure]:
     names = tuple(rows)
 
     def side(sums: Floats, place: int) -> Floats:
-        both = 2 * sums[..., place] + sums[..., 3]
-        return _or_0(2 * sums[..., place], both)
+        return _or_0(2 * sums[..., place], 2 * sums[..., place] + sums[..., 3])
 
     return {
         "yesno_accuracy": Measure(names, numbers, lambda sums: _or_0(sums[..., 0], sums[..., 4])),
