@@ -107,7 +107,7 @@ def test_an_interrupt_tells_what_was_found_and_the_same_command_goes_on(folder):
         out, err = process.communicate(timeout=30)
         assert (process.returncode, out) == (130, "")
         told = " ".join(err.split())
-        assert re.search(r"interrupted; \d calls? made, \d+ papers found so far", told)
+        assert re.search(r"interrupted; \d lookups? made, \d+ papers found so far", told)
         assert "go on with: deepera papers ask" in told
         process = ask(server, folder)
         out, err = process.communicate(timeout=30)
