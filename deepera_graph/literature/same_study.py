@@ -136,8 +136,6 @@ def _settle(sources: Sequence[Citation]) -> list[Citation]:
 
 
 class _About(NamedTuple):
-    """What is known of records that are of one study for sure."""
-
     place: int  # of one of them
     names: frozenset[str]  # of first authors
     years: frozenset[int]
@@ -212,30 +210,25 @@ class _Groups:
         self._named: dict[tuple[str, str], int] = {}
 
     def find(self, place: int) -> int:
-        """Return the first place of a group."""
         while self._next[place] != place:
             self._next[place] = self._next[self._next[place]]
             place = self._next[place]
         return place
 
     def join(self, one: int, other: int) -> None:
-        """Make two groups one."""
         first, last = sorted((self.find(one), self.find(other)))
         self._next[last] = first
 
     def name(self, id: tuple[str, str], place: int) -> None:
-        """Join a place with all others of this id."""
         self.join(self._named.setdefault(id, place), place)
 
     def parts(self, places: Iterable[int]) -> list[list[int]]:
-        """Return some places by group."""
         found: dict[int, list[int]] = defaultdict(list)
         for place in places:
             found[self.find(place)].append(place)
         return list(found.values())
 
     def number(self) -> list[int]:
-        """Return the number of each group, from 1, in order."""
         numbers: dict[int, int] = {}
         return [numbers.setdefault(self.find(place), len(numbers) + 1) for place in self._range]
 

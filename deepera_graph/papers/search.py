@@ -267,8 +267,6 @@ class LocalPapers:
 
 
 class _Seek(NamedTuple):
-    """One search."""
-
     db: sqlite3.Connection
     state: "_State"
     query: str
@@ -393,7 +391,6 @@ class _State:
         return deepcopy(dict(self._about))
 
     def count(self, db: sqlite3.Connection, word: str) -> int:
-        """Return how many papers have a word."""
         found = self._counts.get(word)
         if found is None:
             found = count_word(db, word)

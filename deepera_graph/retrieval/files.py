@@ -172,11 +172,9 @@ class _Member(io.RawIOBase):
         self._raw, self._path = raw, path
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer."""
         try:
             part = self._raw.read(len(buffer))
         except (BadZipFile, OSError, EOFError, ValueError) as error:

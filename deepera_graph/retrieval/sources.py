@@ -189,7 +189,6 @@ class _Reader:
         self._seen: dict[str, tuple[int, bool]] = {}  # id, hash of its text, is retracted
 
     def read(self) -> Iterator[Document]:
-        """Yield the passages of all files."""
         n_before, n_in_all = 0, sum(file.size for file in self._files)
         for file in self._files:
             try:

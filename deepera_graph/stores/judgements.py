@@ -38,37 +38,7 @@ CREATE TABLE judgement (
 )
 
 
-def check_limits(older_than_days: float | None, max_bytes: int | None) -> None:
-    """Check what to prune.
-
-    Raises:
-        SettingsError: Neither limit is given, or one is negative or no number.
-    """
-    if older_than_days is None and max_bytes is None:
-        raise SettingsError("prune needs older_than_days, max_bytes or both, got neither")
-    for name, limit in (("older_than_days", older_than_days), ("max_bytes", max_bytes)):
-        if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            raise SettingsError(f"{name} must be >= 0, got {limit!r}")
-
-
-def remove_unused(connection: sqlite3.Connection, before: int) -> int:
-    """Remove what was last used before a time in seconds since 1970; return how many."""
-    return connection.execute("DELETE FROM judgement WHERE last_used <= ?", (before,)).rowcount
-
-
-def remove_oldest(connection: sqlite3.Connection, max_bytes: int) -> int:
-    """Remove the least recently used until the rest has at most *max_bytes*; return how many.
-
-    Of entries last used on the same day, which is all that is known, the older one goes first.
-    """
-    return connection.execute(
-        "DELETE FROM judgement WHERE key IN (SELECT key FROM (SELECT key, sum(size) OVER"
-        " (ORDER BY last_used DESC, created DESC, key) AS total FROM judgement) WHERE total > ?)",
-        (max_bytes,),
-    ).rowcount
-
-
-def compact(connection: sqlite3.Connection, n_removed: int) -> int:
+def _compact(connection: sqlite3.Connection, n_removed: int) -> int:
     """Give the space of removed entries back to the disk, if nobody is in the way.
 
     Returns:
@@ -104,31 +74,11 @@ class CacheStats:
         return sum(self.entries.values())
 
 
-def read_stats(connection: sqlite3.Connection, path: Path | None) -> CacheStats:
-    """Count what is behind a connection; *path* is its file, None for memory."""
-    rows = connection.execute(
-        "SELECT role, count(*), min(created), max(created)"
-        " FROM judgement GROUP BY role ORDER BY role"
-    ).fetchall()
-    return CacheStats(
-        entries={role: count for role, count, _, _ in rows},
-        n_bytes=_bytes_in_memory(connection) if path is None else _bytes_on_disk(path),
-        oldest=datetime.fromtimestamp(min(row[2] for row in rows), UTC) if rows else None,
-        newest=datetime.fromtimestamp(max(row[3] for row in rows), UTC) if rows else None,
-    )
-
-
-def _bytes_on_disk(path: Path) -> int:
-    return sum(file.stat().st_size for file in side_files(path))
-
-
-def _bytes_in_memory(connection: sqlite3.Connection) -> int:
-    pages, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size")
-    )
-    return int(pages * size)
-
-
+# Of entries last used on the same day, which is all that is known, the older one goes first.
+_REMOVE_OLDEST = (
+    "DELETE FROM judgement WHERE key IN (SELECT key FROM (SELECT key, sum(size) OVER"
+    " (ORDER BY last_used DESC, created DESC, key) AS total FROM judgement) WHERE total > ?)"
+)
 T = TypeVar("T")
 TIMEOUT_SECONDS = 1.0
 REST_SECONDS = 5.0
@@ -217,7 +167,24 @@ class JudgementCache:
         Raises:
             StoreError: The file cannot be used.
         """
-        return self._do(lambda db: read_stats(db, self.path))
+        return self._do(self._read_stats)
+
+    def _read_stats(self, db: sqlite3.Connection) -> CacheStats:
+        rows = db.execute(
+            "SELECT role, count(*), min(created), max(created)"
+            " FROM judgement GROUP BY role ORDER BY role"
+        ).fetchall()
+        if self.path is not None:
+            n_bytes = sum(file.stat().st_size for file in side_files(self.path))
+        else:
+            pages = db.execute("PRAGMA page_count").fetchone()[0]
+            n_bytes = pages * db.execute("PRAGMA page_size").fetchone()[0]
+        return CacheStats(
+            entries={role: count for role, count, _, _ in rows},
+            n_bytes=n_bytes,
+            oldest=datetime.fromtimestamp(min(row[2] for row in rows), UTC) if rows else None,
+            newest=datetime.fromtimestamp(max(row[3] for row in rows), UTC) if rows else None,
+        )
 
     def clear(self) -> int:
         """Remove everything, and return how many answers that were.
@@ -225,7 +192,7 @@ class JudgementCache:
         Raises:
             StoreError: The file cannot be used.
         """
-        return self._do(lambda db: compact(db, db.execute("DELETE FROM judgement").rowcount))
+        return self._do(lambda db: _compact(db, db.execute("DELETE FROM judgement").rowcount))
 
     def prune(self, *, older_than_days: float | None = None, max_bytes: int | None = None) -> int:
         """Remove what was not used for long, then the least recently used until the rest fits.
@@ -245,15 +212,22 @@ class JudgementCache:
             SettingsError: Neither limit is given, or one is negative.
             StoreError: The file cannot be used.
         """
-        check_limits(older_than_days, max_bytes)
+        if older_than_days is None and max_bytes is None:
+            raise SettingsError("prune needs older_than_days, max_bytes or both, got neither")
+        for name, limit in (("older_than_days", older_than_days), ("max_bytes", max_bytes)):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise SettingsError(f"{name} must be >= 0, got {limit!r}")
 
         def remove(db: sqlite3.Connection) -> int:
             n_removed = 0
             if older_than_days is not None:
-                n_removed += remove_unused(db, int(time.time() - older_than_days * _DAY))
+                before = int(time.time() - older_than_days * _DAY)
+                n_removed += db.execute(
+                    "DELETE FROM judgement WHERE last_used <= ?", (before,)
+                ).rowcount
             if max_bytes is not None:
-                n_removed += remove_oldest(db, max_bytes)
-            return compact(db, n_removed)
+                n_removed += db.execute(_REMOVE_OLDEST, (max_bytes,)).rowcount
+            return _compact(db, n_removed)
 
         return self._do(remove)
 

@@ -175,8 +175,6 @@ async def asearch_adaptively(
 
 
 class _Options(NamedTuple):
-    """The numbers of a search, checked."""
-
     budget: int
     batch_size: int
     feedback: Feedback
@@ -196,8 +194,6 @@ class _Options(NamedTuple):
 
 @dataclass(slots=True)
 class _Turn:
-    """What one turn scored."""
-
     iteration: int
     asked: tuple[str, ...]
     via: dict[str, str]
@@ -230,8 +226,6 @@ def _rescore_turn(
 
 
 class _Edge(NamedTuple):
-    """How a passage came to the frontier."""
-
     priority: float
     place: int  # in the order of coming
     via: str
@@ -290,7 +284,6 @@ class _Search:
         return turn
 
     def revise(self, turn: _Turn, scores: Sequence[float]) -> None:
-        """Put other scores in the place of those of a turn."""
         if len(scores) != len(turn.scored):
             raise ValueError(f"{len(scores)} revised scores for {len(turn.scored)} passages")
         if not all(map(math.isfinite, scores)):
@@ -316,11 +309,9 @@ class _Search:
             self._frontier[name] = _Edge(priority, known.place, via)
 
     def turns_to_revise(self) -> list[_Turn]:
-        """Return the turns in which anything has a score."""
         return [turn for turn in self._turns if turn.scored]
 
     def result(self, feedback: Feedback | None) -> AdaptiveResult:
-        """Return what was found."""
         scored, unscored = [], []
         for turn in self._turns:
             for name in turn.asked:

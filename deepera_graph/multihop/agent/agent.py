@@ -266,8 +266,6 @@ class MultiHopAgent:
 
 
 class _Run(AgentRun[MultiHopResult]):
-    """One question on its way through the graph."""
-
     name, kind, begun = "DeepEra multihop", "agent", "steps"
     differs = "by other roles or with other settings"
 
@@ -289,7 +287,6 @@ class _Run(AgentRun[MultiHopResult]):
         return self._agent.made_by()
 
     def result(self) -> MultiHopResult:
-        """Return the result, once the stream has ended."""
         state, agent = self._state, self._agent
         if not state.get("answer"):
             raise RuntimeError("the graph ended without an answer")
@@ -306,7 +303,6 @@ class _Run(AgentRun[MultiHopResult]):
         )
 
     def _told(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
-        """Yield what a node has to say."""
         opened = update.get("steps") or []
         if node == "plan":
             yield {

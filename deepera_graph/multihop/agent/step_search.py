@@ -122,8 +122,6 @@ class RetrieveStep(Runnable[StepTask, dict[str, Any]]):
 
 
 class _Found:
-    """What is found for one step, on its way into the state."""
-
     def __init__(self, task: StepTask) -> None:
         self._task, self._number = task, task["step"]["number"]
         self.question = task["step"]["question"]
@@ -179,7 +177,6 @@ class _Found:
             self._problems.append(f"not scored: {n}, the first: {cause}")
 
     def question_for_judge(self) -> str:
-        """Return the sub-question with what is known."""
         return question_with_path(self.question, self._task["path"])
 
     def keep_distinct(self) -> None:
@@ -195,7 +192,6 @@ class _Found:
             self._cause = f"all passages found ({n}) were read before, and do not have it"
 
     def take(self, result: RerankResult) -> None:
-        """Keep what a judge kept, in its order."""
         self._spend("judge", result.total_usage)
         if result.backend_failure is not None:
             raise StoreError(result.backend_failure)
@@ -219,7 +215,6 @@ class _Found:
         }
 
     def update(self, most: int) -> dict[str, Any]:
-        """Return what the state is told of the step."""
         step = {
             "number": self._number,
             "status": "found",

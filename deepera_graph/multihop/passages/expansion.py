@@ -153,8 +153,6 @@ async def aexpand_hops(
 
 
 class _Query(NamedTuple):
-    """What is searched for."""
-
     text: str
     k: int
     is_question: bool = False
@@ -176,8 +174,6 @@ def _send(steps: _Steps, found: list[Sequence[Document]]) -> list[_Query] | None
 
 @dataclass(slots=True)
 class _Read:
-    """A passage that was read, and what speaks for it."""
-
     passage: Document
     title: str  # as it is compared
     text: str
@@ -197,8 +193,6 @@ class _Read:
 
 
 class _Lead(NamedTuple):
-    """A name that a passage adds to the question."""
-
     text: str
     words: str  # as they are compared
     weight: float
@@ -348,7 +342,6 @@ class _Expansion:
                     read.via, read.query = source, reached[name].query
 
     def result(self) -> HopResult:
-        """Return what was found."""
         found = [
             HopPassage(one.passage, one.score, self._count_hops(name), one.query, one.via)
             for name, one in self._read.items()
@@ -371,14 +364,11 @@ class _Expansion:
 
 @dataclass(slots=True)
 class _Reached:
-    """A passage that queries of another one found."""
-
     passage: Document
     query: str
     best: float = 0.0
 
     def place(self, share: float, query: str) -> None:
-        """Note the place that a query found it at."""
         if share > self.best:
             self.best, self.query = share, query
 

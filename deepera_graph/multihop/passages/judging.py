@@ -254,7 +254,6 @@ def _read_scores(verdicts: Sequence[Verdict]) -> list[ScoreOrError]:
 
 
 def _read_result(result: RerankResult) -> list[ScoreOrError]:
-    """Return the scores in the order of the passages."""
     found: dict[int, ScoreOrError] = {}
     for one in (*result.passages, *result.left_out):
         failed = one.score is None

@@ -295,13 +295,11 @@ class _Searched:
                 self._gone[name] = None
 
     def neighbours(self, name: str) -> list[str]:
-        """Return those neighbours of a passage that are here."""
         if name not in self._graph:
             return []
         return [near for near in self._graph.neighbours(name) if near in self._pool]
 
     def score(self, question: str, ids: Sequence[str]) -> list[Score]:
-        """Score a batch, and fetch the neighbours of what has a score."""
         found = score_passages(self._judge, question, self._take(ids), self._config)
         scores = self._note(ids, found)
         self.load(self.fetcher.fetch(self.wanted()))
@@ -315,7 +313,6 @@ class _Searched:
         return scores
 
     def revise(self, question: str, ids: Sequence[str], scores: Sequence[float]) -> Sequence[float]:
-        """Have the scores of a batch revised."""
         if self._retriever.rescore is None:
             raise SettingsError("rescore= is missing: arescore= is for async calls alone")
         return self._retriever.rescore(question, self._take(ids), scores)

@@ -19,6 +19,7 @@ from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
+_JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,7 @@ class FoundPaper:
         """Return plain data."""
         return {
             "rank": self.rank,
-            "score": self.score,
-            "verdict": self.verdict,
-            "fits": self.fits,
-            "reason": self.reason,
-            "quote": self.quote,
-            "against": self.against,
+            **{name: getattr(self, name) for name in _JUDGED},
             "found_by": [{"call": one["call"], "rank": one["rank"]} for one in self.found_by],
             "paper": self.paper.to_dict(),
         }
@@ -241,17 +237,9 @@ class Found(AgentResult):
 
 
 def _paper(one: PooledPaper, rank: int) -> FoundPaper:
-    return FoundPaper(
-        paper=Paper.from_dict(one["paper"]),
-        rank=rank,
-        score=one["score"],
-        verdict=one["verdict"],
-        fits=one["fits"],
-        reason=one["reason"],
-        quote=one["quote"],
-        against=one["against"],
-        found_by=tuple(one["found_by"]),
-    )
+    judged: dict[str, Any] = {name: one[name] for name in _JUDGED}  # type: ignore[literal-required]
+    paper, found_by = Paper.from_dict(one["paper"]), tuple(one["found_by"])
+    return FoundPaper(paper=paper, rank=rank, found_by=found_by, **judged)
 
 
 def _limit_line(limits: Limits) -> list[str]:

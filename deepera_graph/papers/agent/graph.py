@@ -348,8 +348,6 @@ def _roles_of(planner: Any) -> PaperRoles | None:
 
 
 class _Run(AgentRun[Found]):
-    """One question on its way through the graph."""
-
     name, kind, begun = "DeepEra papers", "search", "step"
     differs = "with other settings or another scope"
 
@@ -398,7 +396,6 @@ class _Run(AgentRun[Found]):
         )
 
     def _told(self, node: str, update: Mapping[str, Any]) -> Iterator[Event]:
-        """Yield what a node has to say."""
         if node == "understand":
             yield {"event": "understood", "limits": update["limits"]}
         if node == "plan":

@@ -152,7 +152,6 @@ class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
     def invoke(
         self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> SearchPlan:
-        """Plan the next round."""
         ruled = self._by_rules(input)
         return ruled or self._finish(self._choose(input).invoke(input, config), input)
 

@@ -7,6 +7,7 @@ from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.papers.agent.state import (
     Action,
     ActionRecord,
+    ActionSeen,
     PaperSearchSettings,
     PaperSearchState,
     PaperSeen,
@@ -22,6 +23,9 @@ _LETTER = {"search": "S", "references": "R", "citations": "C"}
 _SHOWN, _NEWEST = 100, 10  # papers of the pool that a planner is shown: the best, and the newest
 _MOST_NAMES = 20
 _NEAR = 0.5  # a score from which on SPAR follows a paper
+_OF_ACTIONS = tuple(ActionSeen.__annotations__)
+_OF_PAPERS = ("title", "abstract", "year", "venue")
+_JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
 _SHOWN_CHARS = 400  # of a query in a problem
 
 
@@ -47,17 +51,7 @@ def ask_plan(
         "names": state["names"],
         "modes": list(modes),
         "history": [
-            {
-                "id": one["id"],
-                "tool": one["tool"],
-                "text": one["text"],
-                "offset": one["offset"],
-                "status": one["status"],
-                "found": one["found"],
-                "more": one["more"],
-                "new": one["new"],
-                "kept": one["kept"],
-            }
+            {name: one[name] for name in _OF_ACTIONS}  # type: ignore[literal-required, misc]
             for one in state["actions"]
         ],
         "pool": [seen[id] for id in dict.fromkeys([*ranked[:_SHOWN], *newest])],
@@ -147,12 +141,7 @@ def _open(one: Action, id: str) -> ActionRecord:
     return {
         "id": id,
         "step": 0,
-        "tool": one.tool,
-        "text": one.text,
-        "k": one.k,
-        "offset": one.offset,
-        "mode": one.mode,
-        "weight": one.weight,
+        **one.model_dump(),  # type: ignore[typeddict-item]
         "status": "planned",
         "cause": "",
         "found": 0,
@@ -211,16 +200,8 @@ def look(pool: Mapping[str, PooledPaper], actions: Sequence[ActionRecord]) -> di
     return {
         id: {
             "id": id,
-            "title": one["paper"]["title"],
-            "abstract": one["paper"]["abstract"],
-            "year": one["paper"]["year"],
-            "venue": one["paper"]["venue"],
-            "score": one["score"],
-            "verdict": one["verdict"],
-            "fits": one["fits"],
-            "reason": one["reason"],
-            "quote": one["quote"],
-            "against": one["against"],
+            **{name: one["paper"][name] for name in _OF_PAPERS},  # type: ignore[typeddict-item]
+            **{name: one[name] for name in _JUDGED},
             "calls": [each["call"] for each in one["found_by"]],
             "step": steps[one["found_by"][0]["call"]],
             "followed": [*dict.fromkeys(followed.get(id, ()))],

@@ -77,13 +77,11 @@ class _Tally:
         self.told: list[str] = list(plain.get("told", ()))
 
     def note(self, problem: ImportProblem) -> None:
-        """Count a problem, and keep the first of its kind."""
         self.problems[problem.kind] += 1
         if self.problems[problem.kind] <= MOST_TOLD:
             self.told.append(f"{self._name}, {problem}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON has them."""
         return {"outcomes": self.outcomes, "problems": self.problems, "told": self.told}
 
 

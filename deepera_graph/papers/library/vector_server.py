@@ -43,6 +43,9 @@ class VectorServer:
     Args:
         info: What the base says of its vectors, `url` among it. The key of the server is read from
             the environment variable ``QDRANT_API_KEY``.
+
+    Raises:
+        StoreError: In every method: the server does not answer, or refuses.
     """
 
     def __init__(self, info: VectorsInfo) -> None:
@@ -59,11 +62,7 @@ class VectorServer:
         self._client.close()
 
     def begin(self) -> None:
-        """Make the collection anew, with nothing in it.
-
-        Raises:
-            StoreError: The server does not answer, or refuses.
-        """
+        """Make the collection anew, with nothing in it."""
         from qdrant_client import models  # noqa: PLC0415 - of a slow import
 
         # Vectors have length 1, so the dot product is the cosine, and none is scaled once more.
@@ -76,11 +75,7 @@ class VectorServer:
             )
 
     def put(self, numbers: Sequence[int], rows: Floats) -> None:
-        """Write the vectors of papers, and wait until they can be found.
-
-        Raises:
-            StoreError: The server does not answer, or refuses.
-        """
+        """Write the vectors of papers, and wait until they can be found."""
         from qdrant_client import models  # noqa: PLC0415 - of a slow import
 
         for start in range(0, len(numbers), _PUT_AT_ONCE):
@@ -132,9 +127,6 @@ class VectorServer:
         Args:
             query: A vector of length 1.
             allowed: The only papers that are wanted, if they are few; None for all.
-
-        Raises:
-            StoreError: The server does not answer.
         """
         limit = _FIRST
         while True:
@@ -167,11 +159,7 @@ class VectorServer:
         return sorted(pairs, key=lambda one: (-one[0], one[1]))
 
     def drop(self) -> None:
-        """Remove the collection.
-
-        Raises:
-            StoreError: The server does not answer, or refuses.
-        """
+        """Remove the collection."""
         with self._asking():
             self._client.delete_collection(self.collection)
 

@@ -206,7 +206,6 @@ class _Found:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are enough."""
         return len(self.records) >= self._k
 
     def take(self, page: Page) -> bool:

@@ -63,6 +63,9 @@ class PassageStore:
         is_new: Whether it was made when this store was opened.
         folder: Where an embedded store has the files of this collection, and what else belongs to
             it, which goes when the collection is deleted; None in memory and on a server.
+
+    Raises:
+        StoreError: In every method that asks the store: it cannot be reached.
     """
 
     def __init__(
@@ -114,7 +117,6 @@ class PassageStore:
 
         Raises:
             InputError: A passage has no text, or metadata that is no JSON; earlier batches stay.
-            StoreError: The store cannot be reached.
         """
         check_at_least("batch_size", batch_size, 1)
         written, rest = 0, iter(passages)
@@ -132,7 +134,6 @@ class PassageStore:
 
         Raises:
             InputError: A passage has no text, or metadata that is no JSON.
-            StoreError: The store cannot be reached.
         """
         points = build_points(self.vectorstore, passages, vectors)
         self._set_journal("WAL")
@@ -140,11 +141,7 @@ class PassageStore:
             self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
 
     def put_metadata(self, passages: Sequence[Document]) -> None:
-        """Write the metadata of passages that are there; their vectors stay.
-
-        Raises:
-            StoreError: The store cannot be reached.
-        """
+        """Write the metadata of passages that are there; their vectors stay."""
         changes = [
             models.OverwritePayloadOperation(
                 overwrite_payload=models.SetPayload(
@@ -160,11 +157,7 @@ class PassageStore:
                 self.vectorstore.client.batch_update_points(name, changes)
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Delete passages by their ids; those that are not there are no matter.
-
-        Raises:
-            StoreError: The store cannot be reached.
-        """
+        """Delete passages by their ids; those that are not there are no matter."""
         numbers: list[int | str | UUID] = [number_point(one) for one in ids]
         if numbers:
             with self._open():
@@ -178,7 +171,6 @@ class PassageStore:
 
         Raises:
             SettingsError: The store is embedded: it compares all vectors.
-            StoreError: The server cannot be reached.
 
         Source:
             https://qdrant.tech/documentation/database-tutorials/bulk-upload/
@@ -190,7 +182,6 @@ class PassageStore:
 
         Raises:
             SettingsError: The store is embedded.
-            StoreError: The server cannot be reached.
         """
         with self._open():
             name = self.vectorstore.collection_name
@@ -205,7 +196,6 @@ class PassageStore:
 
         Raises:
             SettingsError: The store is embedded.
-            StoreError: The server cannot be reached.
 
         Source:
             https://qdrant.tech/documentation/guides/quantization/
@@ -249,7 +239,6 @@ class PassageStore:
         Raises:
             InputError: The question is blank or too long.
             SettingsError: *k*, *where* or *fusion* is out of range.
-            StoreError: The store cannot be reached.
         """
         if not question.strip():
             raise InputError("the question is empty")
@@ -275,7 +264,6 @@ class PassageStore:
 
         Raises:
             SettingsError: *where* is out of range.
-            StoreError: The store cannot be reached.
         """
         names = list(dict.fromkeys(ids))
         conditions = build_filter(where)
@@ -290,7 +278,6 @@ class PassageStore:
 
         Raises:
             SettingsError: Vectors are asked for, and the store has none.
-            StoreError: The store cannot be reached.
         """
         if vectors and self.mode == "sparse":
             raise SettingsError("a sparse store has no vectors of meaning")
@@ -308,9 +295,6 @@ class PassageStore:
         """Return for each vector the best *k* passages by meaning, with their cosines.
 
         On a server this is its own, approximate search.
-
-        Raises:
-            StoreError: The store cannot be reached.
         """
         with self._open():
             return find_near(self.vectorstore, vectors, k)

@@ -82,8 +82,6 @@ def _decode(raw: bytes, name: object) -> str:
 
 
 class _Open(NamedTuple):
-    """An element that is open."""
-
     tag: str
     hides: bool
     is_main: bool
@@ -110,14 +108,12 @@ class _Page(HTMLParser):
         self._raised, self._is_cited = 0, False  # where a raised text begins, and what it is
 
     def read(self, text: str) -> None:
-        """Read a whole page."""
         whole, mark, rest = _NO_TEXT.sub(" ", text).rpartition(">")
         self.feed(whole + mark + rest.replace("<", " "))  # no element begins behind the last ">"
         self.close()
         self._end_block()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Open an element."""
         about = {key: value or "" for key, value in attrs}
         if tag == "meta":
             key = (about.get("name") or about.get("property") or "").lower()
@@ -148,7 +144,6 @@ class _Page(HTMLParser):
             pass
 
     def handle_data(self, data: str) -> None:
-        """Keep a text that is shown."""
         if not self._n_hidden:
             self._text.append(data)
             self._has_text = self._has_text or not data.isspace()

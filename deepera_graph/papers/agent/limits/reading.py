@@ -95,7 +95,6 @@ class _Reading:
         self._spans: list[Span] = []
 
     def read(self) -> None:
-        """Take out all limits."""
         if IS_TWICE.search(self._text.lower()):
             self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
         self._read_direction()
@@ -105,7 +104,6 @@ class _Reading:
         self._read_exclusions()
 
     def limits(self, question: str) -> Limits:
-        """Return what was read."""
         topic = _tidy(self._text)
         in_topic = set(stems(topic)) if self._exclude else set()
         is_topic = {one for one in self._exclude if in_topic.issuperset(stems(one))}
