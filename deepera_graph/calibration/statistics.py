@@ -268,22 +268,14 @@ def mean_std(means: Sequence[float]) -> MeanStd:
     return MeanStd(float(numbers.mean()), float(numbers.std(ddof=1)) if len(means) > 1 else 0.0)
 
 
-def average(repeats: Sequence[Values]) -> Values:
-    """Return the mean over repeats of each question."""
-    if not repeats:
-        raise MetricError("an average needs at least one repeat")
-    weights = repeats[0].weights
-    if any(not np.array_equal(one.weights, weights) for one in repeats):
-        raise MetricError("all repeats must have the same questions and weights")
-    values = np.mean([one.values for one in repeats], axis=0)
-    return Values.of(values, weights, added=repeats[0].added)
-
-
 def pool_runs(repeats: Sequence[Values]) -> Values:
     """Return the mean over repeats of each question, where weights may differ from run to run."""
+    if len({len(one.values) for one in repeats}) != 1:
+        raise MetricError("runs are pooled over the same questions, and at least one run")
     weights = np.mean([one.weights for one in repeats], axis=0)
     products = np.mean([one.values * one.weights for one in repeats], axis=0)
-    return Values.of(products / np.where(weights > 0, weights, 1.0), weights)
+    means = products / np.where(weights > 0, weights, 1.0)
+    return Values.of(means, weights, added=repeats[0].added)
 
 
 class LogisticModel(NamedTuple):

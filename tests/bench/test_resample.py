@@ -7,13 +7,13 @@ import pytest
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import (
     Values,
-    average,
     bootstrap,
     bootstrap_sums,
     bootstraps,
     mean_std,
     paired_bootstraps,
     permutation_tests,
+    pool_runs,
 )
 
 
@@ -129,13 +129,13 @@ def test_spread_divides_by_one_less_than_the_repeats():
 
 
 def test_repeats_are_averaged_question_by_question():
-    found = average([Values.of([0, 1]), Values.of([1, 1])])
+    found = pool_runs([Values.of([0, 1]), Values.of([1, 1])])
     assert list(found.values) == [0.5, 1]
 
 
 def test_repeats_over_other_questions_are_refused():
-    with pytest.raises(MetricError, match="same questions and weights"):
-        average([Values.of([0, 1]), Values.of([0, 1, 1])])
+    with pytest.raises(MetricError, match="over the same questions"):
+        pool_runs([Values.of([0, 1]), Values.of([0, 1, 1])])
 
 
 def test_a_statistic_of_sums_is_resampled_as_a_mean_is():
@@ -158,4 +158,4 @@ def test_a_geometric_mean_has_an_interval_and_differences():
     [difference] = paired_bootstraps([(high, low)], n_resamples=300)
     assert difference.mean == pytest.approx(high.mean() - low.mean())
     assert permutation_tests([(high, low)], n_resamples=999)[0] < 0.05
-    assert average([low, low]).mean() == pytest.approx(low.mean())
+    assert pool_runs([low, low]).mean() == pytest.approx(low.mean())

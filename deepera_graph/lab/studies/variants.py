@@ -1,6 +1,6 @@
 """Ways to filter, measured: what each hands on of a ranking, and what that is worth."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -92,23 +92,17 @@ def measure_variants(
     runner: StudyRunner, answers: AnswerStudy, variants: Sequence[Variant]
 ) -> list[MeasuredVariant]:
     """Measure what each variant hands on, and the answers that are made from it."""
-    found: list[tuple[Variant, dict[str, Values], dict[str, float]]] = []
+    found: list[tuple[Variant, MeasuredRow]] = []
     for variant in variants:
         lists = [variant.lists(run) for run in variant.runs]
-        by_run = [_measure_lists(one) for one in lists]
-        values = {name: pool_runs([one[name] for one in by_run]) for name in MEASURED}
-        stds = {name: mean_std([one[name].mean() for one in by_run]).std for name in MEASURED}
+        measured = measure_lists(lists, _measure_kept)
         if answers.is_on:
             row = ", ".join(map(str, (variant.runs[0].ranker.name, *variant.label, variant.form)))
-            sources = [
-                _source(answers, variant, run, kept, row)
-                for run, kept in zip(variant.runs, lists, strict=True)
-            ]
-            scores = answers.measure(variant.runs[0].data.name, row, sources)
-            values |= scores.values
-            stds |= scores.stds
-        found.append((variant, values, stds))
-    means = iter(runner.estimate([one for _, values, _ in found for one in values.values()]))
+            measured = measured.join(
+                measure_answers(answers, variant.runs, lists, form=variant.form, row=row)
+            )
+        found.append((variant, measured))
+    means = iter(runner.estimate([one for _, row in found for one in row.values.values()]))
     return [
         MeasuredVariant(
             data=variant.runs[0].data.name,
@@ -116,23 +110,62 @@ def measure_variants(
             label=variant.label,
             form=variant.form,
             runs=variant.runs,
-            values=values,
-            means={name: next(means)._replace(std=stds[name]) for name in values}
-            | answers.spread(values),
+            values=row.values,
+            means=row.fill(means) | answers.spread(row.values),
         )
-        for variant, values, stds in found
+        for variant, row in found
     ]
 
 
-def _source(
-    answers: AnswerStudy, variant: Variant, run: RankerRun, kept: list[JudgedRanking], row: str
-) -> Source:
-    if variant.form == SUMMARIES:
-        return partial(answers.summaries, run, kept, row=row)
-    return partial(answers.passages, run.data, kept)
+class MeasuredRow(NamedTuple):
+    """What lists are worth: values by column, the spread of their means over runs, and costs."""
+
+    values: Mapping[str, Values]
+    stds: Mapping[str, float]
+    n_runs: int
+    costs: tuple[float, ...] = ()
+
+    def join(self, other: "MeasuredRow") -> "MeasuredRow":
+        """Return the columns of both."""
+        n_runs = max(self.n_runs, other.n_runs)
+        return MeasuredRow({**self.values, **other.values}, {**self.stds, **other.stds}, n_runs)
+
+    def fill(self, means: Iterator[MetricEstimate]) -> dict[str, MetricEstimate]:
+        """Take the next mean for each column, and give it the spread."""
+        return {name: next(means)._replace(std=self.stds[name]) for name in self.values}
 
 
-def _measure_lists(kept: Sequence[JudgedRanking]) -> dict[str, Values]:
+def measure_lists(
+    by_run: Sequence[Sequence[JudgedRanking]],
+    measure: Callable[[Sequence[JudgedRanking]], Mapping[str, Values]],
+) -> MeasuredRow:
+    """Measure the lists of each run, and average over runs."""
+    found = [measure(one) for one in by_run]
+    values = {name: pool_runs([one[name] for one in found]) for name in found[0]}
+    stds = {name: mean_std([one[name].mean() for one in found]).std for name in values}
+    return MeasuredRow(values, stds, len(found))
+
+
+def measure_answers(
+    answers: AnswerStudy,
+    runs: Sequence[RankerRun],
+    lists: Sequence[Sequence[JudgedRanking]],
+    *,
+    form: str,
+    row: str,
+) -> MeasuredRow:
+    """Measure the answers that are made from the lists of each run, in the form they come in."""
+    sources: list[Source] = [
+        partial(answers.summaries, run, kept, row=row)
+        if form == SUMMARIES
+        else partial(answers.passages, run.data, kept)
+        for run, kept in zip(runs, lists, strict=True)
+    ]
+    scores = answers.measure(runs[0].data.name, row, sources)
+    return MeasuredRow(scores.values, scores.stds, answers.n_runs)
+
+
+def _measure_kept(kept: Sequence[JudgedRanking]) -> dict[str, Values]:
     counts = np.array([len(one.ranked) for one in kept], dtype=np.float64)
     golden = np.array([sum(id in one.golden for id in one.ranked) for one in kept])
     return {

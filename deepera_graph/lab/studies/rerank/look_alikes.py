@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from deepera_graph.calibration.instance import Dataset, Instance, UnavailableError
-from deepera_graph.calibration.statistics import Values, average
+from deepera_graph.calibration.statistics import Values, pool_runs
 from deepera_graph.errors import BackendError
 from deepera_graph.lab.bench.figures import (
     Bars,
@@ -214,7 +214,7 @@ def _row(
 
 
 def _over_runs(runs: Sequence[RankerRun], metric: str) -> Values:
-    return average([compute(metric, [one.judged for one in run.questions]) for run in runs])
+    return pool_runs([compute(metric, [one.judged for one in run.questions]) for run in runs])
 
 
 def _draw(rows: Sequence[Row]) -> tuple[CurveFigure, ...]:

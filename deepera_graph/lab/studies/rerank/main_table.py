@@ -1,7 +1,7 @@
 """The main table: every ranker on every data set, with the change from base to look-alikes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.calibration.statistics import Values, average, mean_std, paired_bootstraps
+from deepera_graph.calibration.statistics import paired_bootstraps
 from deepera_graph.lab.bench.figures import BarFigure, Bars, add_bar, draw_bars
-from deepera_graph.lab.metrics.ranking import compute
+from deepera_graph.lab.bench.rank import RankedQuestion
+from deepera_graph.lab.metrics.ranking import JudgedRanking
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyConfig, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
@@ -20,35 +21,36 @@ from deepera_graph.lab.studies.rerank.answers import (
     NO_ANSWER,
     NOT_JUDGED,
     AnswerStudy,
-    Source,
 )
-from deepera_graph.lab.studies.rerank.table import describe_data
-from deepera_graph.lab.studies.variants import PASSAGES, SUMMARIES, Keep, forms_of, keep_from
+from deepera_graph.lab.studies.rerank.table import compute_all, describe_data
+from deepera_graph.lab.studies.variants import (
+    PASSAGES,
+    Keep,
+    MeasuredRow,
+    forms_of,
+    keep_from,
+    measure_answers,
+    measure_lists,
+)
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row, Unit
 
 _BASE = "base"
 _N_LABELS = 4  # columns of the main table before the first number that is measured
 
 
-class ColumnValues(NamedTuple):
-    """A row: values a column, and the standard deviations of their means over runs."""
-
-    data: StudyData
-    row: str
-    n_runs: int
-    values: Mapping[str, Values]
-    stds: Mapping[str, float]
-
-
 class _Row(NamedTuple):
     """How a ranker is shown: the lists that are measured, and what a generator is given of them."""
 
     name: str
-    keep: Keep | None  # None is the whole ranking, of which the best are handed on
+    keep: Keep  # of the whole ranking the best are handed on
     form: str
 
 
-AllValues = dict[tuple[str, str], ColumnValues]
+AllValues = dict[tuple[str, str], MeasuredRow]  # by data set and row
+
+
+def _keep_all(question: RankedQuestion) -> JudgedRanking:
+    return question.judged
 
 
 def study_main_table(runner: StudyRunner) -> StudyResult:
@@ -94,14 +96,14 @@ def _rows_of(runner: StudyRunner, answers: AnswerStudy, repeats: Sequence[Ranker
     """Return DeepEra filtered and summarized, and without either; of others the ranking."""
     ranker, n = repeats[0].ranker, runner.config.top_n
     if not isinstance(ranker, DeepEra):
-        return [_Row(ranker.name, None, PASSAGES)]
+        return [_Row(ranker.name, _keep_all, PASSAGES)]
     whole = forms_of(repeats, answers)[0]
     if ranker.kept_only:
-        return [_Row(ranker.name, None, whole)]
+        return [_Row(ranker.name, _keep_all, whole)]
     keep = keep_from(runner.threshold_of(ranker), n)
     rows = [
         _Row(ranker.name, keep, whole),
-        _Row(f"{ranker.name}, without filter", None, whole),
+        _Row(f"{ranker.name}, without filter", _keep_all, whole),
     ]
     if answers.is_on:
         rows.append(_Row(f"{ranker.name}, without summaries", keep, PASSAGES))
@@ -128,45 +130,29 @@ def _explain_rows(runner: StudyRunner, answers: AnswerStudy) -> str:
 
 def _measure(
     runner: StudyRunner, answers: AnswerStudy, repeats: Sequence[RankerRun], row: _Row
-) -> ColumnValues:
+) -> MeasuredRow:
     """Measure the answers and the ranks of a row, over all runs of its ranker."""
-    config, data = runner.config, repeats[0].data
-    found: list[dict[str, Values]] = []
-    sources: list[Source] = []
-    for run in repeats:
-        judged = [
-            question.judged if row.keep is None else row.keep(question)
-            for question in run.questions
-        ]
-        found.append({metric: compute(metric, judged) for metric in config.metrics})
-        best = [replace(one, ranked=one.ranked[: config.top_n]) for one in judged]
-        if row.form == SUMMARIES:
-            sources.append(partial(answers.summaries, run, best, row=row.name))
-        else:
-            sources.append(partial(answers.passages, data, best))
-    values, stds = {}, {}
-    n_runs = len(repeats)
-    if answers.is_on:
-        scores = answers.measure(data.name, row.name, sources)
-        values, stds = dict(scores.values), dict(scores.stds)
-        n_runs = max(n_runs, answers.n_runs)
-    for metric in config.metrics:
-        runs = [one[metric] for one in found]
-        values[metric] = average(runs)
-        stds[metric] = mean_std([one.mean() for one in runs]).std
-    return ColumnValues(data, row.name, n_runs, values, stds)
+    lists = [[row.keep(question) for question in run.questions] for run in repeats]
+    measured = measure_lists(lists, partial(compute_all, runner.config.metrics))
+    if not answers.is_on:
+        return measured
+    n = runner.config.top_n
+    best = [[replace(one, ranked=one.ranked[:n]) for one in judged] for judged in lists]
+    made = measure_answers(answers, repeats, best, form=row.form, row=row.name)
+    return made.join(measured)
 
 
 def _main_rows(runner: StudyRunner, answers: AnswerStudy, measured: AllValues) -> Iterator[Row]:
     names = [one.name for one in _metric_columns(runner.config, answers)]
     for data in runner.data():
-        mine = [one for one in measured.values() if one.data.name == data.name]
-        found = iter(runner.estimate([values for one in mine for values in one.values.values()]))
-        for one in mine:
-            cells = {name: next(found)._replace(std=one.stds[name]) for name in one.values}
-            cells |= answers.spread(one.values)
+        mine = {row: one for (name, row), one in measured.items() if name == data.name}
+        found = iter(
+            runner.estimate([each for one in mine.values() for each in one.values.values()])
+        )
+        for row, one in mine.items():
+            cells = one.fill(found) | answers.spread(one.values)
             shown = (cells[name] for name in names)
-            yield data.name, data.labels[0].setting, one.row, one.n_runs, *shown
+            yield data.name, data.labels[0].setting, row, one.n_runs, *shown
 
 
 def _draw_main_table(grid: Grid) -> tuple[BarFigure, ...]:

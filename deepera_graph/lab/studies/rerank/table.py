@@ -1,14 +1,15 @@
 """The table of `deepera-lab bench table`: every ranker on every data set, by any metrics."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.calibration.statistics import Values, average, mean_std
-from deepera_graph.lab.metrics.ranking import DatasetSummary, compute
+from deepera_graph.calibration.statistics import Values
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
+from deepera_graph.lab.studies.variants import MeasuredRow, measure_lists
 from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
 
 ORACLE = "oracle"
@@ -23,13 +24,6 @@ def default_rankers() -> tuple[str, ...]:
     return (*RANKERS[:3], f"dense:{DENSE}", *RANKERS[3:])
 
 
-class _Measured(NamedTuple):
-    n_runs: int
-    values: dict[str, Values]  # by metric
-    stds: dict[str, float]  # of the means of runs
-    costs: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)  # see the last columns of the table
-
-
 def study_table(runner: StudyRunner) -> StudyResult:
     """Measure every ranker, the best order there can be, and what all have more than a baseline.
 
@@ -40,7 +34,7 @@ def study_table(runner: StudyRunner) -> StudyResult:
     names = [*(one.name for one in runner.rankers), *([ORACLE] if config.oracle else [])]
     if config.baseline and config.baseline not in names:
         raise MetricError(f"baseline must be one of {names}, got {config.baseline!r}")
-    measured: dict[str, dict[str, _Measured]] = {}
+    measured: dict[str, dict[str, MeasuredRow]] = {}
     for repeats in runner.repeated_runs():
         data, ranker = repeats[0].key
         measured.setdefault(data, {})[ranker] = _measure(repeats, config.metrics)
@@ -73,35 +67,32 @@ def study_table(runner: StudyRunner) -> StudyResult:
     )
 
 
-def _measure(repeats: Sequence[RankerRun], metrics: Sequence[str]) -> _Measured:
+def compute_all(metrics: Sequence[str], judged: Sequence[JudgedRanking]) -> dict[str, Values]:
+    """Return the values of metrics by their names."""
+    return {metric: compute(metric, judged) for metric in metrics}
+
+
+def _measure(repeats: Sequence[RankerRun], metrics: Sequence[str]) -> MeasuredRow:
     lists = [[one.judged for one in run.questions] for run in repeats]
-    by_metric = {metric: [compute(metric, one) for one in lists] for metric in metrics}
     ranked = [one.ranked for run in repeats for one in run.questions]
     costs = [
         (one.seconds, one.calls, one.input_tokens + one.output_tokens, one.failed) for one in ranked
     ]
-    return _Measured(
-        len(repeats),
-        {metric: average(runs) for metric, runs in by_metric.items()},
-        {metric: mean_std([one.mean() for one in runs]).std for metric, runs in by_metric.items()},
-        tuple(sum(column) / len(ranked) for column in zip(*costs, strict=True)),
-    )
+    means = tuple(sum(column) / len(ranked) for column in zip(*costs, strict=True))
+    return measure_lists(lists, partial(compute_all, metrics))._replace(costs=means)
 
 
-def _measure_oracle(data: StudyData, metrics: Sequence[str]) -> _Measured:
+def _measure_oracle(data: StudyData, metrics: Sequence[str]) -> MeasuredRow:
     ideal = [labels.ideal() for labels in data.summary.labels]
-    return _Measured(
-        1, {metric: compute(metric, ideal) for metric in metrics}, dict.fromkeys(metrics, 0.0)
-    )
+    return measure_lists([ideal], partial(compute_all, metrics))._replace(costs=(0.0,) * 4)
 
 
-def _rows(runner: StudyRunner, data: str, measured: dict[str, _Measured]) -> list[Row]:
+def _rows(runner: StudyRunner, data: str, measured: dict[str, MeasuredRow]) -> list[Row]:
     means = iter(runner.estimate([one for row in measured.values() for one in row.values.values()]))
-    rows: list[Row] = []
-    for ranker, one in measured.items():
-        cells = [next(means)._replace(std=std) for std in one.stds.values()]
-        rows.append((data, ranker, one.n_runs, *cells, *one.costs))
-    return rows
+    return [
+        (data, ranker, one.n_runs, *one.fill(means).values(), *one.costs)
+        for ranker, one in measured.items()
+    ]
 
 
 def _overview(runner: StudyRunner, names: Sequence[str], rows: Sequence[Row]) -> Grid:
@@ -123,7 +114,7 @@ def _join(cells: Sequence[Cell]) -> str:
     return " / ".join(format_cell(getattr(one, "mean", one), "percent") for one in cells)
 
 
-def _differences(runner: StudyRunner, measured: dict[str, dict[str, _Measured]]) -> tuple[Grid]:
+def _differences(runner: StudyRunner, measured: dict[str, dict[str, MeasuredRow]]) -> tuple[Grid]:
     baseline, how = runner.config.baseline, runner.resampling
     grids = {
         data: compare_columns({name: one.values for name, one in of.items()}, baseline, how)
