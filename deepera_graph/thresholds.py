@@ -1,5 +1,7 @@
 """Threshold rules, and the calibration curve of a judge: from its scores to probabilities."""
 
+from __future__ import annotations
+
 import json
 import logging
 import math
@@ -10,10 +12,21 @@ from dataclasses import asdict, dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    runtime_checkable,
+)
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.schema import IntentKind
+
+if TYPE_CHECKING:
+    from deepera_graph.schema import IntentKind
 
 Method = Literal["isotonic", "platt"]
 FORMAT = 1
@@ -302,7 +315,7 @@ class PerIntent:
     """One threshold for each kind of question, *default* for the kinds not named; all in [0, 1]."""
 
     kind: ClassVar[str] = "per_intent"
-    values: Mapping[IntentKind, float] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
     default: float = 0.8
 
     def __post_init__(self) -> None:
@@ -310,6 +323,8 @@ class PerIntent:
         given: object = self.values
         if not isinstance(given, Mapping):
             raise SettingsError(f"values must map kinds of questions, got {given!r:.80}")
+        from deepera_graph.schema import IntentKind  # noqa: PLC0415  # pydantic takes as long as all the rest
+
         kinds = get_args(IntentKind)
         for name, value in self.values.items():
             if name not in kinds:

@@ -21,10 +21,10 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
-from deepera_graph.literature.citation import Citation
 
 if TYPE_CHECKING:
     from deepera_graph.cli.judging.candidates import Opened, Place, SearchOptions
+    from deepera_graph.literature.citation import Citation
     from deepera_graph.multihop.agent.state import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
 
@@ -204,6 +204,8 @@ def _tell_what_lacks(found: HopResult, place: Place, opened: Opened) -> None:
 
 
 def _citation(one: HopPassage) -> Citation:
+    from deepera_graph.literature.citation import Citation
+
     return Citation.of(one.passage.metadata, one.id)
 
 
