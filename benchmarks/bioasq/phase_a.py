@@ -24,7 +24,7 @@ from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
 from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
 from deepera_graph.cli.opening.stores import data_folder
-from deepera_graph.judges.trained.alignment import Alignment
+from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import IntentFields, Window

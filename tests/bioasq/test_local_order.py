@@ -12,7 +12,7 @@ from deepera_graph.bioasq.phase_a.ordering import (
     weigh_with,
 )
 from deepera_graph.bioasq.phase_a.search import DocumentSearch
-from deepera_graph.judges.trained.alignment import Alignment
+from deepera_graph.judges.trained.reading.vectors import Alignment
 from support.moths import ABSTRACTS, QUESTION, Library
 from support.scripted import Script
 

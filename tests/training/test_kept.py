@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.features import pairwise_dot
 from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.vectors import pairwise_dot
 from deepera_graph.lab.training.fitting.features import (
     FeatureCache,
     FeatureExtractor,

@@ -16,9 +16,9 @@ from deepera_graph.judges.trained.reading.sentences import (
     compute_sentence_features,
 )
 from deepera_graph.judges.trained.scorer import PoolScores
-from deepera_graph.lab.training.fitting.ranking import find_operating_point, fit_small_ranking
+from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.scorer import UNDECIDED
-from deepera_graph.lab.training.fitting.sentences import MarkedText, read_marked
+from deepera_graph.lab.training.fitting.sentences import MarkedText, fit_small_ranking, read_marked
 from deepera_graph.lab.training.lessons.augment import (
     draw_few,
     drop_evidence,

@@ -24,8 +24,8 @@ from deepera_graph.errors import AnswerError, CallError, DeepEraError, SettingsE
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
-from deepera_graph.judges.trained.alignment import Alignment
 from deepera_graph.judges.trained.backend import TrainedJudge, Weights
+from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.prompts import messages_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend, IntentFields, RoleAnswer, RoleSet, Window

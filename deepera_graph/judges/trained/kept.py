@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from deepera_graph.errors import StoreError
-from deepera_graph.judges.trained.reading.encoder import Encoded
+from deepera_graph.judges.trained.reading.vectors import Encoded
 from deepera_graph.stores.sqlite import FileKind, Handle, is_busy, is_damage, set_aside
 
 _logger = logging.getLogger(__name__)

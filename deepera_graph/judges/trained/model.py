@@ -11,23 +11,27 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.heuristic.analysis import explain_quote
-from deepera_graph.judges.trained.alignment import Alignment, align_passage
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.features import (
     PassageMatch,
     complete_features,
     join_title,
     match_passage,
-    pairwise_dot,
     vectorize_passage,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
-from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder, KeepsVectors
+from deepera_graph.judges.trained.reading.encoder import Encoder, KeepsVectors
 from deepera_graph.judges.trained.reading.reader import Reader, Reading
 from deepera_graph.judges.trained.reading.sentences import (
     Sentences,
     choose_sentences,
     weigh_sentences,
+)
+from deepera_graph.judges.trained.reading.vectors import (
+    Alignment,
+    Encoded,
+    align_passage,
+    pairwise_dot,
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
 from deepera_graph.schema import (

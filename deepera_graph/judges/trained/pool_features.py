@@ -12,15 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import (
+from deepera_graph.judges.trained.features import PassageFeatures, PassageReading
+from deepera_graph.judges.trained.lexical import (
     LexicalSimilarity,
-    PassageFeatures,
-    PassageReading,
     TokenCounts,
     measure_lexical_similarity,
-    pairwise_dot,
-    sigmoid,
 )
+from deepera_graph.judges.trained.reading.vectors import pairwise_dot, sigmoid
 from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.judges.trained.features import sigmoid
 from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
+from deepera_graph.judges.trained.reading.vectors import sigmoid
 from deepera_graph.judges.trained.scorer import (
     PoolScores,
     SecondOpinion,

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.judges.trained.reading import encoder as encoder_module
-from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder
+from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.vectors import Encoded
 
 SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=12).map(
     lambda pairs: [(start, start + length) for start, length in pairs]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepera_graph.judges.trained.features import match_passage, vectorize_passage
-from deepera_graph.judges.trained.reading.encoder import Encoded
+from deepera_graph.judges.trained.reading.vectors import Encoded
 
 TEXT = "Leaf rust fell to 12 % in shade. Yields did not differ. Nobody asked the birds."
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}

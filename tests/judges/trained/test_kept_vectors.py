@@ -11,7 +11,8 @@ from deepera_graph import EvidenceReranker, SettingsError, local_backend
 from deepera_graph.judges.trained import kept as kept_module
 from deepera_graph.judges.trained.backend import Weights, local_model
 from deepera_graph.judges.trained.kept import FILE_NAME, KeptVectors
-from deepera_graph.judges.trained.reading.encoder import Encoded, Encoder
+from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.vectors import Encoded
 from support.list_judges import QUESTION
 
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}

@@ -6,148 +6,30 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from typing import Any, Protocol, Self, TypeVar
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.judges.trained.reading.vectors import Encoded, Halves, Offsets
 from deepera_graph.packages import send_nothing
 
-Floats = NDArray[np.float32]
-Halves = NDArray[np.float16]
-Offsets = NDArray[np.int64]
 Ids = NDArray[np.int64]
-TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
 MAX_TOKENS = 256
 # bytes of vectors that are kept for the next question: 160 passages of 128 tokens
 MAX_KEPT = 48_000_000
 MAX_AHEAD = 250_000  # characters; the vectors of 400, about 100 tokens, take 150 KB
 ON_CPU = ("CPUExecutionProvider",)
-_PLACES_AT_ONCE = 64
 _SLOWER = ["SkipLayerNormFusion"]  # its kernel takes longer than the two steps that it fuses
 UsedT = TypeVar("UsedT")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
-
-
-class Parts(NamedTuple):
-    """Parts of a text, such as its sentences; at least one."""
-
-    spans: Sequence[TokenSpan]  # which tokens each has
-    units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
-
-
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
-
-    The first and the last are the marks of beginning and end. Offsets are the characters that a
-    token stands for, shape (n_tokens, 2); empty for the marks. Vectors are held in 16 bits, as they
-    are kept on disk; what is computed with them is in 32.
-    """
-
-    tokens: Halves
-    offsets: Offsets
-
-    @property
-    def vectors(self) -> Floats:
-        """The tokens' vectors in 32 bits."""
-        return self.tokens.astype(np.float32)
-
-    @property
-    def units(self) -> Floats:
-        """Token vectors of length 1."""
-        return self._whole[0]
-
-    @property
-    def mean(self) -> Floats:
-        """Vector of the whole text, of length 1, shape (n_dimensions,)."""
-        return self._whole[1]
-
-    @cached_property
-    def _whole(self) -> tuple[Floats, Floats]:
-        vectors = self.vectors
-        return normalize(vectors), normalize(vectors.mean(axis=0))
-
-    def join(self, title: "Encoded") -> Floats:
-        """Return the vector of text and title together, of length 1; the title without its marks.
-
-        What was found is held for the next question, as long as the title is.
-        """
-        if title not in self._joined:
-            both = np.concatenate([self.vectors, title.vectors[1:-1]])
-            self._joined[title] = normalize(both.mean(axis=0))
-        return self._joined[title]
-
-    @cached_property
-    def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
-        return WeakKeyDictionary()
-
-    def find_word(self, text: str, word: str) -> Floats | None:
-        """Return the vector of a word, in lower case, of the text that this is; of length 1.
-
-        It is that of its first place; None if the text does not have it, or is cut before it.
-        """
-        start = text.lower().find(word)
-        begins, ends = self.offsets[:, 0], self.offsets[:, 1]
-        within = (ends > begins) & (begins < start + len(word)) & (ends > start)
-        if start < 0 or not within.any():
-            return None
-        return normalize(self.units[within].mean(axis=0))
-
-    def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
-        """Return the parts within each two characters, start and end; all of it if there is none.
-
-        What was found is held for the next question.
-        """
-        if places not in self._parts:
-            spans = self.find_spans(places) or [slice(None)]
-            vectors = self.vectors
-            owns = [vectors[span] for span in spans]
-            sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
-            means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
-            self._parts[places] = Parts(spans, normalize(means))
-        return self._parts[places]
-
-    @cached_property
-    def _parts(self) -> dict[tuple[tuple[int, int], ...], Parts]:
-        return {}
-
-    def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
-        """Tell which tokens lie within each two characters, start and end; all, if none do."""
-        found: list[TokenSpan] = []
-        for start in range(0, len(places), _PLACES_AT_ONCE):
-            found += self._find_spans(places[start : start + _PLACES_AT_ONCE])
-        return found
-
-    def _find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
-        starts, ends = np.array(places, np.int64).T[:, :, None]
-        first, last = self.offsets.T
-        inside = (first >= starts) & (last <= ends) & (last > first)
-        n_inside = inside.sum(axis=1)
-        begin = inside.argmax(axis=1)
-        end = inside.shape[1] - inside[:, ::-1].argmax(axis=1)
-        rows = zip(begin, end, n_inside, inside, strict=True)
-        return [_span(int(a), int(b), int(n), row) for a, b, n, row in rows]
-
-
-def _span(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> TokenSpan:
-    if not n_inside:
-        return slice(None)
-    return slice(begin, end) if end - begin == n_inside else inside.copy()
-
-
-def normalize(vectors: Floats) -> Floats:
-    """Return vectors scaled to length 1, along the last axis."""
-    length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
-    return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
 
 
 class KeepsVectors(Protocol):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.judges.trained.reading.encoder import Encoder, Ids, Offsets, open_session
+from deepera_graph.judges.trained.reading.encoder import Encoder, Ids, open_session
+from deepera_graph.judges.trained.reading.vectors import Offsets
 from deepera_graph.text.words import held, split_sentences
 
 Doubles = NDArray[np.float64]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier, sigmoid
+from deepera_graph.judges.trained.features import PassageMatch, ResultsClassifier
+from deepera_graph.judges.trained.reading.vectors import sigmoid
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.words import MOST_SENTENCES, held
 

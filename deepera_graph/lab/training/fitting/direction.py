@@ -38,17 +38,10 @@ _TRIAL_LABELS: Final = {"no": 0, "increase": 1, "decrease": -1}
 _TRIAL_FORMS: Final = (("increase", 1), ("reduce", -1))
 TOPICS: Final = ("topics.jsonl", "near_misses.jsonl")  # of questions with labelled evidence
 _PAIRS: Final = (
-    ("increase", "decrease"),
-    ("increases", "decreases"),
-    ("increased", "decreased"),
-    ("higher", "lower"),
-    ("improve", "worsen"),
-    ("improves", "worsens"),
-    ("raise", "reduce"),
-    ("raises", "reduces"),
-    ("promotes", "inhibits"),
-    ("more", "less"),
-)
+    ("increase", "decrease"), ("increases", "decreases"), ("increased", "decreased"),
+    ("higher", "lower"), ("improve", "worsen"), ("improves", "worsens"), ("raise", "reduce"),
+    ("raises", "reduces"), ("promotes", "inhibits"), ("more", "less"),
+)  # fmt: skip
 _OPPOSITES: Final = dict(_PAIRS) | {other: one for one, other in _PAIRS}
 _OPPOSITE: Final = re.compile(rf"\b(?:{'|'.join(_OPPOSITES)})\b")
 _TURNED: Final[Mapping[Direction, Direction]] = {
@@ -56,15 +49,11 @@ _TURNED: Final[Mapping[Direction, Direction]] = {
     "contradicts": "supports",
 }
 _PLAIN_THINGS: Final = (
-    ("exercise", "blood pressure"),
-    ("irrigation", "crop yield"),
-    ("the vaccine", "the risk of infection"),
-    ("annealing", "grain size"),
-    ("tutoring", "test scores"),
-    ("the new drug", "mortality"),
-    ("noise", "foraging time"),
+    ("exercise", "blood pressure"), ("irrigation", "crop yield"),
+    ("the vaccine", "the risk of infection"), ("annealing", "grain size"),
+    ("tutoring", "test scores"), ("the new drug", "mortality"), ("noise", "foraging time"),
     ("fertiliser", "the incidence of rust"),
-)
+)  # fmt: skip
 _PLAIN_VERBS: Final = (
     ("increase", 1), ("raise", 1), ("reduce", -1), ("decrease", -1), ("lower", -1),
 )  # fmt: skip
@@ -110,10 +99,9 @@ class LabelledDirection:
     weight: float = 1.0  # 0 is for measuring alone
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file, none if it is not there: each set is read if it is."""
-    if path.exists():
-        yield from read_objects(path)
+def _read(path: Path) -> Iterable[dict[str, Any]]:
+    """Return the rows of a file, none if it is not there: each set is read if it is."""
+    return read_objects(path) if path.exists() else ()
 
 
 def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirection]:
@@ -144,9 +132,7 @@ def _write_plain() -> Iterator[LabelledDirection]:
     for place, (what, outcome) in enumerate(_PLAIN_THINGS):
         for verb, way in _PLAIN_VERBS:
             for sentence, found in _PLAIN_FINDINGS:
-                label: Direction = "no_difference"
-                if found:
-                    label = "supports" if found == way else "contradicts"
+                label = _compare_ways(found, way)
                 denied: Direction = "contradicts" if label == "supports" else "supports"
                 for question, answer in (
                     (f"Does {what} {verb} {outcome}?", label),
@@ -161,6 +147,12 @@ def _write_plain() -> Iterator[LabelledDirection]:
                         labels=frozenset({answer}),
                         weight=0.15,
                     )
+
+
+def _compare_ways(found: int, asked: int) -> Direction:
+    if not found:
+        return "no_difference"
+    return "supports" if found == asked else "contradicts"
 
 
 def _read_scifact(folder: Path) -> Iterator[LabelledDirection]:
@@ -214,9 +206,7 @@ def _read_trials(folder: Path) -> Iterator[LabelledDirection]:
         found = next(value for word, value in _TRIAL_LABELS.items() if word in row["label"])
         of, than, what = (row[key].strip() for key in ("intervention", "comparator", "outcome"))
         for verb, way in _TRIAL_FORMS:
-            label: Direction = "no_difference"
-            if found:
-                label = "supports" if found == way else "contradicts"
+            label = _compare_ways(found, way)
             for passage in row["golden"]:
                 yield LabelledDirection(
                     set=f"trials, {verb}",
@@ -254,11 +244,6 @@ class _Table:
     weights: NDArray[np.float64]  # (passages,)
 
 
-def _list_features(described: Iterable[Mapping[str, float]]) -> dict[str, int]:
-    seen = Counter(name for one in described for name in one)
-    return {name: place for place, name in enumerate(sorted(n for n in seen if seen[n] >= FEWEST))}
-
-
 def _tabulate(
     rows: Sequence[LabelledDirection],
     described: Sequence[Mapping[str, float]],
@@ -287,7 +272,8 @@ def fit_model(
     """Fit a multinomial logistic regression in which the right one of several labels is hidden."""
     used = [place for place, row in enumerate(rows) if row.weight]
     rows, described = [rows[place] for place in used], [described[place] for place in used]
-    places = _list_features(described)
+    seen = Counter(name for one in described for name in one)
+    places = {name: n for n, name in enumerate(sorted(k for k in seen if seen[k] >= FEWEST))}
     table = _tabulate(rows, described, places)
     n_features, n_ways = len(places), len(DIRECTIONS)
 
@@ -315,15 +301,11 @@ def fit_model(
     )
 
 
-def _assign_fold(row: LabelledDirection) -> int:
-    return int(digest(row.group)[:8], 16) % N_FOLDS
-
-
 def cross_validate(
     rows: Sequence[LabelledDirection], described: Sequence[Mapping[str, float]]
 ) -> NDArray[np.float64]:
     """Return (passages, directions) probabilities, each from a fit that saw none of its group."""
-    folds = np.array([_assign_fold(row) for row in rows])
+    folds = np.array([int(digest(row.group)[:8], 16) % N_FOLDS for row in rows])
     likely = np.zeros((len(rows), len(DIRECTIONS)))
     for fold in range(N_FOLDS):
         others, own = np.flatnonzero(folds != fold).tolist(), np.flatnonzero(folds == fold).tolist()
@@ -387,10 +369,8 @@ def choose_threshold(rows: Sequence[LabelledDirection], likely: NDArray[np.float
     """Return the least threshold above which `RIGHT` of all is right, in the mean of the sets."""
     for threshold in np.arange(0.3, 0.9, 0.01).round(2).tolist():
         found = measure(rows, likely, threshold).items()
-        if (
-            np.mean([one["right_of_clear"] for name, one in found if name not in _MADE])
-            >= 100 * RIGHT
-        ):
+        right = [one["right_of_clear"] for name, one in found if name not in _MADE]
+        if np.mean(right) >= 100 * RIGHT:
             return float(threshold)
     return 0.9
 

@@ -17,16 +17,18 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.trained.features import (
-    LexicalSimilarity,
     PassageMatch,
     PassageVectors,
     ResultsClassifier,
-    TokenCounts,
     complete_features,
     join_title,
     match_passage,
-    measure_lexical_similarity,
     vectorize_passage,
+)
+from deepera_graph.judges.trained.lexical import (
+    LexicalSimilarity,
+    TokenCounts,
+    measure_lexical_similarity,
 )
 from deepera_graph.judges.trained.model import Encodes, encode_once, opened, sha256_of
 from deepera_graph.judges.trained.pool_features import (
@@ -34,7 +36,8 @@ from deepera_graph.judges.trained.pool_features import (
     assemble_pool_features,
     compute_ranking_features,
 )
-from deepera_graph.judges.trained.reading.encoder import ON_CPU, Encoded, Encoder
+from deepera_graph.judges.trained.reading.encoder import ON_CPU, Encoder
+from deepera_graph.judges.trained.reading.vectors import Encoded
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
 from deepera_graph.lab.training.weights import Log, log_nothing
 from deepera_graph.packages import send_nothing

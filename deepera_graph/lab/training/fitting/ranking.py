@@ -32,12 +32,11 @@ Rows = Sequence[FeaturedPool]
 
 LEAF = 40  # fewest passages, or pairs of them, in a leaf
 RANK_ROUNDS = 350
-SMALL_ROUNDS, _SMALL_LEAVES, _SMALL_LEAF = 150, 7, 30  # of a ranking within one passage
 SHARE_WITHOUT = 0.2  # of questions for which nothing that was found is evidence; an assumption
 LEAVES = 15  # of a tree, at most
 _LEAST_SHARE = 0.2  # of the features that one of its trees may look at
 WITHOUT_WEIGHT = SHARE_WITHOUT / (1 - SHARE_WITHOUT)  # of what a pool with evidence counts
-_PARAMETERS: Mapping[str, Any] = {
+PARAMETERS: Mapping[str, Any] = {
     "learning_rate": 0.05,
     "min_data_in_leaf": LEAF,
     "lambda_l2": 5.0,
@@ -132,8 +131,10 @@ def fit_ranker(
     rows = [one.row for one in every]
     n = len(whole)
     monotone = kind.find_monotone(RANKING_FEATURES)
-    rank = partial_of(_rank, kind=kind, seed=seed, monotone=monotone)
-    classify = partial_of(_classify, kind=kind, seed=seed, monotone=monotone)
+    rank, classify = (
+        partial_of(_fit, kind=kind, ranks=ranks, seed=seed, monotone=monotone)
+        for ranks in (True, False)
+    )
     order = rank(rows[:n], numbers[:n], log=_name_events(log, kind.name, "order"))
     absolute = classify(rows, numbers, log=_name_events(log, kind.name, "absolute"))
     orders = _fit_halves(rows[:n], lambda at: rank(*_pick(at, rows, numbers)))
@@ -203,7 +204,8 @@ def fit_single_passage(
         return None
     kept = [kind.uses(name, without) for name in SINGLE_FEATURES]
     numbers = [_mask(row.features.single_features(), kept) for row in chosen]
-    rank = partial_of(_rank, kind=kind, seed=seed, monotone=kind.find_monotone(SINGLE_FEATURES))
+    monotone = kind.find_monotone(SINGLE_FEATURES)
+    rank = partial_of(_fit, kind=kind, ranks=True, seed=seed, monotone=monotone)
     halves = _fit_halves(chosen, lambda at: rank(*_pick(at, chosen, numbers)))
     trees = rank(chosen, numbers, log=_name_events(log, kind.name, "alone"))
     values = [halves[row.half].predict(its) for row, its in zip(chosen, numbers, strict=True)]
@@ -264,7 +266,7 @@ def fit_trees(
     lightgbm = import_package("lightgbm")
     objective = "binary" if sizes is None else "lambdarank"
     given = {
-        **_PARAMETERS,
+        **PARAMETERS,
         "objective": objective,
         "feature_fraction": share,
         "num_leaves": leaves,
@@ -278,22 +280,6 @@ def fit_trees(
         log({"step": "trees", "objective": objective, "rows": len(rows), "rounds": rounds})
         ensembles.append(convert_trees(model.dump_model(), rounds))
     return average_trees(ensembles)
-
-
-def fit_small_ranking(rows: Sequence[Floats], labels: Sequence[NDArray[np.int64]]) -> Trees:
-    """Fit a few shallow trees that rank the rows of each group; for groups of a few rows."""
-    lightgbm = import_package("lightgbm")
-    data = lightgbm.Dataset(
-        np.concatenate(rows), np.concatenate(labels), group=[len(one) for one in rows]
-    )
-    given = {
-        **_PARAMETERS,
-        "objective": "lambdarank",
-        "num_leaves": _SMALL_LEAVES,
-        "min_data_in_leaf": _SMALL_LEAF,
-    }
-    model = lightgbm.train(given, data, SMALL_ROUNDS)
-    return convert_trees(model.dump_model(), SMALL_ROUNDS)
 
 
 def convert_trees(model: Mapping[str, Any], n_trees: int) -> Trees:
@@ -347,11 +333,12 @@ def _teaches(row: FeaturedPool) -> bool:
     return bool(0 < row.labels.sum() < len(row.labels))
 
 
-def _rank(
+def _fit(
     rows: Rows,
     numbers: Sequence[Floats],
     *,
     kind: QuestionKind,
+    ranks: bool,  # the rows of each question; or gives the log odds of each
     seed: int,
     monotone: Sequence[bool] | None,
     log: Log = log_nothing,
@@ -360,35 +347,12 @@ def _rank(
         np.concatenate(numbers),
         np.concatenate([row.labels for row in rows]),
         weights=np.concatenate([row.weights for row in rows]),
-        sizes=[len(row.labels) for row in rows],
+        sizes=[len(row.labels) for row in rows] if ranks else None,
         rounds=RANK_ROUNDS,
         leaves=kind.leaves,
         seed=seed,
-        n_ensembles=kind.n_ensembles,
-        share=kind.share,
-        monotone=monotone,
-        log=log,
-    )
-
-
-def _classify(
-    rows: Rows,
-    numbers: Sequence[Floats],
-    *,
-    kind: QuestionKind,
-    seed: int,
-    monotone: Sequence[bool] | None,
-    log: Log = log_nothing,
-) -> Trees:
-    return fit_trees(
-        np.concatenate(numbers),
-        np.concatenate([row.labels for row in rows]),
-        weights=np.concatenate([row.weights for row in rows]),
-        rounds=RANK_ROUNDS,
-        leaves=kind.leaves,
-        seed=seed,
-        n_ensembles=min(2, kind.n_ensembles),
-        share=max(_LEAST_SHARE, kind.share),
+        n_ensembles=kind.n_ensembles if ranks else min(2, kind.n_ensembles),
+        share=kind.share if ranks else max(_LEAST_SHARE, kind.share),
         monotone=monotone,
         log=log,
     )

@@ -20,14 +20,16 @@ from deepera_graph.judges.trained.reading.sentences import (
     compute_sentence_features,
 )
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.lab.training.fitting.ranking import fit_small_ranking
+from deepera_graph.lab.training.fitting.ranking import PARAMETERS, convert_trees
 from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
+from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Window, passage_task
 from deepera_graph.text.files.jsonl import read_objects
 from deepera_graph.text.words import split_sentences
 
 _UNKNOWN: Any = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}
 _AT_ONCE = 64  # texts that are encoded together
+_ROUNDS, _LEAVES, _LEAF = 150, 7, 30  # of the trees that rank the sentences of a text
 _MOST_OF_IT = 0.5  # a sentence of ours is marked if it covers so much of a marked one, or reverse
 
 
@@ -119,6 +121,20 @@ def fit_sentences(texts: Sequence[MatchedText], classifier: ResultsClassifier) -
         return None
     rows = [_compute(one, classifier) for one in taught]
     return fit_small_ranking(rows, [one.labels for one in taught])
+
+
+def fit_small_ranking(
+    rows: Sequence[NDArray[np.float64]], labels: Sequence[NDArray[np.int64]]
+) -> Trees:
+    """Fit a few shallow trees that rank the rows of each group; for groups of a few rows."""
+    lightgbm = import_package("lightgbm")
+    data = lightgbm.Dataset(
+        np.concatenate(rows), np.concatenate(labels), group=[len(one) for one in rows]
+    )
+    small = {"num_leaves": _LEAVES, "min_data_in_leaf": _LEAF}
+    given = {**PARAMETERS, "objective": "lambdarank", **small}
+    model = lightgbm.train(given, data, _ROUNDS)
+    return convert_trees(model.dump_model(), _ROUNDS)
 
 
 def measure_sentences(

@@ -1,0 +1,199 @@
+"""The vectors of a text's tokens, and how closely two texts match by them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepera_graph.text.words import split_sentences
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Halves = NDArray[np.float16]
+Offsets = NDArray[np.int64]
+TokenSpan = slice | NDArray[np.bool_]  # which tokens; a slice where they lie side by side
+NumberT = TypeVar("NumberT", np.float32, np.float64)
+
+MAX_SINGLE_THREADED = 8_000_000  # multiplications; beyond, threads are worth it
+_LEAST = 1e-6
+_PLACES_AT_ONCE = 64
+_N_SENTENCES = 2  # best sentences that count
+
+
+def sigmoid(log_odds: NDArray[NumberT]) -> NDArray[NumberT]:
+    """Return the probabilities, in [0, 1], of the same shape and kind."""
+    return np.asarray(1 / (1 + np.exp(-log_odds)), log_odds.dtype)
+
+
+def logit(probabilities: Doubles) -> Doubles:
+    """Return the log odds of probabilities, which are held within 1e-6 and 1 - 1e-6."""
+    within = np.clip(probabilities, _LEAST, 1 - _LEAST)
+    return np.asarray(np.log(within / (1 - within)), np.float64)
+
+
+def pairwise_dot(left: NDArray[NumberT], right: NDArray[NumberT]) -> NDArray[NumberT]:
+    """Return the inner product of each row of one array with each row of another, shape (n, m).
+
+    A small product takes a linear algebra library longer to spread over threads than to compute,
+    many times longer where other work keeps the cores busy.
+    """
+    if left.size * len(right) <= MAX_SINGLE_THREADED:
+        return np.asarray(np.einsum("id,jd->ij", left, right), left.dtype)
+    return np.asarray(left @ right.T, left.dtype)
+
+
+class Parts(NamedTuple):
+    """Parts of a text, such as its sentences; at least one."""
+
+    spans: Sequence[TokenSpan]  # which tokens each has
+    units: Floats  # the mean of these, of length 1, shape (n_parts, n_dimensions)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A text as its tokens' vectors, shape (n_tokens, n_dimensions), and where they stand.
+
+    The first and the last are the marks of beginning and end. Offsets are the characters that a
+    token stands for, shape (n_tokens, 2); empty for the marks. Vectors are held in 16 bits, as they
+    are kept on disk; what is computed with them is in 32.
+    """
+
+    tokens: Halves
+    offsets: Offsets
+
+    @property
+    def vectors(self) -> Floats:
+        """The tokens' vectors in 32 bits."""
+        return self.tokens.astype(np.float32)
+
+    @property
+    def units(self) -> Floats:
+        """Token vectors of length 1."""
+        return self._whole[0]
+
+    @property
+    def mean(self) -> Floats:
+        """Vector of the whole text, of length 1, shape (n_dimensions,)."""
+        return self._whole[1]
+
+    @cached_property
+    def _whole(self) -> tuple[Floats, Floats]:
+        vectors = self.vectors
+        return normalize(vectors), normalize(vectors.mean(axis=0))
+
+    def join(self, title: "Encoded") -> Floats:
+        """Return the vector of text and title together, of length 1; the title without its marks.
+
+        What was found is held for the next question, as long as the title is.
+        """
+        if title not in self._joined:
+            both = np.concatenate([self.vectors, title.vectors[1:-1]])
+            self._joined[title] = normalize(both.mean(axis=0))
+        return self._joined[title]
+
+    @cached_property
+    def _joined(self) -> "WeakKeyDictionary[Encoded, Floats]":
+        return WeakKeyDictionary()
+
+    def find_word(self, text: str, word: str) -> Floats | None:
+        """Return the vector of a word, in lower case, of the text that this is; of length 1.
+
+        It is that of its first place; None if the text does not have it, or is cut before it.
+        """
+        start = text.lower().find(word)
+        begins, ends = self.offsets[:, 0], self.offsets[:, 1]
+        within = (ends > begins) & (begins < start + len(word)) & (ends > start)
+        if start < 0 or not within.any():
+            return None
+        return normalize(self.units[within].mean(axis=0))
+
+    def find_parts(self, places: tuple[tuple[int, int], ...]) -> Parts:
+        """Return the parts within each two characters, start and end; all of it if there is none.
+
+        What was found is held for the next question.
+        """
+        if places not in self._parts:
+            spans = self.find_spans(places) or [slice(None)]
+            vectors = self.vectors
+            owns = [vectors[span] for span in spans]
+            sums = np.stack([np.add.reduce(own, axis=0) for own in owns])
+            means = np.asarray(sums / np.array([[len(own)] for own in owns]), np.float32)
+            self._parts[places] = Parts(spans, normalize(means))
+        return self._parts[places]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[tuple[int, int], ...], Parts]:
+        return {}
+
+    def find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
+        """Tell which tokens lie within each two characters, start and end; all, if none do."""
+        found: list[TokenSpan] = []
+        for start in range(0, len(places), _PLACES_AT_ONCE):
+            found += self._find_spans(places[start : start + _PLACES_AT_ONCE])
+        return found
+
+    def _find_spans(self, places: Sequence[tuple[int, int]]) -> list[TokenSpan]:
+        starts, ends = np.array(places, np.int64).T[:, :, None]
+        first, last = self.offsets.T
+        inside = (first >= starts) & (last <= ends) & (last > first)
+        n_inside = inside.sum(axis=1)
+        begin = inside.argmax(axis=1)
+        end = inside.shape[1] - inside[:, ::-1].argmax(axis=1)
+        rows = zip(begin, end, n_inside, inside, strict=True)
+        return [_span(int(a), int(b), int(n), row) for a, b, n, row in rows]
+
+
+def _span(begin: int, end: int, n_inside: int, inside: NDArray[np.bool_]) -> TokenSpan:
+    if not n_inside:
+        return slice(None)
+    return slice(begin, end) if end - begin == n_inside else inside.copy()
+
+
+def normalize(vectors: Floats) -> Floats:
+    """Return vectors scaled to length 1, along the last axis."""
+    length = np.sqrt(np.add.reduce(vectors * vectors, axis=-1, keepdims=True))
+    return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
+
+
+class Alignment(NamedTuple):
+    """Means over the question's tokens of the cosine of the nearest token, each in [-1, 1].
+
+    Source:
+        Khattab and Zaharia (2020), ColBERT, section 3.3 (late interaction, MaxSim); there a sum
+        over the tokens of a query, here their mean, so that questions of any length compare.
+    """
+
+    passage: float  # the nearest of title and text
+    sentences: float  # the same within one sentence, the mean of the two best
+    title: float  # the nearest of the title; 0 without one
+
+
+def align_passage(
+    question: Encoded, text: str, body: Encoded, title: Encoded | None = None
+) -> Alignment:
+    """Align a text that is not blank, encoded as *body*, and its title with a question."""
+    asked = _tokens(question)
+    in_text = pairwise_dot(asked, _tokens(body))
+    named = None if title is None else pairwise_dot(asked, _tokens(title)).max(axis=1)
+    nearest = in_text.max(axis=1)
+    return Alignment(
+        passage=float((nearest if named is None else np.maximum(nearest, named)).mean()),
+        sentences=_align_sentences(asked, text, body),
+        title=0.0 if named is None else float(named.mean()),
+    )
+
+
+def _align_sentences(asked: NDArray[np.float32], text: str, body: Encoded) -> float:
+    spans = body.find_parts(tuple((one.start, one.end) for one in split_sentences(text))).spans
+    whole = pairwise_dot(asked, body.units)
+    found = sorted((float(whole[:, span].max(axis=1).mean()) for span in spans), reverse=True)
+    return float(np.mean(found[:_N_SENTENCES]))
+
+
+def _tokens(encoded: Encoded) -> NDArray[np.float32]:
+    """Return the tokens' vectors of length 1, without the marks unless there is nothing else."""
+    return encoded.units[1:-1] if len(encoded.units) > 2 else encoded.units
