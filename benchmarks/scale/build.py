@@ -118,7 +118,11 @@ def _write(asked: str, n_tries: int) -> str:
 def main() -> None:
     """Build, and say now and then what it took so far."""
     options = _options()
-    plan = BuildPlan(n_questions=options.questions, settings=tuple(options.settings.split(",")))
+    plan = BuildPlan(
+        n_questions=options.questions,
+        n_contexts=options.contexts,
+        settings=tuple(options.settings.split(",")),
+    )
     with TemporaryDirectory() as name:
         for overwrite in (False, *(options.again * [True])):
             watch = _Watch(options.questions)
@@ -171,6 +175,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--documents", type=int, default=5_000)
     parser.add_argument("--questions", type=int, default=5_000)
+    parser.add_argument("--contexts", type=int, default=30)
     parser.add_argument("--settings", default="base,ssli")
     parser.add_argument("--again", action="store_true", help="also build from what was kept")
     return parser.parse_args()

@@ -138,6 +138,7 @@ def build_search_graph(
     chosen = SearchSettings.of(settings)
     if rewrite and roles is None:
         raise SettingsError("rewrite=True needs a chat model that rewrites the question")
+    weigh = weigh_sentences or _weigh_as(judge)
     rewriter = roles if rewrite else None
     sorter = roles if sort else None
     wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache)
@@ -150,7 +151,7 @@ def build_search_graph(
         *([("score", steps.Score(judge, chosen))] if judge is not None else []),
         *([("sort", _sort_node(sorter, wrapped, chosen))] if sorter is not None else []),
         ("combine", partial(steps.combine, settings=chosen)),
-        ("snippets", steps.FindSnippets(weigh_sentences or _weigh_as(judge), chosen)),
+        ("snippets", partial(steps.find_snippets, weigh=weigh, settings=chosen)),
     ]
     return _connect(before, after)
 

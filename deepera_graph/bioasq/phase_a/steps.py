@@ -297,42 +297,26 @@ def combine(state: SearchState, *, settings: SearchSettings) -> Update:
     return {"documents": [[*document] for document in made[:n]]}
 
 
-class FindSnippets(Runnable[SearchState, Update]):
-    """Takes the sentences that answer out of the documents."""
-
-    def __init__(self, weigh: WeighSentences, settings: SearchSettings) -> None:
-        self._weigh, self._n = weigh, settings.n_snippets
-
-    def invoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Find them; what fails costs no document."""
-        by_id = {document_id(one): one for one in input["passages"]}
-        found = [by_id[pmid] for pmid, _ in input["documents"]]
-        whole = [one for one in found if "part" not in one.metadata]
-        problems = []
-        if n_parts := len(found) - len(whole):
-            problems = [
-                f"snippets: {n_parts} documents are indexed in parts, whose offsets are not those "
-                "of the document; index them whole (deepera-lab bioasq index)"
-            ]
-        try:
-            with named_errors("no snippets"):
-                pieces = list_pieces(input["question"], _found(whole), weigh=self._weigh)
-        except DeepEraError as error:
-            problems.append(f"snippets: {error}")
-            return {"problems": problems, "degraded": ["snippets"]}
-        chosen = choose_snippets(pieces, n=self._n)
-        records = [
-            {"snippet": asdict(one.snippet), "probability": one.probability} for one in chosen
+def find_snippets(state: SearchState, *, weigh: WeighSentences, settings: SearchSettings) -> Update:
+    """Take the sentences that answer out of the documents; what fails costs no document."""
+    by_id = {document_id(one): one for one in state["passages"]}
+    found = [by_id[pmid] for pmid, _ in state["documents"]]
+    whole = [one for one in found if "part" not in one.metadata]
+    problems = []
+    if n_parts := len(found) - len(whole):
+        problems = [
+            f"snippets: {n_parts} documents are indexed in parts, whose offsets are not those "
+            "of the document; index them whole (deepera-lab bioasq index)"
         ]
-        return {"snippets": records, "problems": problems}
-
-    async def ainvoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Do what `invoke` does, in a thread."""
-        return await asyncio.to_thread(self.invoke, input, config)
+    try:
+        with named_errors("no snippets"):
+            pieces = list_pieces(state["question"], _found(whole), weigh=weigh)
+    except DeepEraError as error:
+        problems.append(f"snippets: {error}")
+        return {"problems": problems, "degraded": ["snippets"]}
+    chosen = choose_snippets(pieces, n=settings.n_snippets)
+    records = [{"snippet": asdict(one.snippet), "probability": one.probability} for one in chosen]
+    return {"snippets": records, "problems": problems}
 
 
 def _found(passages: Sequence[Document]) -> list[FoundDocument]:
