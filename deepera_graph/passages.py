@@ -66,7 +66,9 @@ def check_question(question: object, passages: object) -> None:
     """Raise `InputError` unless the question is a text, not blank, and not too long."""
     if isinstance(question, str):
         if question.strip():
-            return check_length(question)
+            if len(question) > MOST_QUESTION:
+                check_length(question)
+            return
         raise InputError(f"question must not be empty, got {question!r}")
     swapped = isinstance(passages, str) and isinstance(question, Iterable)
     hint = ": are question and passages swapped?" if swapped else ""
@@ -142,7 +144,7 @@ def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
     rank, score = document.metadata.get("retrieval_rank"), document.metadata.get("retrieval_score")
     return (
         rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 1 else index + 1,
-        _to_finite(score),
+        None if score is None else _to_finite(score),
     )
 
 

@@ -106,7 +106,7 @@ class EvidenceReranker:
             SettingsError: There is no checkpointer to resume from, or the thread was begun by
                 another backend or with other settings (`budget` and `max_concurrency` apart).
         """
-        return self._run(question, passages, config).finish(resume=resume)
+        return RerankRun(self, question, passages, config).finish(resume=resume)
 
     async def arerank(
         self,
@@ -117,7 +117,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> RerankResult:
         """Do what `rerank` does, in the running loop."""
-        return await self._run(question, passages, config).afinish(resume=resume)
+        return await RerankRun(self, question, passages, config).afinish(resume=resume)
 
     def stream(
         self,
@@ -131,7 +131,7 @@ class EvidenceReranker:
 
         See `deepera_graph.pipeline.answer` for the events.
         """
-        return self._run(question, passages, config).stream(resume=resume)
+        return RerankRun(self, question, passages, config).stream(resume=resume)
 
     def astream(
         self,
@@ -142,7 +142,7 @@ class EvidenceReranker:
         resume: bool = False,
     ) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        return self._run(question, passages, config).astream(resume=resume)
+        return RerankRun(self, question, passages, config).astream(resume=resume)
 
     def batch(
         self, jobs: Sequence[Job], *, config: RunnableConfig | None = None
@@ -280,11 +280,6 @@ class EvidenceReranker:
             cache=cache,
             limiter=limiter,
         )
-
-    def _run(
-        self, question: str, passages: Iterable[PassageLike], config: RunnableConfig | None
-    ) -> "RerankRun":
-        return RerankRun(self, question, passages, config)
 
 
 class RerankRun(AgentRun[RerankResult]):

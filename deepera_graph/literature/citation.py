@@ -36,6 +36,7 @@ _URL = re.compile(r"https?://\S+")
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _ARXIV = re.compile(r"\d{4}\.\d{4,5}|[a-z-]+/\d{7}")
 _OF_ARTICLE = ("title", "authors", "year", "venue", "doi", "pmid", "url", "arxiv")
+_OF_RETRIEVAL = {"retrievalrank", "retrievalscore"}  # of the passage, not of its source
 _LONGEST_PAGE = 6  # letters of a page number, "xxviii"
 _MOST_INITIALS = 3
 _SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
@@ -103,7 +104,7 @@ class Citation:
         known: dict[str, Any] = {}
         for key, value in metadata.items():
             known.setdefault(re.sub(r"[\W_]", "", str(key)).lower(), value)
-        if not known:
+        if known.keys() <= _OF_RETRIEVAL:
             return cls(id=passage_id)
         found: dict[str, Any] = {}
         for field, names in _NAMES.items():

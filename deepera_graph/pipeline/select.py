@@ -215,7 +215,8 @@ def _join(
     made: RankRecord = record
     if best:
         made["quote_status"], made["quote_span"] = locate_quote(text, best)
-    if _value(made["score"]) >= threshold and not is_proven(made["quote_status"], evidence):
+    reaches = made["score"] is not None and made["score"] >= threshold
+    if reaches and not is_proven(made["quote_status"], evidence):
         made["reason"] = _join_words(made["reason"], f"held back: {_lacks(made)}")
     return made
 
@@ -316,10 +317,10 @@ def collect(state: State, *, settings: Settings) -> Update:
     """
     summaries = {summary["index"]: summary for summary in state["summaries"]}
     may_drop = state["fallback"] is None
-    ranking = [
-        _with_summary(record, summaries.get(record["index"]), may_drop=may_drop)
-        for record in state["ranking"]
-    ]
+    ranking = [record.copy() for record in state["ranking"]]
+    for record in ranking:
+        if summary := summaries.get(record["index"]):
+            _add_summary(record, summary, may_drop=may_drop)
     kept = [record for record in ranking if record["kept"]]
     sources: dict[int | None, list[Citation]] = defaultdict(list)
     for record in ranking:
@@ -344,17 +345,9 @@ def collect(state: State, *, settings: Settings) -> Update:
     }
 
 
-def _with_summary(
-    record: RankRecord, summary: SummaryRecord | None, *, may_drop: bool
-) -> RankRecord:
-    if summary is None:
-        return record
-    changed: RankRecord = {
-        **record,
-        "summary": summary["summary"],
-        "summary_status": summary["status"],
-    }
-    changed["reason"] = _join_words(record["reason"], summary["cause"])
+def _add_summary(record: RankRecord, summary: SummaryRecord, *, may_drop: bool) -> None:
+    record["summary"], record["summary_status"] = summary["summary"], summary["status"]
+    if summary["cause"]:
+        record["reason"] = _join_words(record["reason"], summary["cause"])
     if summary["status"] == "none" and may_drop:
-        changed["kept"], changed["band"] = False, None
-    return changed
+        record["kept"], record["band"] = False, None

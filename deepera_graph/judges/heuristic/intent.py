@@ -1,9 +1,8 @@
 """What a question asks for, by rules: its domain, entities, intent class, and form of answer."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
 
 from deepera_graph.judges.heuristic.phrases import (
     COMPARATIVE,
@@ -18,7 +17,6 @@ from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, stem, words
 from deepera_graph.usage import Usage
 
-T = TypeVar("T")
 _MOST_READ = 1000  # characters, from the end; the rules take up to the cube of their number
 _ASKS = (
     r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|may|might|should)\b(?! not)"
@@ -112,14 +110,12 @@ def recognize_intent(task: IntentTask) -> Intent:
     return Intent(
         topic=find_topic(words(question)),
         entity_type="; ".join(find_entities(question)),
-        intent=_first(_KIND_RULES, asked) or "other",
-        expected_answer_type=_first(_ANSWER_RULES, asked) or "other",
+        intent=next((kind for kind, rule in _KIND_RULES if rule.search(asked)), "other"),
+        expected_answer_type=next(
+            (kind for kind, rule in _ANSWER_RULES if rule.search(asked)), "other"
+        ),
         usage=Usage(),
     )
-
-
-def _first(rules: Iterable[tuple[T, "re.Pattern[str]"]], question: str) -> T | None:
-    return next((name for name, rule in rules if rule.search(question)), None)
 
 
 MOST_ENTITIES = 4
