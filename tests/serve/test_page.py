@@ -147,6 +147,22 @@ async def test_a_file_that_cannot_be_used_is_told_by_its_name_alone(page, name, 
     assert "deepera-" not in message
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("gruen.txt", "Gründüngung hob den Ertrag."),
+        ("gruen.html", "<html><body><p>Gründüngung hob den Ertrag.</p></body></html>"),
+        ("gruen.md", "# Versuch\n\nGründüngung hob den Ertrag."),
+    ],
+)
+async def test_a_text_keeps_its_letters_in_every_form_or_says_that_it_cannot(page, name, content):
+    told = await post(page, "/v1/passages", content.encode(), params={"name": name})
+    assert [one["text"] for one in told.json()["passages"]] == ["Gründüngung hob den Ertrag."]
+    old = await post(page, "/v1/passages", content.encode("latin-1"), params={"name": name})
+    assert "Gr\ufffdn" not in old.text
+    assert (old.status_code, "UTF-8" in old.text) == (422, True) or "Gründ" in old.text
+
+
 async def test_files_and_exports_need_the_key(page):
     for path in ("/v1/passages", "/v1/export", "/v1/table"):
         assert (await page.post(path, content=b"{}")).status_code == 401

@@ -23,7 +23,7 @@ from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
 from deepera_graph.export.tables import ExportFormat, export_result
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.retrieval.documents import DOCX, PDF
+from deepera_graph.retrieval.documents import DOCX, FORMS, PDF
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.schema import find_band
 from deepera_graph.serve.config import RequestLimits
@@ -34,7 +34,7 @@ from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
 
 P = ParamSpec("P")
 T = TypeVar("T")
-KINDS = (*LINES, ".json", *TABLES, *REFERENCES, ".md", PDF, DOCX)
+KINDS = (*LINES, ".json", *TABLES, *REFERENCES, *FORMS)
 _DOCUMENTS = (b"%PDF-", b"PK\x03\x04")  # begin so
 _ODD_LETTER = re.compile(r"[^\w.\- ]")
 _MOST_LETTERS = 80  # of a file's name
