@@ -1,11 +1,12 @@
 """Which sentences of a manuscript cite which references, and what for."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from deepera_graph.evidence.check.references import ReferenceIndex
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.text.words import split_sentences, stems
 
 Purpose = Literal["finding", "method", "review"]
@@ -95,7 +96,7 @@ class Paragraph(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(PlainRecord):
     """A sentence, or a part of one, and what it cites.
 
     Attributes:
@@ -116,15 +117,6 @@ class Claim:
     purpose: Purpose = "finding"
     section: str = ""
     page: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**asdict(self), "keys": list(self.keys)}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        return cls(**{**plain, "keys": tuple(plain["keys"])})
 
 
 def find_style(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Style:

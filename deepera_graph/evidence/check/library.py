@@ -1,18 +1,19 @@
 """The works that a manuscript cites: found among passages, in the list itself, or in services."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.references import Reference, read_source
+from deepera_graph.evidence.check.references import Reference
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import PaperStatus, gravest, read_title
 from deepera_graph.literature.paper_keys import main_title, title_key
@@ -38,7 +39,7 @@ class Searches(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CitedWork:
+class CitedWork(PlainRecord):
     """A work and what there is to read of it.
 
     Attributes:
@@ -54,22 +55,6 @@ class CitedWork:
     status: PaperStatus | None = None
     study: int = 0
     is_whole: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, and documents."""
-        return {
-            "passages": list(self.passages),
-            "source": asdict(self.source),
-            "status": self.status,
-            "study": self.study,
-            "is_whole": self.is_whole,
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        source, passages = read_source(plain["source"]), tuple(plain["passages"])
-        return cls(**{**plain, "source": source, "passages": passages})
 
     @property
     def extent(self) -> Extent:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any
 
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.check.citing import Claim, Paragraph, find_claims
@@ -17,6 +17,7 @@ from deepera_graph.evidence.check.references import (
     read_printed,
 )
 from deepera_graph.evidence.check.tex import read_tex
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.passages import MOST_QUESTION, field_key
 from deepera_graph.retrieval.documents.article import (
@@ -40,7 +41,7 @@ _RAISED = re.compile(r"\s*\d{1,3}(?:\s*[-–,]\s*\d{1,3})*\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manuscript:
+class Manuscript(PlainRecord):
     """What a manuscript says, and what it cites.
 
     Attributes:
@@ -58,29 +59,6 @@ class Manuscript:
     references: tuple[Reference, ...]
     duplicates: tuple[tuple[str, ...], ...] = ()
     uncited: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {
-            "path": str(self.path),
-            "title": self.title,
-            "claims": [one.to_dict() for one in self.claims],
-            "references": [one.to_dict() for one in self.references],
-            "duplicates": [list(one) for one in self.duplicates],
-            "uncited": list(self.uncited),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        return cls(
-            path=Path(plain["path"]),
-            title=plain["title"],
-            claims=tuple(map(Claim.from_dict, plain["claims"])),
-            references=tuple(map(Reference.from_dict, plain["references"])),
-            duplicates=tuple(map(tuple, plain["duplicates"])),
-            uncited=tuple(plain["uncited"]),
-        )
 
     @property
     def n_pairs(self) -> int:

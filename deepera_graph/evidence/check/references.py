@@ -3,11 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from deepera_graph.errors import InputError
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation, family_key
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.literature.same_study import group_sources
@@ -36,7 +37,7 @@ _LEAST_LETTERS = 12  # of a line that may be a reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class Reference(PlainRecord):
     """An entry of the list of references.
 
     Attributes:
@@ -72,24 +73,10 @@ class Reference:
         known = {name: value for name, value in fields.items() if value}
         return cls(key=key, text=" ".join(text.split()), source=Citation.of(known, key))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        return cls(**{**plain, "source": read_source(plain["source"])})
-
     @property
     def name(self) -> tuple[str, str]:
         """Family name of the first author, in the form that names are compared in, and year."""
         return family_key(self.source.authors), self.source.year
-
-
-def read_source(plain: Mapping[str, Any]) -> Citation:
-    """Read a citation from plain data."""
-    return Citation(**{**plain, "authors": tuple(plain["authors"])})
 
 
 def read_bibliography(path: Path) -> list[Reference]:

@@ -2,18 +2,18 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self, get_args
 
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.verdict import Decision, Verdict
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
 from deepera_graph.result import RerankResult
 from deepera_graph.usage import Usage
 
-FORMAT = 1
 _FREE = Usage()
 _AGAINST = ("contradicts", "no_difference")
 BAD: tuple[Verdict, ...] = ("contradicted", "retracted")
@@ -73,7 +73,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedPair:
+class CheckedPair(PlainRecord):
     """A claim, a reference that it cites, and the verdict.
 
     Attributes:
@@ -113,23 +113,6 @@ class CheckedPair:
         plain |= {name: getattr(found, name) for name in Decision.__dataclass_fields__}
         return cls(claim=claim, key=key, **plain)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**asdict(self), "claim": self.claim.to_dict(), "notes": list(self.notes)}
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        other = plain.get("other")
-        return cls(
-            **{
-                **plain,
-                "claim": Claim.from_dict(plain["claim"]),
-                "notes": tuple(plain["notes"]),
-                "other": None if other is None else Alternative(**other),
-            }
-        )
-
 
 def settle_pair(
     claim: Claim, key: str, reference: Mapping[str, Any] | None, work: CitedWork | None
@@ -162,7 +145,7 @@ def describe_work(work: CitedWork) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckReport:
+class CheckReport(PlainRecord):
     """Everything that a check of a manuscript found.
 
     Attributes:
@@ -173,6 +156,7 @@ class CheckReport:
         judge: Who judged.
     """
 
+    kind = "check"
     manuscript: Manuscript
     pairs: tuple[CheckedPair, ...]
     notes: tuple[str, ...] = ()
@@ -195,30 +179,8 @@ class CheckReport:
         return ", ".join(f"{n} {name_verdict(one)}" for one, n in self.counts.items())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data that `from_dict` reads."""
-        return {
-            "format": FORMAT,
-            "manuscript": self.manuscript.to_dict(),
-            "counts": self.counts,
-            "pairs": [one.to_dict() for one in self.pairs],
-            "notes": list(self.notes),
-            "usage": self.usage.record(),
-            "judge": self.judge,
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: It was written in another format.
-        """
-        if plain.get("format") != FORMAT:
-            raise ValueError(f"check format must be {FORMAT}, got {plain.get('format')!r}")
-        return cls(
-            manuscript=Manuscript.from_dict(plain["manuscript"]),
-            pairs=tuple(map(CheckedPair.from_dict, plain["pairs"])),
-            notes=tuple(plain["notes"]),
-            usage=Usage.of(plain["usage"]),
-            judge=plain["judge"],
+        """Return plain JSON data that `from_dict` reads, with the counts."""
+        plain = PlainRecord.to_dict(self)
+        return (
+            {one: plain[one] for one in ("format", "manuscript")} | {"counts": self.counts} | plain
         )

@@ -1,14 +1,13 @@
 """What a report is: paragraphs of checked sentences, the studies, and what is missing."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 from deepera_graph.agents.run import AgentResult
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.report.studies import ReportStudy
 from deepera_graph.usage import Usage
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class ReportParagraph:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceReport(AgentResult):
+class EvidenceReport(PlainRecord, AgentResult):
     """Several paragraphs on a question, of which every sentence was checked.
 
     Attributes:
@@ -59,6 +58,7 @@ class EvidenceReport(AgentResult):
         manifest: Who judged and who wrote, with settings and versions.
     """
 
+    kind = "report"
     question: str
     overview: tuple[str, ...]
     paragraphs: tuple[ReportParagraph, ...]
@@ -75,41 +75,3 @@ class EvidenceReport(AgentResult):
     def sentences(self) -> tuple[ReportSentence, ...]:
         """All that is shown but what stands in fixed words."""
         return tuple(one for part in self.paragraphs for one in part.sentences)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data that `from_dict` reads."""
-        return {
-            "format": FORMAT,
-            "question": self.question,
-            "overview": list(self.overview),
-            "paragraphs": [asdict(one) for one in self.paragraphs],
-            "gaps": list(self.gaps),
-            "studies": [asdict(one) for one in self.studies],
-            "left_out": list(self.left_out),
-            "n_rewritten": self.n_rewritten,
-            **self.plain_end(),
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: It was written in another format.
-        """
-        if plain.get("format") != FORMAT:
-            raise ValueError(f"report format must be {FORMAT}, got {plain.get('format')!r}")
-        values = {name: value for name, value in plain.items() if name != "format"}
-        for name in ("overview", "gaps", "left_out", "problems"):
-            values[name] = tuple(values[name])
-        values["paragraphs"] = tuple(map(_read_paragraph, values["paragraphs"]))
-        values["studies"] = tuple(ReportStudy(**one) for one in values["studies"])
-        values["usage"] = {name: Usage.of(used) for name, used in values["usage"].items()}
-        return cls(**values)
-
-
-def _read_paragraph(plain: Mapping[str, Any]) -> ReportParagraph:
-    sentences = tuple(
-        ReportSentence(**{**one, "studies": tuple(one["studies"])}) for one in plain["sentences"]
-    )
-    return ReportParagraph(heading=plain["heading"], lead=plain["lead"], sentences=sentences)

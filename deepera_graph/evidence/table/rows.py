@@ -3,11 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NotRequired, Self
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
 from deepera_graph.errors import RoleError
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
 from deepera_graph.evidence.table.extract import Extracted
 from deepera_graph.literature.citation import find_pages
@@ -44,7 +45,7 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyRow:
+class StudyRow(PlainRecord):
     """A study that the judge keeps.
 
     Attributes:
@@ -76,19 +77,6 @@ class StudyRow:
     def find(self, column: str) -> TableCell:
         """Return what is known for a column, whether it is shown or not."""
         return self.cells.get(column) or self.more.get(column) or TableCell()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        read = {
-            part: {name: TableCell(**cell) for name, cell in plain[part].items()}
-            for part in ("cells", "more")
-        }
-        return cls(**{**plain, **read})
 
 
 class StudyTask(TypedDict):

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
@@ -19,6 +19,7 @@ from deepera_graph.agents.role import CheckedRole, RoleNode
 from deepera_graph.agents.run import AgentRun, hash_plain
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.extract import Extracted, ExtractTask, llm_extractor
 from deepera_graph.evidence.table.rows import StudyRow, StudyTask, fill_row, in_order
@@ -33,13 +34,12 @@ if TYPE_CHECKING:
 
     from deepera_graph.agents.journal import Journal
 
-FORMAT = 1
 COLUMNS = ("n", "design", "effect", "interval", "p", "direction")
 _FREE = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceTable:
+class EvidenceTable(PlainRecord):
     """A row a study that the judge keeps.
 
     Attributes:
@@ -51,6 +51,7 @@ class EvidenceTable:
         judge: Who judged.
     """
 
+    kind = "table"
     question: str
     columns: tuple[str, ...]
     rows: tuple[StudyRow, ...]
@@ -70,36 +71,6 @@ class EvidenceTable:
         rows = [row for one in filled for row in one["rows"]]
         state: Any = {**listed, "rows": rows}
         return _join_rows(state, names, str(result.manifest.get("backend", "")))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON data that `from_dict` reads."""
-        return {
-            "format": FORMAT,
-            "question": self.question,
-            "columns": list(self.columns),
-            "rows": [one.to_dict() for one in self.rows],
-            "notes": list(self.notes),
-            "usage": self.usage.record(),
-            "judge": self.judge,
-        }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: It was written in another format.
-        """
-        if plain.get("format") != FORMAT:
-            raise ValueError(f"table format must be {FORMAT}, got {plain.get('format')!r}")
-        return cls(
-            question=plain["question"],
-            columns=tuple(plain["columns"]),
-            rows=tuple(map(StudyRow.from_dict, plain["rows"])),
-            notes=tuple(plain["notes"]),
-            usage=Usage.of(plain["usage"]),
-            judge=plain["judge"],
-        )
 
 
 class TableInput(TypedDict):

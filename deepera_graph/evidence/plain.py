@@ -1,0 +1,71 @@
+"""Records as plain data and back, by the types of their fields: for states, journals and files."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+FORMAT = 1
+
+
+class PlainRecord:
+    """A dataclass that travels as plain data; what is no dataclass, list or mapping stays as it is.
+
+    Attributes:
+        kind: How its file is called; the plain data of one that is written to files name a format.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[str] = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data that `from_dict` reads."""
+        return {**({"format": FORMAT} if self.kind else {}), **_write(self)}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote.
+
+        Raises:
+            ValueError: It was written in another format.
+        """
+        if cls.kind and plain.get("format") != FORMAT:
+            raise ValueError(f"{cls.kind} format must be {FORMAT}, got {plain.get('format')!r}")
+        found: Self = _read(cls, plain)
+        return found
+
+
+def _write(value: Any) -> Any:
+    if is_dataclass(value):
+        return {one.name: _write(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _write(one) for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [*map(_write, value)]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _read(kind: Any, value: Any) -> Any:
+    if value is None or kind is Any:
+        return value
+    of, (first, *rest) = get_origin(kind), [*get_args(kind), None]
+    if of is UnionType:
+        return _read(first, value)  # the other is None
+    if of is tuple:
+        return tuple(_read(first, one) for one in value)
+    if of is Mapping:
+        return {key: _read(rest[0], one) for key, one in value.items()}
+    if isinstance(kind, type) and is_dataclass(kind):
+        known = _types_of(kind)
+        return kind(
+            **{name: _read(known[name], one) for name, one in value.items() if name in known}
+        )
+    return Path(value) if kind is Path else value
+
+
+@lru_cache
+def _types_of(kind: type[Any]) -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {one.name: hints[one.name] for one in fields(kind)}
