@@ -18,15 +18,15 @@ from support.openai_server import ChatServer
 PROMPTS = {
     (1, "yesno"): "5fc0533fd596",
     (1, "factoid"): "0a8b5637fdb8",
-    (1, "list"): "30c50655f690",
+    (1, "list"): "371fa94cc046",
     (1, "summary"): "7eeb2e8fb02c",
     (2, "yesno"): "893d9dc8ac29",
     (2, "factoid"): "2833931d3b82",
-    (2, "list"): "4ec045687a34",
+    (2, "list"): "25338083fc27",
     (2, "summary"): "7eeb2e8fb02c",
     (3, "yesno"): "c82572ed0e93",
-    (3, "factoid"): "59fbbccaf478",
-    (3, "list"): "c267d719ef31",
+    (3, "factoid"): "71ab358057fe",
+    (3, "list"): "65da42839035",
     (3, "summary"): "eca1d788b9eb",
 }
 INJECTION = (
@@ -70,6 +70,13 @@ def test_names_are_asked_for_in_the_words_of_the_snippets(style, kind):
     """They are measured word by word: "ear abnormalities" is not "auricular abnormalities"."""
     exact, _ = prompts_of(style, kind)
     assert "in the words of a snippet: do not reword it" in exact
+
+
+@pytest.mark.parametrize(("style", "kind"), [(1, "list"), (2, "list"), (3, "list"), (3, "factoid")])
+def test_names_are_asked_for_that_stand_by_themselves(style, kind):
+    """A golden answer has its unit and its head word: "1.8" is not "1.8 g/day"."""
+    exact, _ = prompts_of(style, kind)
+    assert "says by itself what it is" in exact
 
 
 def test_an_ideal_prompt_whole():
