@@ -4,11 +4,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TypeVar
+from urllib.parse import quote
 from weakref import WeakSet
 
 from deepera_graph.errors import DeepEraError, StoreError
@@ -31,6 +32,7 @@ class FileKind:
     tables: tuple[str, ...] = ()  # statements that make them
     setup: tuple[str, ...] = ()  # statements before the first table, e.g. about pages
     error: type[DeepEraError] = StoreError
+    is_private: bool = True  # made with its folder, readable by its owner only
 
     def refuse(self, path: Path | None, why: str | Exception) -> DeepEraError:
         """Return the error that says what is wrong with a file, and what to do."""
@@ -81,7 +83,7 @@ def _explain(error: Exception) -> tuple[str, str]:
 
 
 def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Connection:
-    """Open the file, readable and writable by its owner only; any thread may use the connection.
+    """Open the file for reading and writing, made if missing; any thread may use the connection.
 
     A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
     loses nothing that was put; a power cut may lose the last entries, never the file.
@@ -91,13 +93,43 @@ def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Con
         sqlite3.OperationalError: Another process locks the file for longer than *timeout*.
     """
     try:
-        if path is not None:
+        if path is not None and kind.is_private:
             _make_private(path, kind)
         return _until(time.monotonic() + timeout, path, timeout, kind)
     except (OSError, sqlite3.Error) as error:
         if is_busy(error):
             raise
         raise kind.refuse(path, error) from error
+
+
+def connect_reader(path: Path) -> sqlite3.Connection:
+    """Open a file that is not written; in a folder that cannot be written either, as it stands.
+
+    Raises:
+        sqlite3.Error: It cannot be read.
+    """
+    name = quote(str(path.resolve()))
+    for more in ("", "&immutable=1"):
+        db = sqlite3.connect(
+            f"file:{name}?mode=ro{more}", uri=True, check_same_thread=False, isolation_level=None
+        )
+        try:
+            db.execute(_COUNT_TABLES).fetchone()
+            break
+        except sqlite3.OperationalError:
+            db.close()
+            if more:
+                raise
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def leave_plain(db: sqlite3.Connection) -> None:
+    """Fold the write-ahead log into the file, so that it can be read where nothing is written."""
+    with suppress(sqlite3.Error):  # somebody is reading: the log stays, which does no harm
+        db.execute("PRAGMA busy_timeout = 200")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.execute("PRAGMA journal_mode = DELETE")
 
 
 def is_busy(error: BaseException) -> bool:

@@ -7,25 +7,18 @@ while another process adds papers.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from deepera_graph.errors import MissingStoreError, StoreError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, venue_key
 from deepera_graph.papers.results import Scope
-from deepera_graph.stores.sqlite import FileKind
+from deepera_graph.stores.sqlite import FileKind, connect, connect_reader
 
-PAPERS = FileKind(
-    name="base of papers",
-    advice="build it again from its sources",
-    application_id=0x64707270,  # "dprp"
-    form=1,
-)
 VECTORS = ".vectors"  # added to the name of the file
 W_TITLE, W_ABSTRACT = 2.0, 1.0  # weights of BM25
 _CACHE_KIB = 32_768
@@ -33,7 +26,7 @@ _MMAP = 1 << 30
 _BUSY_MS = 20_000
 _AT_ONCE = 500
 _LISTED = "(SELECT value FROM json_each(?))"
-TABLES = """
+_TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE papers (
     n INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, title TEXT NOT NULL, abstract TEXT NOT NULL,
@@ -58,7 +51,16 @@ CREATE VIRTUAL TABLE words USING fts5(
     title, abstract, content='papers', content_rowid='n',
     tokenize='porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab('words', 'row');
+INSERT INTO about VALUES ('uid', lower(hex(randomblob(16))));
 """
+PAPERS = FileKind(
+    name="base of papers",
+    advice="build it again from its sources",
+    application_id=0x64707270,  # "dprp"
+    form=1,
+    tables=tuple(_TABLES.strip().split(";\n")),
+    is_private=False,
+)
 _COLUMNS = [one.name for one in fields(Paper)]
 _LISTS = ("authors", "categories")
 _PAPER = ", ".join(f"papers.{name}" for name in _COLUMNS)
@@ -111,7 +113,9 @@ class PaperFile:
         with PAPERS.wrap_errors(self.path):
             with self._lock:
                 db = self._free.pop() if self._free else None
-            db = db or _connect_reader(self.path)
+            if db is None:
+                db = connect_reader(self.path)
+                _tune(db)
             try:
                 yield db
             finally:
@@ -130,25 +134,6 @@ def check_there(path: str | Path) -> None:
         )
 
 
-def _connect_reader(path: Path) -> sqlite3.Connection:
-    """Open a file that is not written; in a folder that cannot be written either, as it stands."""
-    name = quote(str(path.resolve()))
-    for more in ("", "&immutable=1"):
-        db = sqlite3.connect(
-            f"file:{name}?mode=ro{more}", uri=True, check_same_thread=False, isolation_level=None
-        )
-        try:
-            db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            break
-        except sqlite3.OperationalError:
-            db.close()
-            if more:
-                raise
-    db.execute("PRAGMA query_only = 1")
-    _tune(db)
-    return db
-
-
 def _tune(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -158,7 +143,7 @@ def _tune(db: sqlite3.Connection) -> None:
 
 def connect_writer(path: Path) -> sqlite3.Connection:
     """Open a file for writing, made if it is not there; commits are the caller's."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db = connect(path, PAPERS, timeout=_BUSY_MS / 1000)
     _tune(db)
     return db
 
@@ -380,11 +365,3 @@ def describe_file(db: sqlite3.Connection) -> Mapping[str, Any]:
         "sources": [name for name, _ in sources],
         "unfinished": [name for name, finished in sources if not finished],
     }
-
-
-def leave_plain(db: sqlite3.Connection) -> None:
-    """Fold the write-ahead log into the file, so that it can be read where nothing is written."""
-    with suppress(sqlite3.Error):  # somebody is reading: the log stays, which does no harm
-        db.execute("PRAGMA busy_timeout = 200")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        db.execute("PRAGMA journal_mode = DELETE")

@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, get_args
-from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
@@ -16,10 +15,8 @@ from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
 from deepera_graph.papers.library.store import (
     PAPERS,
-    TABLES,
     VECTORS,
     connect_writer,
-    leave_plain,
     read_about,
     to_paper,
     to_row,
@@ -27,7 +24,7 @@ from deepera_graph.papers.library.store import (
 )
 from deepera_graph.papers.library.vector_server import drop_vectors
 from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same, venue_key
-from deepera_graph.stores.sqlite import side_files
+from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
 
 Merge = Literal["ids", "titles", "none"]
 Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
@@ -72,7 +69,6 @@ class Writer:
                 _remove(self.path)
             with PAPERS.wrap_errors(self.path):
                 self._db = connect_writer(self.path)
-                self._prepare()
                 self._next = self._one("SELECT coalesce(max(n), 0) + 1 FROM papers")
                 self._venues = dict(self._db.execute("SELECT key, v FROM venues"))
         except BaseException:
@@ -182,17 +178,6 @@ class Writer:
         self._lock.release()
         with suppress(OSError):
             os.unlink(f"{self.path}{LOCK}")  # noqa: PTH108
-
-    def _prepare(self) -> None:
-        is_new = PAPERS.is_new(self._db, self.path)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        if is_new:
-            self._db.executescript(
-                f"BEGIN; {TABLES} PRAGMA application_id = {PAPERS.application_id}; "
-                f"PRAGMA user_version = {PAPERS.form}; "
-                f"INSERT INTO about VALUES ('uid', '{uuid4().hex}'); COMMIT;"
-            )
 
     def _one(self, sql: str) -> int:
         return int(self._db.execute(sql).fetchone()[0])
@@ -364,7 +349,7 @@ def _remove(path: Path) -> None:
     """Remove a base; anything else that bears its name stays."""
     if not path.is_file():
         return
-    with PAPERS.wrap_errors(path), closing(sqlite3.connect(path)) as db:
+    with PAPERS.wrap_errors(path), closing(connect_reader(path)) as db:
         PAPERS.is_new(db, path, any_form=True)
         told = read_about(db, "vectors")
     drop_vectors(told)
