@@ -51,8 +51,8 @@ from deepera_graph.lab.studies.multihop.answers import cover_match
 from deepera_graph.lab.training.lessons.groups import split_abstract
 from deepera_graph.literature import paper_keys
 from deepera_graph.literature.citation import Citation, find_doi, invert_name
-from deepera_graph.multihop.agent.uncertainty import normal_form
 from deepera_graph.multihop.passages.expansion import expand_hops
+from deepera_graph.multihop.path import normal_form
 from deepera_graph.papers import paper
 from deepera_graph.papers.agent import planners
 from deepera_graph.papers.agent.limits import reading

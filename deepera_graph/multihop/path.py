@@ -1,6 +1,9 @@
-"""The path of a question and its evidence: as roles see them, and as a model is shown them."""
+"""The path of a question: its steps and evidence as roles see them, and answers as compared."""
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 from langchain_core.documents import Document
@@ -9,6 +12,9 @@ from typing_extensions import TypedDict
 
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.pipeline.state import Span
+from deepera_graph.stores.words import name_passage
+from deepera_graph.text.quotes import find_quote
 from deepera_graph.text.words import Sentence, split_sentences
 
 LONGEST_PASSAGE = 6000  # characters shown of one; about 1500 tokens
@@ -166,3 +172,91 @@ def question_with_path(question: str, path: Sequence[PathStep]) -> str:
 
 def _without_mark(question: str) -> str:
     return question.strip().rstrip("?").strip()
+
+
+class CitedRecord(TypedDict):
+    """Words of a passage that carry an answer, and their character offsets in its text."""
+
+    id: str
+    title: str
+    quote: str
+    span: Span
+
+
+def locate(
+    cited: Sequence[CitedText], passages: Sequence[Document]
+) -> tuple[list[CitedRecord], int]:
+    """Return where cited words stand, and how many stand nowhere."""
+    found: list[CitedRecord] = []
+    for one in cited:
+        if not 1 <= one.passage <= len(passages):
+            continue
+        passage = passages[one.passage - 1]
+        text, quote = passage.page_content, one.text.strip()
+        start = text.find(quote) if quote else -1
+        end = start + len(quote)
+        if start < 0:
+            place = find_quote(text, quote)
+            if place.start is None or place.end is None:
+                continue
+            start, end = place.start, place.end
+        found.append(
+            {
+                "id": name_passage(passage),
+                "title": str(passage.metadata.get("title") or ""),
+                "quote": text[start:end],
+                "span": [start, end],
+            }
+        )
+    return found, len(cited) - len(found)
+
+
+Form = tuple[str, ...]
+_WORD = re.compile(r"[^\W_]+")
+_NUMBER = re.compile(r"(?<![\w.,])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|[-−]?\d+(?:\.\d+)?")
+_LITTLE = "a an the in on at of about approximately around circa it is was are were he she they"
+_DROPPED = frozenset(_LITTLE.split())
+_YEAR = "january february march april may june july august september october november december"
+_MONTHS = frozenset(_YEAR.split())
+_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
+_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_TO_TWELVE.split())}
+_UNKNOWN = frozenset(
+    {("unknown",), ("insufficient", "evidence"), ("not", "found"), ("not", "known"), ("none",)}
+)
+
+
+def normal_form(answer: str) -> Form:
+    """Return what is compared of a short answer: its words without case, accents and articles.
+
+    Numbers count by their value (``1,200`` is ``1200``, ``two`` is ``2``), dates in any order of
+    day, month and year, and an answer that begins with yes or no is that word alone. It is empty if
+    the answer says nothing.
+    """
+    plain = unicodedata.normalize("NFKD", answer.casefold())
+    bare = "".join(one for one in plain if not unicodedata.combining(one))
+    numbers = _NUMBER.sub(lambda match: f" {_value(match.group())} ", bare)
+    words = [_NUMBER_WORDS.get(one, one) for one in numbers.split()]
+    found = [part for word in words for part in _parts(word)]
+    kept = [word for word in found if word not in _DROPPED] or found
+    is_number = len(kept) > 1 and kept[1][:1].isdigit()  # "No. 5"
+    if kept and kept[0] in {"yes", "no"} and not is_number:
+        return (kept[0],)
+    if _MONTHS & set(kept) and any(word[:1].isdigit() for word in kept):
+        return tuple(sorted(kept))
+    form = tuple(_NUMBER_WORDS.get(word, word) for word in kept)
+    return ("unknown",) if form in _UNKNOWN else form
+
+
+def _parts(word: str) -> list[str]:
+    """Return the words in a word; a number stays whole."""
+    return [word] if re.fullmatch(r"-?\d+(?:\.\d+)?", word) else _WORD.findall(word)
+
+
+def _value(number: str) -> str:
+    """Write a number in one way: without separators, and without noughts at its end."""
+    plain = number.replace(",", "").replace("−", "-")
+    whole, _, rest = plain.partition(".")
+    rest = rest.rstrip("0")
+    digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
+    sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
+    return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"

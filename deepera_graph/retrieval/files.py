@@ -13,6 +13,7 @@ from zipfile import BadZipFile, ZipFile
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
+from deepera_graph.retrieval.documents.article import Article
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
 from deepera_graph.text.files.records import GZIP, SUFFIXES, open_records, suffix_of
 from deepera_graph.text.words import Sentence, split_sentences
@@ -106,6 +107,16 @@ def cut_text(text: str, *, max_words: int | None = MAX_WORDS) -> list[str]:
     goal = n_words / ceil(n_words / max_words)
     groups = _group_sentences(split_sentences(text), goal, max_words)
     return [text[group[0].start : group[-1].end] for group in groups]
+
+
+def cut_article(article: Article, max_words: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Cut the sections of a document, and say where each part stands."""
+    for section in [article.whole] if max_words is None else article.sections:
+        end = 0
+        for part in cut_text(section.text, max_words=max_words):
+            start = section.text.index(part, end)
+            end = start + len(part)
+            yield part, section.find_place(start, end)
 
 
 def _group_sentences(
@@ -332,3 +343,17 @@ def _name_unread(file: InFile, suffix: str, reason: str) -> Skipped:
     """Name a file that is not read: for a *reason* that can be mended, or as of another kind."""
     place = file.path.as_posix()
     return Skipped(place, reason) if reason else Skipped(place, OTHER_KIND, suffix or _NO_SUFFIX)
+
+
+_ZOTERO_NAME = re.compile(r".+ - ((?:19|20)\d\d) - (.+)")
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_LEAST_WORDS = 3  # of a file's name that is a title; "1-s2.0-S0003-main" is none
+
+
+def read_file_name(file: Path) -> dict[str, Any]:
+    """Return `title`, which may be empty, and maybe `year`, as in Zotero's ``A - 2019 - B.pdf``."""
+    stem = re.sub(r"(?i)\.(?:pdf|docx?)(?:\.gz)?$", "", file.name).replace("_", " ")
+    if found := _ZOTERO_NAME.fullmatch(stem):
+        return {"title": found[2], "year": int(found[1])}
+    stem = stem if " " in stem else stem.replace("-", " ")
+    return {"title": stem if len(_LONG_WORD.findall(stem)) >= _LEAST_WORDS else ""}

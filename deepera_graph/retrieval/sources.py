@@ -29,9 +29,11 @@ from deepera_graph.retrieval.files import (
     MAX_WORDS,
     InFile,
     Skipped,
+    cut_article,
     cut_text,
     describe_other_kinds,
     find_files,
+    read_file_name,
 )
 from deepera_graph.text.files.jsonl import RawRecord, parse_object
 from deepera_graph.text.files.records import (
@@ -61,9 +63,6 @@ _TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TIT
 _MOST_WITHOUT_TEXT = 1000  # records at the beginning of a file, before it is given up
 _NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
-_ZOTERO_NAME = re.compile(r".+ - ((?:19|20)\d\d) - (.+)")
-_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
-_LEAST_WORDS = 3  # of a file's name that is a title; "1-s2.0-S0003-main" is none
 _IS_QUESTIONS = "This looks like a file of questions: see deepera rerank"
 
 
@@ -322,7 +321,7 @@ def _read_articles(
     file: Path, source: BinaryIO, form: str, pdf_reader: PdfReader
 ) -> Iterator[Record | Skipped]:
     """Read the articles of a document; of several each has the name of the file and its place."""
-    named = _read_file_name(file) if form in {PDF, DOCX} else {}
+    named = read_file_name(file) if form in {PDF, DOCX} else {}
     articles = read_document(file, source, form, pdf_reader=pdf_reader)
     name, about = file.as_posix(), {"year": named["year"]} if "year" in named else {}
     for number, one in enumerate(articles, start=1):
@@ -343,15 +342,6 @@ def _drop_title(article: Article, title: str) -> Article:
 
 def _fold(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _read_file_name(file: Path) -> dict[str, Any]:
-    """Return `title`, which may be empty, and maybe `year`, as in Zotero's ``A - 2019 - B.pdf``."""
-    stem = re.sub(r"(?i)\.(?:pdf|docx?)(?:\.gz)?$", "", file.name).replace("_", " ")
-    if found := _ZOTERO_NAME.fullmatch(stem):
-        return {"title": found[2], "year": int(found[1])}
-    stem = stem if " " in stem else stem.replace("-", " ")
-    return {"title": stem if len(_LONG_WORD.findall(stem)) >= _LEAST_WORDS else ""}
 
 
 def _parse_cell(name: str, cell: str) -> object:
@@ -433,7 +423,7 @@ def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[D
     if record.article is None:
         parts = [(part, dict[str, Any]()) for part in cut_text(record.text, max_words=max_words)]
     else:
-        parts = list(_cut_article(record.article, max_words))
+        parts = list(cut_article(record.article, max_words))
     if len(parts) == 1:
         [(text, place)] = parts
         yield Document(id=record.id, page_content=text, metadata={**metadata, **place})
@@ -444,13 +434,3 @@ def _cut_record(record: Record, file: Path, max_words: int | None) -> Iterator[D
             page_content=part,
             metadata={**metadata, "part": number, **place},
         )
-
-
-def _cut_article(article: Article, max_words: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Cut the sections of a document, and say where each part stands."""
-    for section in [article.whole] if max_words is None else article.sections:
-        end = 0
-        for part in cut_text(section.text, max_words=max_words):
-            start = section.text.index(part, end)
-            end = start + len(part)
-            yield part, section.find_place(start, end)

@@ -12,8 +12,8 @@ from deepera_graph.agents.run import AgentResult
 from deepera_graph.budget import Budget
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.multihop.agent.uncertainty import BatchUncertainty, Uncertainty
-from deepera_graph.multihop.path import PathStep, StepStatus, Support
-from deepera_graph.pipeline.state import Span, append
+from deepera_graph.multihop.path import CitedRecord, PathStep, StepStatus, Support
+from deepera_graph.pipeline.state import append
 from deepera_graph.settings import AgentSettings
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
@@ -75,15 +75,6 @@ class MultiHopKwargs(TypedDict, total=False):
     max_concurrency: int
     budget: Budget | Mapping[str, Any] | None
     uncertainty: Uncertainty | Mapping[str, Any] | None
-
-
-class CitedRecord(TypedDict):
-    """Words of a passage that carry an answer, and their character offsets in its text."""
-
-    id: str
-    title: str
-    quote: str
-    span: Span
 
 
 class StepRecord(TypedDict):

@@ -22,7 +22,6 @@ from deepera_graph.multihop.agent.roles import (
 )
 from deepera_graph.multihop.agent.state import (
     AnswerStatus,
-    CitedRecord,
     FinalRecord,
     MultiHopSettings,
     MultiHopState,
@@ -33,11 +32,9 @@ from deepera_graph.multihop.agent.state import (
     open_step,
     path_of,
 )
-from deepera_graph.multihop.agent.uncertainty import normal_form
-from deepera_graph.multihop.path import KNOWN, CitedText, texts_of
+from deepera_graph.multihop.path import KNOWN, CitedRecord, locate, normal_form, texts_of
 from deepera_graph.schema import with_repair_note
 from deepera_graph.stores.words import name_passage
-from deepera_graph.text.quotes import find_quote
 
 INSUFFICIENT = "insufficient evidence"
 Update = dict[str, Any]
@@ -276,7 +273,7 @@ def record_reply(task: StepTask, answer: StepAnswer, *, settings: MultiHopSettin
             return _closed(step, status="found", n_read=n_read)
         cause = reason or "the passages do not have it"
         return _closed(step, status="not_found", cause=cause, **read)
-    evidence, invented = _located(answer.cited, step["passages"][step["n_read"] : n_read])
+    evidence, invented = locate(answer.cited, step["passages"][step["n_read"] : n_read])
     if not evidence:
         note = "the answer names no sentence" if not invented else "the passages do not say it"
         cause = "; ".join(filter(None, (note, reason)))
@@ -312,7 +309,7 @@ def record_conclusion(
 ) -> Update:
     """Keep the answer beside the path: where it corrects a step, both answers stand."""
     evidence = final_evidence(state, settings)
-    cited, invented = _located(answer.cited, evidence)
+    cited, invented = locate(answer.cited, evidence)
     path = path_of(state["steps"])
     corrections = [
         {"step": one.step, "before": path[one.step - 1]["answer"], "after": one.answer}
@@ -374,34 +371,6 @@ def _final(
         "corrections": about.get("corrections", []),
         "check": about.get("check", ""),
     }
-
-
-def _located(
-    cited: Sequence[CitedText], passages: Sequence[Document]
-) -> tuple[list[CitedRecord], int]:
-    """Return where cited words stand, and how many stand nowhere."""
-    found: list[CitedRecord] = []
-    for one in cited:
-        if not 1 <= one.passage <= len(passages):
-            continue
-        passage = passages[one.passage - 1]
-        text, quote = passage.page_content, one.text.strip()
-        start = text.find(quote) if quote else -1
-        end = start + len(quote)
-        if start < 0:
-            place = find_quote(text, quote)
-            if place.start is None or place.end is None:
-                continue
-            start, end = place.start, place.end
-        found.append(
-            {
-                "id": name_passage(passage),
-                "title": str(passage.metadata.get("title") or ""),
-                "quote": text[start:end],
-                "span": [start, end],
-            }
-        )
-    return found, len(cited) - len(found)
 
 
 def final_evidence(state: MultiHopState, settings: MultiHopSettings) -> list[Document]:

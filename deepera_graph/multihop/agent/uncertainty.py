@@ -11,11 +11,8 @@ Source:
     Kuhn, Gal and Farquhar (2023), Semantic uncertainty, section 3.
 """
 
-import re
-import unicodedata
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, TypeVar
 
@@ -31,65 +28,15 @@ from deepera_graph.multihop.agent.roles import (
     Sample,
     SampleTask,
 )
-from deepera_graph.multihop.path import EvidenceText
+from deepera_graph.multihop.path import EvidenceText, Form, normal_form
 from deepera_graph.settings import check_at_least
 from deepera_graph.usage import Usage
 
 Equivalence = Literal["exact", "entailment", "lenient"]
 Feedback = Literal["each", "after"]
-Form = tuple[str, ...]
 Compare = Callable[[str, str, str], Label]
 Pair = tuple[str, str]
 AnswerT = TypeVar("AnswerT")
-
-_WORD = re.compile(r"[^\W_]+")
-_NUMBER = re.compile(r"(?<![\w.,])[-−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w,])|[-−]?\d+(?:\.\d+)?")
-_LITTLE = "a an the in on at of about approximately around circa it is was are were he she they"
-_DROPPED = frozenset(_LITTLE.split())
-_YEAR = "january february march april may june july august september october november december"
-_MONTHS = frozenset(_YEAR.split())
-_TO_TWELVE = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBER_WORDS = {word: str(number) for number, word in enumerate(_TO_TWELVE.split())}
-_UNKNOWN = frozenset(
-    {("unknown",), ("insufficient", "evidence"), ("not", "found"), ("not", "known"), ("none",)}
-)
-
-
-def normal_form(answer: str) -> Form:
-    """Return what is compared of a short answer: its words without case, accents and articles.
-
-    Numbers count by their value (``1,200`` is ``1200``, ``two`` is ``2``), dates in any order of
-    day, month and year, and an answer that begins with yes or no is that word alone. It is empty if
-    the answer says nothing.
-    """
-    plain = unicodedata.normalize("NFKD", answer.casefold())
-    bare = "".join(one for one in plain if not unicodedata.combining(one))
-    numbers = _NUMBER.sub(lambda match: f" {_value(match.group())} ", bare)
-    words = [_NUMBER_WORDS.get(one, one) for one in numbers.split()]
-    found = [part for word in words for part in _parts(word)]
-    kept = [word for word in found if word not in _DROPPED] or found
-    is_number = len(kept) > 1 and kept[1][:1].isdigit()  # "No. 5"
-    if kept and kept[0] in {"yes", "no"} and not is_number:
-        return (kept[0],)
-    if _MONTHS & set(kept) and any(word[:1].isdigit() for word in kept):
-        return tuple(sorted(kept))
-    form = tuple(_NUMBER_WORDS.get(word, word) for word in kept)
-    return ("unknown",) if form in _UNKNOWN else form
-
-
-def _parts(word: str) -> list[str]:
-    """Return the words in a word; a number stays whole."""
-    return [word] if re.fullmatch(r"-?\d+(?:\.\d+)?", word) else _WORD.findall(word)
-
-
-def _value(number: str) -> str:
-    """Write a number in one way: without separators, and without noughts at its end."""
-    plain = number.replace(",", "").replace("−", "-")
-    whole, _, rest = plain.partition(".")
-    rest = rest.rstrip("0")
-    digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
-    sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
-    return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"
 
 
 def group_answers(

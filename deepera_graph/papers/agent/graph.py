@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.graph import END, START, StateGraph
+from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
 from deepera_graph.agents.run import (
@@ -59,6 +60,14 @@ _STEPS_APART = 9
 _SCREEN = 0.25  # cosine from which on a paper is worth a call of a model
 # roles that a chat model has, if any
 _ASKED = ("understand", "pasa", "spar", "scout", "llm", "reorder")
+
+
+class _AskedHow(TypedDict, total=False):
+    """How a question is asked; see `PaperSearch.search`."""
+
+    scope: Scope | None
+    config: RunnableConfig | None
+    resume: bool
 
 
 class PaperSearch:
@@ -279,42 +288,24 @@ class PaperSearch:
         """
         return _Run(self, question, scope, config).finish(resume=resume)
 
-    async def asearch(
-        self,
-        question: str,
-        *,
-        scope: Scope | None = None,
-        config: RunnableConfig | None = None,
-        resume: bool = False,
-    ) -> Found:
+    async def asearch(self, question: str, **how: Unpack[_AskedHow]) -> Found:
         """Do what `search` does, in the running loop."""
-        return await _Run(self, question, scope, config).afinish(resume=resume)
+        return await self._run(question, how).afinish(resume=how.get("resume", False))
 
-    def stream(
-        self,
-        question: str,
-        *,
-        scope: Scope | None = None,
-        config: RunnableConfig | None = None,
-        resume: bool = False,
-    ) -> Iterator[Event]:
+    def stream(self, question: str, **how: Unpack[_AskedHow]) -> Iterator[Event]:
         """Yield an event for all that gets done; the last one holds the result.
 
         ``understood`` (the limits), ``planned`` (the calls of a round), ``called`` (a call and its
         yield), ``judged`` (how many papers) and ``result``.
         """
-        return _Run(self, question, scope, config).stream(resume=resume)
+        return self._run(question, how).stream(resume=how.get("resume", False))
 
-    def astream(
-        self,
-        question: str,
-        *,
-        scope: Scope | None = None,
-        config: RunnableConfig | None = None,
-        resume: bool = False,
-    ) -> AsyncIterator[Event]:
+    def astream(self, question: str, **how: Unpack[_AskedHow]) -> AsyncIterator[Event]:
         """Do what `stream` does, in the running loop."""
-        return _Run(self, question, scope, config).astream(resume=resume)
+        return self._run(question, how).astream(resume=how.get("resume", False))
+
+    def _run(self, question: str, how: "_AskedHow") -> "_Run":
+        return _Run(self, question, how.get("scope"), how.get("config"))
 
     def describe(self) -> dict[str, Any]:
         """Return who plans and selects, with which settings, as plain data."""
