@@ -21,6 +21,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, llm_backend
+from deepera_graph.evidence.asking import arun_steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import LOCAL_POINTS, cut_work, decide_by_rules
 from deepera_graph.evidence.check.verifying import ClaimVerifier
@@ -85,7 +86,7 @@ async def _ask_model(groups: Pairs, given: argparse.Namespace) -> None:
         text = "\n".join(dict.fromkeys(one["passage"] for one in groups[paper]))
         passages = (Document(id="0", page_content=text),)
         work = CitedWork(passages=passages, source=Citation(id="work"))
-        found = (await verifier.averify(said, work)).decision
+        found = (await arun_steps(verifier.verify(said, work))).decision
         return {"doc": claim, "kind": kind, "verdict": found.verdict, "score": found.score}
 
     drawn = _draw(groups, given.seed, seen)

@@ -145,9 +145,9 @@ def remember_verdicts(verifier, known):
     """Have equal pairs judged once, for speed."""
     verify = verifier.verify
 
-    def look_up(said, work, config):
+    def look_up(said, work):
         if (said, work.study) not in known:
-            known[said, work.study] = verify(said, work)
+            known[said, work.study] = yield from verify(said, work)
         return known[said, work.study]
 
     verifier.verify = look_up

@@ -23,6 +23,7 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.run import AgentRun, Event
 from deepera_graph.budget import Estimate
 from deepera_graph.chat import io_loop
+from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import (
     CitedWork,
@@ -48,7 +49,6 @@ from deepera_graph.evidence.check.verdict import MOST_OTHERS, note_overview
 from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
 from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
@@ -179,9 +179,9 @@ class ManuscriptCheck:
         graph: StateGraph[Any, None, Any, Any] = StateGraph(CheckState, input_schema=CheckInput)
         graph.add_node("read", self._read)
         graph.add_node("resolve", RunnableLambda(self._look_up, afunc=self._alook_up))
-        graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
+        graph.add_node("judge", steps_node(self._judge))
         graph.add_node("decide", _decide)
-        graph.add_node("suggest", RunnableLambda(self._suggest, afunc=self._asuggest))
+        graph.add_node("suggest", steps_node(self._suggest))
         graph.add_node("report", self._report)
         graph.add_edge(START, "read")
         graph.add_edge("read", "resolve")
@@ -232,27 +232,18 @@ class ManuscriptCheck:
         found = {one.key: self.library.find(one) for one in manuscript.references}
         return {key: work for key, work in found.items() if work is not None}
 
-    def _judge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
-        claim, work, settled = self._begin(task)
-        if settled is not None or work is None:
-            return _write_pair(settled)
-        return self._end(task, claim, work, self._verifier.verify(claim.statement, work, config))
-
-    async def _ajudge(self, task: PairTask, config: RunnableConfig) -> dict[str, Any]:
-        claim, work, settled = self._begin(task)
-        if settled is not None or work is None:
-            return _write_pair(settled)
-        verified = await self._verifier.averify(claim.statement, work, config)
-        return self._end(task, claim, work, verified)
-
-    def _begin(self, task: PairTask) -> tuple[Claim, CitedWork | None, CheckedPair | None]:
-        """Return what is to be judged; or a verdict that needs no judge, or is in the journal."""
+    def _judge(self, task: PairTask) -> Steps[dict[str, Any]]:
+        """Judge a pair, unless the verdict needs no judge, or is in the journal."""
         claim = Claim.from_dict(task["claim"])
         work = None if task["work"] is None else CitedWork.from_dict(task["work"])
         known = self._journal.entries.get(_name_pair(task)) if self._journal else None
         if known is not None:
-            return claim, work, CheckedPair.from_dict(known["pair"])
-        return claim, work, settle_pair(claim, task["key"], task["reference"], work)
+            return {"pairs": [CheckedPair.from_dict(known["pair"]).to_dict()]}
+        settled = settle_pair(claim, task["key"], task["reference"], work)
+        if settled is not None or work is None:
+            return {"pairs": [] if settled is None else [settled.to_dict()]}
+        verified = yield from self._verifier.verify(claim.statement, work)
+        return self._end(task, claim, work, verified)
 
     def _end(
         self, task: PairTask, claim: Claim, work: CitedWork, verified: Verified
@@ -269,26 +260,13 @@ class ManuscriptCheck:
             self._journal.put(_name_pair(task), {"pair": pair.to_dict()})
         return {"pairs": [pair.to_dict()], "usage": {"judge": verified.usage.record()}}
 
-    def _suggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
-        claim, found = self._find_others(task)
-        if not found:
-            return {"suggestions": []}
-        result = self.reranker.rerank(claim.statement, found, config=config)
-        return self._end_suggestion(claim, result)
-
-    async def _asuggest(self, task: SuggestTask, config: RunnableConfig) -> dict[str, Any]:
-        claim, found = self._find_others(task)
-        if not found:
-            return {"suggestions": []}
-        result = await self.reranker.arerank(claim.statement, found, config=config)
-        return self._end_suggestion(claim, result)
-
-    def _find_others(self, task: SuggestTask) -> tuple[Claim, list[Document]]:
+    def _suggest(self, task: SuggestTask) -> Steps[dict[str, Any]]:
+        """Look for the best other study of the library."""
         claim = Claim.from_dict(task["claim"])
         found = self.library.search_others(claim.statement, MOST_OTHERS, without=task["without"])
-        return claim, found
-
-    def _end_suggestion(self, claim: Claim, result: RerankResult) -> dict[str, Any]:
+        if not found:
+            return {"suggestions": []}
+        result = yield Asked(self.reranker, claim.statement, found)
         best = Alternative.of(result)
         suggestions = [] if best is None else [{"claim": claim.number, "other": asdict(best)}]
         return {"suggestions": suggestions, "usage": {"suggest": result.total_usage.record()}}
@@ -385,10 +363,6 @@ def _decide(state: CheckState) -> dict[str, Any]:
 
 def _one_per_doubtful(state: CheckState) -> list[Send] | str:
     return [Send("suggest", one) for one in state["doubtful"]] or "report"
-
-
-def _write_pair(pair: CheckedPair | None) -> dict[str, Any]:
-    return {"pairs": [] if pair is None else [pair.to_dict()]}
 
 
 def _name_pair(task: PairTask) -> str:

@@ -1,13 +1,12 @@
 """Whether one work says what a statement says: judged, and decided."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.errors import AnswerError
+from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import (
     LOCAL_POINTS,
@@ -63,34 +62,22 @@ class ClaimVerifier:
             top_n=MOST_SENTENCES,
         )
 
-    def verify(
-        self, statement: str, work: CitedWork, config: RunnableConfig | None = None
-    ) -> Verified:
-        """Judge what of a work is nearest to a statement, and decide."""
-        pool = self.reranker.rerank(statement, self.cut(statement, work), config=config)
-        best = self._find_best(pool)
-        alone = self.reranker.rerank(statement, best, config=config) if best else None
-        return self._decide(statement, work, pool, alone)
+    def verify(self, statement: str, work: CitedWork) -> Steps[Verified]:
+        """Judge what of a work is nearest to a statement, and decide; `run_steps` runs it.
 
-    async def averify(
-        self, statement: str, work: CitedWork, config: RunnableConfig | None = None
-    ) -> Verified:
-        """Do what `verify` does, in the running loop."""
-        pool = await self.reranker.arerank(statement, self.cut(statement, work), config=config)
-        best = self._find_best(pool)
-        alone = await self.reranker.arerank(statement, best, config=config) if best else None
+        The sentence that is nearest is judged once more, by itself; not by a chat model.
+        """
+        pool = yield Asked(self.reranker, statement, self.cut(statement, work))
+        alone = None
+        if pool.passages and not self._asks_model:
+            best = pool.passages[0]
+            only = Document(page_content=best.text, metadata=best.metadata)
+            alone = yield Asked(self.reranker, statement, (only,))
         return self._decide(statement, work, pool, alone)
 
     def cut(self, statement: str, work: CitedWork) -> list[Document]:
         """Return what of a work is judged: passages for a chat model, sentences for others."""
         return cut_work(work, statement, by_sentence=not self._asks_model)
-
-    def _find_best(self, pool: RerankResult) -> Sequence[Document]:
-        """Return the sentence that is judged once more, by itself; none for a chat model."""
-        if self._asks_model or not pool.passages:
-            return ()
-        best = pool.passages[0]
-        return (Document(page_content=best.text, metadata=best.metadata),)
 
     def _decide(
         self, statement: str, work: CitedWork, pool: RerankResult, alone: RerankResult | None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.role import RoleNode, Update, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, make_manifest, share_limits
 from deepera_graph.budget import Limiter
+from deepera_graph.evidence.asking import Steps, steps_node
 from deepera_graph.evidence.check.verifying import ClaimVerifier
 from deepera_graph.evidence.report.report import EvidenceReport
 from deepera_graph.evidence.report.roles import (
@@ -213,7 +214,7 @@ class ReportWriter:
         )
         for name, node in (("outline", outline), ("write", write), ("revise", revise)):
             graph.add_node(name, node)
-        graph.add_node("check", RunnableLambda(self._check, afunc=self._acheck))
+        graph.add_node("check", steps_node(self._check))
         graph.add_conditional_edges("receive", _begin, ["outline", "write", "gather"])
         graph.add_conditional_edges("outline", _one_per_group, ["write"])
         for name in ("write", "check", "revise"):
@@ -235,19 +236,14 @@ class ReportWriter:
             "usage": None,
         } | ({"sentences": quotes} if quotes else {})
 
-    def _check(self, branch: SentenceBranch, config: RunnableConfig) -> Update:
+    def _check(self, branch: SentenceBranch) -> Steps[Update]:
         works, said = list_works(branch), self._ask_of(branch)
         if settled := find_missing(branch, works):
             return end_check(branch, settled, [])
-        return end_check(branch, [], [self.verifier.verify(said, one, config) for one in works])
-
-    async def _acheck(self, branch: SentenceBranch, config: RunnableConfig) -> Update:
-        works, said = list_works(branch), self._ask_of(branch)
-        if settled := find_missing(branch, works):
-            return end_check(branch, settled, [])
-        return end_check(
-            branch, [], [await self.verifier.averify(said, one, config) for one in works]
-        )
+        verified = []
+        for one in works:
+            verified.append((yield from self.verifier.verify(said, one)))
+        return end_check(branch, [], verified)
 
     def _ask_of(self, branch: SentenceBranch) -> str:
         """Return a sentence as it is judged: of a chat model all of it is asked for."""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict
@@ -19,6 +19,7 @@ from deepera_graph.agents.role import CheckedRole, RoleNode
 from deepera_graph.agents.run import AgentRun, hash_plain
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.extract import Extracted, ExtractTask, llm_extractor
@@ -158,7 +159,7 @@ class EvidenceTabulator:
 
     def _build(self) -> "CompiledStateGraph[Any, None, Any, Any]":
         graph: StateGraph[Any, None, Any, Any] = StateGraph(TableState)
-        graph.add_node("judge", RunnableLambda(self._judge, afunc=self._ajudge))
+        graph.add_node("judge", steps_node(self._judge))
         graph.add_node("fill", partial(fill_row, self.columns))
         if self._role is not None:
             limiter = Limiter(self.reranker.settings.max_concurrency)
@@ -180,26 +181,17 @@ class EvidenceTabulator:
         graph.add_edge("report", END)
         return graph.compile(name="EvidenceTabulator")
 
-    def _judge(self, state: TableState, config: RunnableConfig) -> dict[str, Any]:
+    def _judge(self, state: TableState) -> Steps[dict[str, Any]]:
+        """Judge the passages, and keep what was judged, unless some of it could not be."""
         if known := self._find_kept(name := _name_judged(state)):
             return _list_studies(RerankResult.from_dict(known["result"]))
-        how = (state["question"], state["passages"])
-        return self._keep_judged(name, self.reranker.rerank(*how, config=config))
-
-    async def _ajudge(self, state: TableState, config: RunnableConfig) -> dict[str, Any]:
-        if known := self._find_kept(name := _name_judged(state)):
-            return _list_studies(RerankResult.from_dict(known["result"]))
-        how = (state["question"], state["passages"])
-        return self._keep_judged(name, await self.reranker.arerank(*how, config=config))
-
-    def _find_kept(self, name: str) -> Mapping[str, Any] | None:
-        return None if self._journal is None else self._journal.entries.get(name)
-
-    def _keep_judged(self, name: str, result: RerankResult) -> dict[str, Any]:
-        """Keep what was judged, unless some of it could not be."""
+        result = yield Asked(self.reranker, state["question"], state["passages"])
         if self._journal is not None and not result.failed and result.outcome != "budget_stop":
             self._journal.put(name, {"result": result.to_dict()})
         return _list_studies(result)
+
+    def _find_kept(self, name: str) -> Mapping[str, Any] | None:
+        return None if self._journal is None else self._journal.entries.get(name)
 
     def _begin(self, state: TableState) -> list[Send] | str:
         return self._one_per_study(state) if "studies" in state else "judge"

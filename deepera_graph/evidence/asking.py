@@ -1,0 +1,60 @@
+"""Steps that have passages judged, written once for both ways to wait: they yield what they ask."""
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+
+from deepera_graph.passages import PassageLike
+from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.result import RerankResult
+
+DoneT = TypeVar("DoneT")
+StateT = TypeVar("StateT")
+
+
+class Asked(NamedTuple):
+    """Passages to judge, for a question, by whom."""
+
+    reranker: EvidenceReranker
+    question: str
+    passages: Iterable[PassageLike]
+
+
+Steps = Generator[Asked, RerankResult, DoneT]  # is sent what comes of what it yields
+
+
+def run_steps(steps: Steps[DoneT], config: RunnableConfig | None = None) -> DoneT:
+    """Have everything judged that steps ask, one after the other, and return their end."""
+    try:
+        asked = next(steps)
+        while True:
+            asked = steps.send(asked.reranker.rerank(*asked[1:], config=config))
+    except StopIteration as end:
+        done: DoneT = end.value
+        return done
+
+
+async def arun_steps(steps: Steps[DoneT], config: RunnableConfig | None = None) -> DoneT:
+    """Do what `run_steps` does, in the running loop."""
+    try:
+        asked = next(steps)
+        while True:
+            asked = steps.send(await asked.reranker.arerank(*asked[1:], config=config))
+    except StopIteration as end:
+        done: DoneT = end.value
+        return done
+
+
+def steps_node(
+    begin: Callable[[StateT], Steps[dict[str, Any]]],
+) -> Runnable[StateT, dict[str, Any]]:
+    """Return a node of a graph that runs steps."""
+
+    def run(state: StateT, config: RunnableConfig) -> dict[str, Any]:
+        return run_steps(begin(state), config)
+
+    async def arun(state: StateT, config: RunnableConfig) -> dict[str, Any]:
+        return await arun_steps(begin(state), config)
+
+    return RunnableLambda(run, afunc=arun)
