@@ -17,11 +17,10 @@ from deepera_graph.cli.shared.console import (
     SOME_FAILED,
     check_file,
     count,
-    describe_estimate,
     from_thread,
     progress_bar,
     say,
-    tell,
+    tell_cost,
     write_bytes,
     write_text,
 )
@@ -235,28 +234,27 @@ def _tell_estimate(
     library: WorkLibrary,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.budget import Budget
     from deepera_graph.evidence.check.manuscript import read_manuscript
 
     found = read_manuscript(manuscript, bibliography=chosen.bib)
     estimate = checker.estimate(manuscript, chosen.bib)
     n_there = sum(library.find(one) is not None for one in found.references)
-    plain, _, price = describe_estimate(
-        estimate.usage, estimate.total_usage, checker.reranker.settings.budget or Budget()
-    )
-    plain |= {
-        "claims": len(found.claims),
-        "pairs": found.n_pairs,
-        "references": len(found.references),
-        "readable": n_there,
-        "passages": estimate.n_passages,
-    }
-    words = (
+    what = (
         f"{count(len(found.claims), 'claim')} and {count(found.n_pairs, 'pair')} of claim and "
         f"reference; {n_there} of {count(len(found.references), 'reference')} can be read. At most "
-        f"{count(estimate.n_passages, 'passage')} judged in {count(plain['calls'], 'call')}{price}"
+        f"{count(estimate.n_passages, 'passage')} judged in"
     )
-    tell(output, plain, lambda: words)
+    tell_cost(
+        output,
+        estimate,
+        checker.reranker.settings,
+        lambda calls, _, price: f"{what} {calls}{price}",
+        claims=len(found.claims),
+        pairs=found.n_pairs,
+        references=len(found.references),
+        readable=n_there,
+        passages=estimate.n_passages,
+    )
 
 
 def _write(report: CheckReport, chosen: CheckOptions, output: options.OutputOptions) -> None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     count,
-    describe_estimate,
     from_thread,
     progress_bar,
-    tell,
+    tell_cost,
     wrap_text,
     write_bytes,
     write_text,
@@ -101,21 +100,22 @@ def tell_estimate(
     output: options.OutputOptions,
 ) -> None:
     """Say what judging would cost at most, and how many calls a report would take besides."""
-    from deepera_graph.budget import Budget
-
-    estimate = reranker.estimate([(question, candidates)])
-    budget = reranker.settings.budget or Budget()
-    plain, steps, price = describe_estimate(estimate.usage, estimate.total_usage, budget)
-    plain["passages"] = estimate.n_passages
-    words = (
-        f"{count(estimate.n_passages, 'passage')}: judging takes at most "
-        f"{count(plain['calls'], 'call')} ({steps}){price}"
-    )
+    estimate, words, more = reranker.estimate([(question, candidates)]), "", {}
+    n = estimate.n_passages
     if writer is not None and writer.most_calls(1):
-        n_most = min(reranker.settings.top_n, estimate.n_passages)
-        plain["report_calls"] = writer.most_calls(n_most)
-        words += (
-            f"; a report on {n_most} studies at most {plain['report_calls']} more, as a rule a "
+        n_most = min(reranker.settings.top_n, n)
+        more = {"report_calls": writer.most_calls(n_most)}
+        words = (
+            f"; a report on {n_most} studies at most {more['report_calls']} more, as a rule a "
             "sixth of that"
         )
-    tell(output, plain, lambda: words)
+    tell_cost(
+        output,
+        estimate,
+        reranker.settings,
+        lambda calls, steps, price: (
+            f"{count(n, 'passage')}: judging takes at most {calls} ({steps}){price}{words}"
+        ),
+        passages=n,
+        **more,
+    )

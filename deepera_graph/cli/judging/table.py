@@ -16,10 +16,9 @@ from deepera_graph.cli.shared.console import (
     OK,
     check_file,
     count,
-    describe_estimate,
     progress_bar,
     say,
-    tell,
+    tell_cost,
     write_text,
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
@@ -169,20 +168,16 @@ def _tell_estimate(
     output: options.OutputOptions,
 ) -> None:
     """Say what judging would cost at most, and how many calls may fill cells."""
-    from deepera_graph.budget import Budget
-
-    estimate = tabulator.reranker.estimate([(question, found)])
-    plain, _, price = describe_estimate(
-        estimate.usage, estimate.total_usage, tabulator.reranker.settings.budget or Budget()
-    )
-    n = len(found) if tabulator.fills_by_model else 0
-    plain |= {"passages": len(found), "fill_calls": n}
+    n, judged = len(found) if tabulator.fills_by_model else 0, count(len(found), "passage")
     more = f", and {count(n, 'more call')} to fill cells, one a study" if n else ""
-    words = (
-        f"At most {count(len(found), 'passage')} judged in {count(plain['calls'], 'call')}{price}"
-        f"{more}"
+    tell_cost(
+        output,
+        tabulator.reranker.estimate([(question, found)]),
+        tabulator.reranker.settings,
+        lambda calls, _, price: f"At most {judged} judged in {calls}{price}{more}",
+        passages=len(found),
+        fill_calls=n,
     )
-    tell(output, plain, lambda: words)
 
 
 def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:

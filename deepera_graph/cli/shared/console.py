@@ -27,7 +27,7 @@ from deepera_graph.text.plain import escape_controls, in_one_line, replace_contr
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from deepera_graph.budget import Budget
     from deepera_graph.usage import Usage
@@ -167,7 +167,7 @@ def progress_bar(
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with _progress(columns, hidden=hidden) as progress:
+    with show_progress(columns, hidden=hidden) as progress:
         yield Bar(progress, what, total, plain=progress.disable and not hidden, clock=clock)
 
 
@@ -200,51 +200,8 @@ def go_on_command(*more: str, without: Iterable[str] = ()) -> str:
     return shlex.join([_speaker["name"], *kept, *(word for word in more if word not in kept)])
 
 
-@contextmanager
-def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
-    """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
-
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with _progress(columns, hidden=hidden) as progress:
-        tasks: dict[tuple[str, str], TaskID] = {}
-
-        def watch(step: Any) -> None:
-            name = (step.dataset, step.ranker)
-            if name not in tasks:
-                what = f"{step.dataset}: {step.ranker}"
-                tasks[name] = progress.add_task(what, total=step.n_questions)
-            progress.update(tasks[name], completed=step.n_done)
-
-        yield watch
-
-
-@contextmanager
-def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
-    """Give what is to be told of every step of long work: it is shown in one line."""
-
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with _progress(columns, hidden=hidden) as progress:
-        task = progress.add_task("reading")
-        yield lambda event: progress.update(task, description=describe(event))
-
-
-def _progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
+def show_progress(columns: Iterable[Any], *, hidden: bool) -> Progress:
+    """Return what shows columns on stderr; nothing if hidden, or where that is no terminal."""
     from rich.progress import Progress
 
     console = _open_console(stderr=True)
@@ -410,20 +367,6 @@ def check_folder(folder: Path | None, names: Iterable[str], *, overwrite: bool) 
             raise SettingsError(f"{str(folder / name)!r} exists; give --overwrite to replace it")
 
 
-@contextmanager
-def reading_manifest(path: Path, what: str) -> Iterator[Any]:
-    """Give the content of ``--manifest``; that of something else than *what* is refused in a line.
-
-    What is missing in it may be found within the block.
-    """
-    try:
-        yield json.loads(path.read_bytes())
-    except OSError as error:
-        raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SettingsError(f"--manifest {path} is no manifest of {what}: {error!r}") from error
-
-
 def describe_estimate(
     usage: Mapping[str, Usage], total: Usage, budget: Budget
 ) -> tuple[dict[str, Any], str, str]:
@@ -439,3 +382,17 @@ def describe_estimate(
     }
     by_step = ", ".join(f"{step} {calls}" for step, calls in steps.items())
     return plain, by_step, "" if cost is None else f", cost about {cost:.2f}"
+
+
+def tell_cost(
+    output: Any, estimate: Any, settings: Any, words: Callable[[str, str, str], str], **more: int
+) -> None:
+    """Tell what a dry run would take; *words* are made of its calls, those by step, and the price.
+
+    *more* are numbers for programs.
+    """
+    from deepera_graph.budget import Budget
+
+    budget = settings.budget or Budget()
+    plain, steps, price = describe_estimate(estimate.usage, estimate.total_usage, budget)
+    tell(output, plain | more, lambda: words(count(plain["calls"], "call"), steps, price))

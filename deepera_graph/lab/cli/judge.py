@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from deepera_graph.cli.shared.console import (
     check_folder,
     count,
     needing,
-    stage_line,
+    show_progress,
     tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
@@ -345,3 +345,15 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return str(len(value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
+    """Give what is to be told of every step of long work: it is shown in one line."""
+
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with show_progress(columns, hidden=hidden) as progress:
+        task = progress.add_task("reading")
+        yield lambda event: progress.update(task, description=describe(event))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -20,7 +21,6 @@ from deepera_graph.cli.shared.console import (
     describe_estimate,
     go_on_command,
     progress_bar,
-    reading_manifest,
     say,
     tell,
 )
@@ -345,3 +345,17 @@ def tell_estimate(
     calls, by_step, price = describe_estimate(found.usage, found.total_usage, limits)
     plain = {**found.counts, **calls}
     tell(replace(output, quiet=False), plain, lambda: describe(found, by_step, price))
+
+
+@contextmanager
+def reading_manifest(path: Path, what: str) -> Iterator[Any]:
+    """Give the content of ``--manifest``; that of something else than *what* is refused in a line.
+
+    What is missing in it may be found within the block.
+    """
+    try:
+        yield json.loads(path.read_bytes())
+    except OSError as error:
+        raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingsError(f"--manifest {path} is no manifest of {what}: {error!r}") from error

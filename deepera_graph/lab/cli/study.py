@@ -17,8 +17,8 @@ from deepera_graph.cli.shared.console import (
     check_file,
     check_folder,
     needing,
-    ranking_bars,
     say,
+    show_progress,
     tell,
     write_json,
 )
@@ -27,6 +27,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from deepera_graph.lab.rankers.named import Models
     from deepera_graph.lab.studies.base import StudyConfig, StudyRunner
     from deepera_graph.lab.studies.run import Study
@@ -361,3 +363,35 @@ def _tell_missing(runner: StudyRunner) -> None:
     missing = {(ranker, reason): None for (_, ranker), reason in runner.missing.items()}
     for ranker, reason in missing:
         say(f"{ranker} is not available: {reason}")
+
+
+@contextmanager
+def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
+    """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
+
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with show_progress(columns, hidden=hidden) as progress:
+        tasks: dict[tuple[str, str], TaskID] = {}
+
+        def watch(step: Any) -> None:
+            name = (step.dataset, step.ranker)
+            if name not in tasks:
+                what = f"{step.dataset}: {step.ranker}"
+                tasks[name] = progress.add_task(what, total=step.n_questions)
+            progress.update(tasks[name], completed=step.n_done)
+
+        yield watch
