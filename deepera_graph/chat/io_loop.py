@@ -23,7 +23,11 @@ _owner: int | None = None
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run *work* in the loop of the model calls, and wait in this thread; not from that loop."""
     loop = _start_loop()
-    if _is_current(loop):
+    try:
+        is_inside = asyncio.get_running_loop() is loop
+    except RuntimeError:
+        is_inside = False
+    if is_inside:
         work.close()
         raise RuntimeError("a synchronous rerank was started from inside a model call")
     future = asyncio.run_coroutine_threadsafe(work, loop)
@@ -37,7 +41,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 async def arun(work: Coroutine[Any, Any, T]) -> T:
     """Run *work* in the loop of the model calls, and wait in the loop of the caller."""
     loop = _start_loop()
-    if _is_current(loop):
+    if asyncio.get_running_loop() is loop:
         return await work
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
@@ -59,10 +63,3 @@ def _start_loop() -> asyncio.AbstractEventLoop:
             )
             Thread(target=_loop.run_forever, name="deepera-io", daemon=True).start()
         return _loop
-
-
-def _is_current(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False

@@ -291,19 +291,20 @@ class RateLimiter:
             self._changed.set()
 
     async def _wait(self, tab: Tab) -> None:
-        while (seconds := self._seconds_to_wait()) > 0:
-            if seconds < float("inf"):
+        """Wait until a call may start: by the clock, or while too many are in flight."""
+        while True:
+            seconds: float | None = None
+            most = self.limits.calls_at_once
+            if not most or self._in_flight < most:
+                now = asyncio.get_running_loop().time()
+                seconds = max(self._next_request, self._next_token) - now
+                if seconds <= 0:
+                    return
                 tab.meter.check(after=seconds)
             self._changed.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(seconds if seconds < float("inf") else None):
+                async with asyncio.timeout(seconds):
                     await self._changed.wait()
-
-    def _seconds_to_wait(self) -> float:
-        """Return the seconds until a call may start; infinite while too many are in flight."""
-        if self.limits.calls_at_once and self._in_flight >= self.limits.calls_at_once:
-            return float("inf")
-        return max(self._next_request, self._next_token) - asyncio.get_running_loop().time()
 
 
 _limiters: dict[tuple[int, str], RateLimiter] = {}

@@ -111,7 +111,7 @@ def find_document(id: str, metadata: Mapping[str, Any]) -> str:
 def list_ids(source: Citation) -> list[tuple[str, str]]:
     """Return the DOI, PMID and arXiv id of a source, each with its kind, in one form."""
     ids = []
-    for text in (source.doi, source.url, source.arxiv):
+    for text in filter(None, (source.doi, source.url, source.arxiv)):
         id = normalize_id(text)
         if id.startswith("10."):
             ids.append(("doi", _VERSION.sub(r"\1", id)))

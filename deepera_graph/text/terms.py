@@ -5,9 +5,10 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from deepera_graph.text.words import STOP_WORDS
 
@@ -69,7 +70,6 @@ _INITIAL = re.compile(r"[A-Z]\. [a-z]")
 _PLURAL = re.compile(r"(?<=[a-z]{2})s$|(?<=[A-Z]{2})s$")
 _SHORT = {"CI": "confidence interval", "SD": "standard deviation", "OR": "odds ratio"}
 _SHARE_OF_NOTHING = re.compile(r"[%‰](?:(?<=(?<![\d\s]).)|(?<=(?<![\d\s])\s.))")  # no number before
-_Token = re.Match[str]
 _OPENING = re.compile(r"[.!?;:…\n][\s\"'(\[“‘*•–-]*(?:\(?\d{1,2}[.)]\s+)?$")
 _SUBSTANCE = re.compile(
     r"(?:[^bs]ium|[lnrt]ase|mycin|cillin|mab|nib|vir|azole|statin|pril|sartan|olol|oxide|idine"
@@ -96,15 +96,30 @@ def missing_terms(summary: str, passage: str) -> list[str]:
     before: _Token | None = None
     missing: dict[str, None] = {}
     text = _clean_text(summary)
-    for token, unit in _read_tokens(text):
-        if before and not known.has_species(_find_species(text, before, token)):
-            missing[text[before.start() : token.end()]] = None
-        if token["name"] and not known.has_name(_split_token(token), _opens_sentence(text, token)):
-            missing[token.group()] = None
-        if token["number"] and not known.has_number(token, unit, before):
-            missing[token.group()] = None
+    for token in _read_tokens(text):
+        genus, epithet = token.species or ("", "")
+        if before and genus and epithet not in known.species.get(genus, (epithet,)):
+            missing[text[before.start : token.end]] = None
+        if not token.values and not known.has_name(token.parts, _opens_sentence(text, token.start)):
+            missing[token.text] = None
+        if token.values and not known.has_number(token, before):
+            missing[token.text] = None
         before = token
     return list(missing)
+
+
+class _Token(NamedTuple):
+    """A number or a name in a text, in the form that is compared."""
+
+    start: int
+    end: int
+    text: str
+    values: tuple[str, ...]  # of a number; of ``1 200``, which may be two numbers, all three
+    parts: tuple[str, ...]  # of a name; of a number its first value
+    compare: str
+    unit: str  # in ``5 and 10 mg`` that of both
+    has_unit: bool  # beside it
+    species: tuple[str, str] | None  # genus and epithet, with the token before
 
 
 class _Known:
@@ -124,39 +139,36 @@ class _Known:
 
     def _add(self, text: str) -> None:
         before: _Token | None = None
-        for token, unit in _read_tokens(text):
-            parts = _split_token(token)
+        for token in _read_tokens(text):
+            parts = token.parts
             if len(parts) == 1:
                 self.names.add(parts[0])
             else:
                 self.names.update("".join(parts[start:end]) for start, end in _list_runs(parts))
-            if before and text[before.end() : token.start()].isspace():
-                self.names.add(_split_token(before)[-1] + parts[0])
-            species = before and _find_species(text, before, token)
-            if species:
-                self.species[species[0]].add(species[1])
-                self.species[species[0][0]].add(species[1])
-                self.names.add(species[0][0])
-            for value in _read_values(token):
-                self.units[value].add(unit)
-                self.comparisons[value].update(token["compare"] or ())
+            if before and text[before.end : token.start].isspace():
+                self.names.add(before.parts[-1] + parts[0])
+            if token.species:
+                genus, epithet = token.species
+                self.species[genus].add(epithet)
+                self.species[genus[0]].add(epithet)
+                self.names.add(genus[0])
+            for value in token.values:
+                self.units[value].add(token.unit)
+                self.comparisons[value].update(token.compare)
             before = token
 
-    def has_species(self, species: tuple[str, str] | None) -> bool:
-        return species is None or species[1] in self.species.get(species[0], species)
-
-    def has_number(self, token: _Token, unit: str, before: _Token | None) -> bool:
-        value, *pieces = _read_values(token)
+    def has_number(self, token: _Token, before: _Token | None) -> bool:
+        value, *pieces = token.values
         if value not in self.units:
-            after_name = before is not None and _split_token(before)[-1] + value in self.names
+            after_name = before is not None and before.parts[-1] + value in self.names
             return after_name or (bool(pieces) and self.units.keys() >= set(pieces))
-        seen, compared = self.units[value], self.comparisons[value]
-        if compared and token["compare"] and token["compare"] not in compared:
+        seen, compared, unit = self.units[value], self.comparisons[value], token.unit
+        if compared and token.compare and token.compare not in compared:
             return False
-        loose = unit in self.names or not token["unit"]
+        loose = unit in self.names or not token.has_unit
         return not unit or unit in seen or ("" in seen and loose)
 
-    def has_name(self, parts: list[str], opens: bool) -> bool:
+    def has_name(self, parts: Sequence[str], opens: bool) -> bool:
         reached = {0}
         for start, end in _list_runs(parts):
             alone = end - start < len(parts) and end - start == 1 and _is_bound(parts[start])
@@ -164,7 +176,7 @@ class _Known:
                 reached.add(end)
         return len(parts) in reached
 
-    def _has(self, run: list[str], opens: bool) -> bool:
+    def _has(self, run: Sequence[str], opens: bool) -> bool:
         name = "".join(run)
         if name in self.names or (name.islower() and name.isalpha() and _GREEK_SET.isdisjoint(run)):
             return True
@@ -180,22 +192,38 @@ def _clean_text(text: str) -> str:
     return re.sub(r"\s+", lambda blank: "\n" if "\n" in blank[0] else " ", text)
 
 
-def _read_tokens(text: str) -> list[tuple[_Token, str]]:
-    """Return the tokens, each number with its unit: in ``5 and 10 mg`` both have ``mg``."""
-    found: list[tuple[_Token, str]] = []
+def _read_tokens(text: str) -> list[_Token]:
+    """Return the tokens, in order."""
+    found = list(_TOKEN.finditer(text))
+    units: list[str] = []
     unit, start = "", len(text)
-    for token in reversed(list(_TOKEN.finditer(text))):
-        if token["unit"]:
-            unit = _normalise_unit(token["unit"])
-        elif not (token["number"] or token["name"] in _LINKS) or not _GAP.fullmatch(
-            text, token.end(), start
+    for one in reversed(found):
+        if one["unit"]:
+            unit = _normalise_unit(one["unit"])
+        elif not (one["number"] or one["name"] in _LINKS) or not _GAP.fullmatch(
+            text, one.end(), start
         ):
             unit = ""
-        found.append((token, unit))
-        start = token.start()
-    return found[::-1]
+        units.append(unit)
+        start = one.start()
+    tokens: list[_Token] = []
+    for place, (one, unit) in enumerate(zip(found, reversed(units), strict=True)):
+        values = _parse_number(one["number"].lower()) if one["number"] else ()
+        token = _Token(
+            *one.span(),
+            text=one.group(),
+            values=values,
+            parts=values[:1] if one["number"] else _split_name(one["name"]),
+            compare=one["compare"] or "",
+            unit=unit,
+            has_unit=bool(one["unit"]),
+            species=_find_species(text, found[place - 1], one) if place else None,
+        )
+        tokens.append(token)
+    return tokens
 
 
+@lru_cache(maxsize=4096)
 def _normalise_unit(unit: str) -> str:
     unit = unicodedata.normalize("NFKC", re.sub(r"\s*(?:/|\sper\s)\s*", "/", unit))
     unit = re.sub(r"[\s·](\w+)\^?-1\b", r"/\1", unit.translate(_SIGNS)).replace("^", "")
@@ -204,12 +232,6 @@ def _normalise_unit(unit: str) -> str:
     return _SAME_UNIT.get(
         unit, unit.replace("° ", "°").replace("l", "L") if len(unit) < 3 else unit
     )
-
-
-def _read_values(token: _Token) -> list[str]:
-    """Return a number's common form; for ``1 200``, which may be two numbers, all three."""
-    number = token["number"]
-    return list(_parse_number(number.lower())) if number else []
 
 
 @lru_cache(maxsize=4096)
@@ -223,12 +245,6 @@ def _parse_number(number: str) -> tuple[str, ...]:
     return (value, *pieces) if len(pieces) > 1 else (value,) if value else ()
 
 
-def _split_token(token: _Token) -> list[str]:
-    if token["number"]:
-        return _read_values(token)[:1]
-    return list(_split_name(token["name"]))
-
-
 @lru_cache(maxsize=4096)
 def _split_name(written: str) -> tuple[str, ...]:
     name = unicodedata.normalize("NFKC", written.translate(_SIGNS)).translate(_GREEK)
@@ -236,7 +252,7 @@ def _split_name(written: str) -> tuple[str, ...]:
     return tuple(part if part.lower() in STOP_WORDS else _PLURAL.sub("", part) for part in parts)
 
 
-def _list_runs(parts: list[str]) -> Iterator[tuple[int, int]]:
+def _list_runs(parts: Sequence[str]) -> Iterator[tuple[int, int]]:
     for end in range(1, len(parts) + 1):
         yield from ((start, end) for start in range(max(0, end - 4), end))
 
@@ -245,16 +261,15 @@ def _is_bound(part: str) -> bool:
     return not part.isalpha() or part in _GREEK_SET or (len(part) < 3 and not part.islower())
 
 
-def _opens_sentence(text: str, token: _Token) -> bool:
+def _opens_sentence(text: str, start: int) -> bool:
     """Tell whether a capital may be no name: it opens a sentence or is the symbol in P < 5."""
-    start = token.start()
     if _INITIAL.match(text, start):
         return False
     before = text[start - 24 : start] if start >= 24 else "\n" + text[:start]
     return bool(_OPENING.search(before) or _SYMBOL.match(text, start))
 
 
-def _find_species(text: str, before: _Token, token: _Token) -> tuple[str, str] | None:
+def _find_species(text: str, before: re.Match[str], token: re.Match[str]) -> tuple[str, str] | None:
     genus, epithet = before.group(), token.group()
     between = ". " if len(genus) == 1 else " "
     if not genus.istitle() or text[before.end() : token.start()] != between:

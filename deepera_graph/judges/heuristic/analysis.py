@@ -22,7 +22,6 @@ from deepera_graph.judges.heuristic.topicality import (
     measure_topicality,
     read_question_terms,
     same_meaning,
-    sum_counts,
 )
 from deepera_graph.schema import IntentFields, PassageTask, Window
 from deepera_graph.text.words import (
@@ -208,7 +207,7 @@ def analyze_passage(task: PassageTask) -> RuleAnalysis | None:
     weighed = sum((n + 1) * one.grounding for n, one in zip(lengths, readings, strict=True))
     mean = weighed / sum(n + 1 for n in lengths)
     topic = measure_topicality(
-        need, sum_counts(found), find_terms(need, stems(task["title"]), ()), sum(lengths)
+        need, found, find_terms(need, stems(task["title"]), ()), sum(lengths)
     )
     return RuleAnalysis(
         need=need,

@@ -195,7 +195,11 @@ def _is_in_name(reader: _Reader, place: int) -> bool:
     elif _is_numeral(reader, place):
         return True
     elif _is_outside(reader, place):
-        _read_particle(reader, word.text)
+        clause = reader.clause
+        clause.has_subject |= word.text in _PRONOUNS
+        is_verb = word.text in _HAVE or (word.text == "lower" and reader.in_name)
+        clause.has_verb |= clause.asks == "do" and is_verb
+        reader.in_name = False
     elif not word.is_name_like and _is_verb(reader, place):
         _read_verb(reader, place)
     else:
@@ -241,14 +245,6 @@ def _is_outside(reader: _Reader, place: int) -> bool:
     after = reader.after(place).text
     is_degree = reader.before(place).text == "how" and (after in _ASKS or after in _ARTICLES)
     return word.is_particle or is_degree
-
-
-def _read_particle(reader: _Reader, word: str) -> None:
-    clause = reader.clause
-    clause.has_subject |= word in _PRONOUNS
-    is_verb = word in _HAVE or (word == "lower" and reader.in_name)
-    clause.has_verb |= clause.asks == "do" and is_verb
-    reader.in_name = False
 
 
 def _read_verb(reader: _Reader, place: int) -> None:

@@ -345,19 +345,10 @@ def find_terms(
     return counts
 
 
-def sum_counts(counts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the sum of some counts."""
-    total: dict[str, float] = {}
-    for part in counts:
-        for term, count in part.items():
-            total[term] = total.get(term, 0) + count
-    return total
-
-
 def measure_topicality(
-    need: QuestionTerms, found: Mapping[str, float], titled: Iterable[str], length: int
+    need: QuestionTerms, found: Iterable[Mapping[str, float]], titled: Iterable[str], length: int
 ) -> Topicality:
-    """Compare what a passage names with what the question asks about.
+    """Compare what a passage names, sentence by sentence, with what the question asks about.
 
     A term that only the title names counts half; *length* is in content words.
 
@@ -365,7 +356,11 @@ def measure_topicality(
         Saturation and length normalisation: BM25, Robertson and Zaragoza (2009), k1 = 1.2; b = 0.5
         and a usual length of 80 content words, since one passage is compared with no others.
     """
-    counts = dict.fromkeys(titled, TITLE_COUNT) | dict(found)
+    counts: dict[str, float] = {}
+    for part in found:
+        for term, count in part.items():
+            counts[term] = counts.get(term, 0) + count
+    counts = dict.fromkeys(titled, TITLE_COUNT) | counts
     scale = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / USUAL_LENGTH)
     strength = sum(need.weights[term] * n / (n + scale) for term, n in counts.items())
     return Topicality(
