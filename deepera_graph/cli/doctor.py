@@ -93,7 +93,7 @@ def doctor(*, chosen: DoctorOptions) -> None:
     _check_options(chosen)
     if chosen.sources is not None:
         from deepera_graph.papers.sources import read_names
-        from deepera_graph.papers.sources.politeness import read_contact
+        from deepera_graph.papers.sources.http import read_contact
 
         read_names(chosen.sources)
         read_contact()

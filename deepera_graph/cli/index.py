@@ -87,7 +87,7 @@ def index(
         keep_with,
         open_collection,
     )
-    from deepera_graph.papers.filling import NamedPapers
+    from deepera_graph.papers.library.building import NamedPapers
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:

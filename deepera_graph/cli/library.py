@@ -104,7 +104,7 @@ def move(
         find_papers,
         open_collection,
     )
-    from deepera_graph.papers.filling import name_papers
+    from deepera_graph.papers.library.building import name_papers
     from deepera_graph.papers.library.store import check_there, count_papers
     from deepera_graph.papers.library.vectors import vectors_path
     from deepera_graph.papers.library.writing import Writer

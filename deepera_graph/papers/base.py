@@ -6,8 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, get_args
 
+from langchain_core.documents import Document
+
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embeddings
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.same_study import list_ids
 from deepera_graph.papers.importing import Form
 from deepera_graph.papers.library.building import (
     BATCH_SIZE,
@@ -30,6 +34,7 @@ from deepera_graph.retrieval.fusion import in_thread
 from deepera_graph.settings import suggest_value
 
 K, K_NEIGHBOURS = 20, 100
+CITED = "cited_in_library"  # in the metadata of a passage
 _MOST = 10**9
 _ALL = Scope()
 
@@ -294,6 +299,32 @@ class PaperBase:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def note_cited(base: PaperBase, passages: Iterable[Document]) -> list[Document]:
+    """Return passages with `cited_in_library`: how many papers of a base cite the paper of each.
+
+    It is found by its ids, or else by its title; where nothing cites it, nothing is noted.
+    """
+    known: dict[str, int] = {}
+    noted = []
+    for one in passages:
+        key = str(one.metadata.get("doi") or one.metadata.get("title") or one.id)
+        if key not in known:
+            known[key] = _count_citations(base, one)
+        more = {CITED: known[key]} if known[key] else {}
+        noted.append(one.model_copy(update={"metadata": {**one.metadata, **more}}))
+    return noted
+
+
+def _count_citations(base: PaperBase, passage: Document) -> int:
+    """Return how many papers of a base cite the paper of a passage."""
+    about = Citation.of(passage.metadata, str(passage.id))
+    for id in (passage.id, *(id for _, id in list_ids(about))):
+        if id and (paper := base.get(str(id).partition("#")[0])):
+            return base.citations(paper.id, k=1).total
+    paper = base.title(about.title).paper if about.title else None
+    return base.citations(paper.id, k=1).total if paper else 0
 
 
 def _check_vectors(vectors: Any, url: str | None, embeddings: Any, paths: Sequence[Any]) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import SequenceMatcher
 from math import isfinite
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.literature.citation import Citation, family_key, write_bibtex, write_ris
 from deepera_graph.literature.paper_keys import main_title, title_key
 from deepera_graph.literature.same_study import MOST_YEARS
 from deepera_graph.text.plain import write_sheet
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 _DATE = re.compile(r"(\d{4})(?:[-/]?(\d{2}))?(?:[-/]?(\d{2}))?(?:[T ].*)?")
 _FIRST_YEAR, _LAST_YEAR = 1000, 2999
@@ -230,3 +233,14 @@ _FORMS: Mapping[str, Callable[[Sequence[Listed]], str]] = {
     "bibtex": _to_bibtex,
     "ris": _to_ris,
 }
+
+
+def to_passage(paper: Paper, **more: Any) -> "Document":
+    """Return a paper as a passage: its abstract, or its title where it has none."""
+    from langchain_core.documents import Document  # noqa: PLC0415 - slow, and only here
+
+    names = ("title", "year", "venue", "doi", "arxiv", "url")
+    metadata = {name: value for name in names if (value := getattr(paper, name))}
+    authors = {"authors": list(paper.authors)} if paper.authors else {}
+    text = paper.abstract or paper.title
+    return Document(id=paper.id, page_content=text, metadata={**metadata, **authors, **more})

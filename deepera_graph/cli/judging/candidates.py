@@ -294,7 +294,8 @@ class Place:
     def _search_papers(self, question: str) -> list[Document]:
         """Search a library that has papers and no passages: their abstracts are judged."""
         from deepera_graph.cli.opening.stores import open_papers
-        from deepera_graph.papers.filling import note_cited, to_passage
+        from deepera_graph.papers.base import note_cited
+        from deepera_graph.papers.paper import to_passage
         from deepera_graph.papers.results import Scope
 
         if self.search.adaptive:
@@ -310,7 +311,7 @@ class Place:
     def _note_citations(self, found: list[Document]) -> list[Document]:
         """Return passages with how often papers of their library cite them, where it is known."""
         from deepera_graph.cli.opening.stores import find_papers, open_papers
-        from deepera_graph.papers.filling import note_cited
+        from deepera_graph.papers.base import note_cited
 
         library = self.store.library or ""
         if not Path(find_papers(self.store, library)).is_file():

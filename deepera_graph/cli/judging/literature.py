@@ -24,7 +24,7 @@ _TRIED = "Does green tea lower fasting glucose?"
 def check_literature(chosen: places.LiteratureOptions) -> None:
     """Raise `SettingsError` unless the options on services can be; it loads none of them."""
     from deepera_graph.papers.sources import read_names
-    from deepera_graph.papers.sources.politeness import read_contact
+    from deepera_graph.papers.sources.http import read_contact
 
     if chosen.sources is not None:
         read_names(chosen.sources)
@@ -102,7 +102,7 @@ def check_sources(names: str, seconds: float) -> Iterator[Finding]:
     """Ask each service for one paper, and say how it went and what would help."""
     from deepera_graph.doctor.checks import Finding
     from deepera_graph.papers.sources import open_sources
-    from deepera_graph.papers.sources.politeness import CONTACT_VARIABLE, read_contact
+    from deepera_graph.papers.sources.http import CONTACT_VARIABLE, read_contact
 
     literature = open_sources(names, seconds=seconds)
     services = {one.name: one for one in literature.sources}

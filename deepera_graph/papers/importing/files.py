@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing.reading import BAD_LINE, DAMAGED, ImportProblem, make_record
+from deepera_graph.papers.importing import BAD_LINE, DAMAGED, ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.text.files.bibtex import read_entries, split_authors
 from deepera_graph.text.files.records import open_records

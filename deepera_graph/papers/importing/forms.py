@@ -13,7 +13,7 @@ from typing import Any
 
 from deepera_graph.errors import InputError
 from deepera_graph.literature.paper_keys import normalize_id
-from deepera_graph.papers.importing.reading import (
+from deepera_graph.papers.importing import (
     NO_ID,
     ImportProblem,
     alone,

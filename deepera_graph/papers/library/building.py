@@ -1,19 +1,28 @@
 """A base from files: resumable, a batch at a time, with all that was wrong counted by kind."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
+from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing import Form, check_form, read_papers
-from deepera_graph.papers.importing.reading import DAMAGED, DUPLICATE, ImportProblem
+from deepera_graph.papers.importing import (
+    DAMAGED,
+    DUPLICATE,
+    Form,
+    ImportProblem,
+    check_form,
+    read_papers,
+    to_record,
+)
 from deepera_graph.papers.library.store import (
     count_papers,
     count_vectors,
@@ -313,3 +322,41 @@ def _check_sample(
             f"{path} is by other embeddings than {name_of(embeddings)!r}, or in another "
             f"order: for the paper {papers[worst].id!r} the cosine is {alike[worst]:.2f}"
         )
+
+
+class NamedPapers:
+    """Papers that records name, held until they are put into a base.
+
+    A record without a title names none: it is a passage and nothing more.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[PaperRecord] = []
+        self._run = f"records-{uuid4().hex}"
+        self.n_put = 0
+
+    def note(self, fields: Mapping[str, Any]) -> None:
+        """Take what a record says of its paper; a part of one says nothing new."""
+        made = to_record(self.n_put + len(self._held) + 1, fields)
+        if isinstance(made, PaperRecord):
+            self._held.append(made)
+
+    def put(self, writer: Writer) -> Counter[str]:
+        """Put into a base what was noted since the last time; return what became of it."""
+        if not self._held:
+            return Counter()
+        self.n_put = max(writer.begin(self._run, "records").done, self.n_put) + len(self._held)
+        outcomes = Counter[str](writer.put(one) for one in self._held)
+        self._held.clear()
+        writer.commit(self._run, self.n_put, finished=True, report={})
+        return outcomes
+
+
+def name_papers(passages: Iterable[Document]) -> NamedPapers:
+    """Return the papers that passages name in their metadata; of a paper's parts the first."""
+    named = NamedPapers()
+    for one in passages:
+        if one.metadata.get("part") in (None, 1):
+            id = str(one.id).removesuffix("#1")
+            named.note({**one.metadata, "id": id, "text": one.page_content})
+    return named

@@ -9,12 +9,12 @@ from urllib.parse import quote
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
+from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.importing.forms import from_openalex, from_semantic_scholar
-from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.base import SourceAnswer, SourceQuery
-from deepera_graph.papers.sources.http import ServiceError, Web, read_json
+from deepera_graph.papers.sources.http import ServiceError, Web
 from deepera_graph.papers.sources.service import (
     FIRST_DAY,
     LAST_DAY,
@@ -22,6 +22,7 @@ from deepera_graph.papers.sources.service import (
     CitationWay,
     Pages,
     read_each,
+    read_json,
     span_of,
     with_ids,
 )

@@ -2,11 +2,15 @@
 
 The clients of these services (pyalex, arxiv, semanticscholar, Biopython's Entrez) sleep and ask
 again by themselves, for as long as a service says, block the loop, and drop the headers that say
-why; none takes a time limit in total. So requests are httpx's here, and only these are retried.
+why; none takes a time limit in total. So requests are httpx's here, and only these are retried. No
+key is in any log.
 """
 
 import asyncio
 import json
+import logging
+import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -14,23 +18,16 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from math import isfinite
+from threading import Lock
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit
-from xml.etree import ElementTree
+from urllib.parse import quote, quote_plus, urlencode, urlsplit
 
 import httpx
 
+from deepera_graph import __version__
 from deepera_graph.chat.errors import read_retry_after
-from deepera_graph.papers.sources.base import SourceStatus, describe_wait
-from deepera_graph.papers.sources.politeness import (
-    Host,
-    find_host,
-    hide,
-    hide_keys_in_logs,
-    hide_secrets,
-    is_local,
-    user_agent,
-)
+from deepera_graph.errors import SettingsError
+from deepera_graph.papers.sources.base import SourceStatus
 from deepera_graph.stores.judgements import JudgementCache
 
 T = TypeVar("T")
@@ -38,7 +35,7 @@ TTL = 7 * 24 * 3600  # seconds for which an answer is kept
 _ATTEMPTS = 3
 _PAUSE = 1.0  # seconds before a second attempt, where a service names none; twice that before a 3rd
 _MOST_BYTES = 32_000_000
-_SHOWN = 120  # characters of what a service said
+SHOWN = 120  # characters of what a service said
 _OK, _REFUSED, _TOO_MANY, _REDIRECTS = 200, (401, 403), 429, range(300, 400)
 _AGAIN = (500, 502, 503, 504)
 UNREADABLE = (  # of another form than is documented
@@ -155,14 +152,14 @@ class Web:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _send(self, url: str, host: Host) -> str:
+    async def _send(self, url: str, host: "Host") -> str:
         try:
             async with self._client.stream("GET", url, timeout=max(self._left(), 0.01)) as response:
                 body = await self._read_body(response)
         except httpx.TimeoutException:
             raise ServiceError("it did not answer in time") from None
         except (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL) as error:
-            said = hide(f"{error}", self._secrets)[:_SHOWN] or type(error).__name__
+            said = hide(f"{error}", self._secrets)[:SHOWN] or type(error).__name__
             why = ServiceError(f"it cannot be reached: {said}")
             raise _AgainError(why) if _may_recover(error) else why from None
         self.n_fetched += 1
@@ -178,7 +175,7 @@ class Web:
                 raise ServiceError(f"its answer is longer than {_MOST_BYTES // 10**6} MB")
         return bytes(body)
 
-    def _check(self, response: httpx.Response, text: str, host: Host) -> None:
+    def _check(self, response: httpx.Response, text: str, host: "Host") -> None:
         """Raise an error unless the body can be an answer; heed what the headers say."""
         code = response.status_code
         said = "" if code == _OK else hide(_message_of(text), self._secrets)
@@ -274,7 +271,7 @@ def _message_of(text: str) -> str:
         if isinstance(plain, dict):
             said = (plain.get(name) for name in ("message", "error", "errMsg", "detail"))
             text = next((one for one in said if isinstance(one, str)), "")
-    return " ".join(text.split())[:_SHOWN]
+    return " ".join(text.split())[:SHOWN]
 
 
 def is_html(text: str) -> bool:
@@ -282,43 +279,113 @@ def is_html(text: str) -> bool:
     return text[:200].lstrip("\ufeff \t\r\n").lower().startswith(("<!doctype html", "<html"))
 
 
-def read_json(text: str) -> dict[str, Any]:
-    """Return the object of a body.
+CONTACT_VARIABLE = "DEEPERA_CONTACT"
+_MAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>]+")
+_IN_URL = re.compile(r"(?<=[?&])(api_key|email|mailto)=[^&\s'\"]*")
+_LOGIN = re.compile(r"(?<=://)[^\s/@]+(?=@)")
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+HIDDEN = "***"
+_SHORTEST = 6  # of a secret: a shorter one is a placeholder, and would blank out words
+
+
+def read_contact(contact: str | None = None) -> str:
+    """Return the address that services may write to, of the argument or the environment.
 
     Raises:
-        ServiceError: It is empty, an HTML page, cut off or no object; or says what is wrong.
+        SettingsError: It is no address of mail.
     """
-    _check_body(text)
-    try:
-        plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
-    except (ValueError, RecursionError) as error:
-        raise ServiceError(f"its JSON is broken: {error}") from None
-    if not isinstance(plain, dict):
-        raise ServiceError(f"its JSON is no object: {text[:40]!r}")
-    if said := next((plain[one] for one in ("error", "errMsg", "ERROR") if plain.get(one)), None):
-        status: SourceStatus = "rate_limited" if "rate limit" in str(said).lower() else "failed"
-        raise ServiceError(str(said)[:_SHOWN], status)
-    return plain
+    found = os.environ.get(CONTACT_VARIABLE, "").strip() if contact is None else contact
+    if found and not _MAIL.fullmatch(found):
+        raise SettingsError(
+            f"contact must be an address of mail such as name@example.org, got {found!r:.80}"
+        )
+    return found
 
 
-def read_xml(text: str) -> ElementTree.Element:
-    """Return the root of a body.
+def user_agent(contact: str) -> str:
+    """Return how requests introduce themselves."""
+    return f"deepera-graph/{__version__}" + (f" (mailto:{contact})" if contact else "")
 
-    Raises:
-        ServiceError: It is empty, an HTML page, or ill-formed.
+
+def hide(text: str, secrets: Collection[str]) -> str:
+    """Return a text without keys, and without logins and contacts in addresses."""
+    return _LOGIN.sub(HIDDEN, _IN_URL.sub(rf"\1={HIDDEN}", hide_secrets(text, secrets)))
+
+
+def hide_secrets(text: str, secrets: Collection[str]) -> str:
+    """Return what a service has sent without keys that it echoes, as they are or as in addresses.
+
+    That is done before any text is cut: a part of a key would be found no more.
     """
-    _check_body(text)
-    try:
-        return ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        raise ServiceError(f"its XML is broken: {error}") from None
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            for written in (secret, quote_plus(secret), quote(secret)):
+                text = text.replace(written, HIDDEN)
+    return text
 
 
-def _check_body(text: str) -> None:
-    if not text.strip():
-        raise ServiceError("it answered nothing, an empty body")
-    if is_html(text):
-        raise ServiceError("it answered an HTML page instead of data")
+class _NoKeys(logging.Filter):
+    """Takes keys out of the addresses that httpx logs of every request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record through, without keys."""
+        said = record.getMessage()
+        if (bare := hide(said, ())) != said:
+            record.msg, record.args = bare, ()
+        return True
 
 
-__all__ = ["ServiceError", "Web", "describe_wait", "read_json", "read_xml"]
+def hide_keys_in_logs() -> None:
+    """Have httpx log no key; once is enough, and it does no harm to others."""
+    logger = logging.getLogger("httpx")
+    if not any(isinstance(one, _NoKeys) for one in logger.filters):
+        logger.addFilter(_NoKeys())
+
+
+class Host:
+    """When a host may be asked next; threads and event loops of a process share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._next = self._closed_until = 0.0
+
+    def reserve(self, interval: float, deadline: float) -> float | None:
+        """Take the next turn, and return the seconds until then; None if it is past a deadline.
+
+        Args:
+            interval: Seconds between two turns.
+            deadline: On the clock of `time.monotonic`.
+        """
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next)
+            if turn > deadline:
+                return None
+            self._next = turn + interval
+            return turn - now
+
+    def close(self, seconds: float) -> None:
+        """Have nobody ask for some seconds, as the host wishes."""
+        with self._lock:
+            self._closed_until = max(self._closed_until, time.monotonic() + seconds)
+
+    @property
+    def closed_for(self) -> float:
+        """Seconds for which it is not to be asked, >= 0."""
+        with self._lock:
+            return max(0.0, self._closed_until - time.monotonic())
+
+
+_hosts: dict[str, Host] = {}
+_lock = Lock()
+
+
+def find_host(address: str) -> Host:
+    """Return the one `Host` of a service at an address with its port."""
+    with _lock:
+        return _hosts.setdefault(address, Host())
+
+
+def is_local(name: str) -> bool:
+    """Tell whether a host is this machine, which needs no pauses."""
+    return name in _LOCAL

@@ -8,19 +8,21 @@ from xml.etree.ElementTree import Element
 
 from deepera_graph.chat import io_loop
 from deepera_graph.literature.paper_keys import normalize_id
+from deepera_graph.papers.importing import ImportProblem, make_record
 from deepera_graph.papers.importing.forms import from_arxiv
-from deepera_graph.papers.importing.reading import ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.base import SourceQuery
-from deepera_graph.papers.sources.http import (
-    UNREADABLE,
-    ServiceError,
-    Web,
+from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
+from deepera_graph.papers.sources.service import (
+    Pages,
+    Service,
+    read_each,
     read_json,
     read_xml,
+    span_of,
+    with_ids,
 )
-from deepera_graph.papers.sources.service import Pages, Service, read_each, span_of, with_ids
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _YEAR = re.compile(r"\d{4}")

@@ -1,6 +1,7 @@
 """What the five services share: pages into an answer, what a scope leaves out, and the status."""
 
 import asyncio
+import json
 import os
 import time
 from abc import ABC, abstractmethod
@@ -10,17 +11,25 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.packages import describe_error
-from deepera_graph.papers.importing.reading import ImportProblem
+from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.paper import PaperRecord, days_of
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.base import K, SourceAnswer, SourceQuery, SourceStatus
-from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
-from deepera_graph.papers.sources.politeness import hide, read_contact
+from deepera_graph.papers.sources.http import (
+    SHOWN,
+    UNREADABLE,
+    ServiceError,
+    Web,
+    hide,
+    is_html,
+    read_contact,
+)
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.text.plain import clean_markup
@@ -273,3 +282,42 @@ def span_of(scope: Scope) -> tuple[str, str] | None:
         day = str(days_of(scope.as_of)[1])
         last = min(last, f"{day[:4]}-{day[4:6]}-{day[6:]}")
     return None if (first, last) == (FIRST_DAY, LAST_DAY) else (first, last)
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return the object of a body.
+
+    Raises:
+        ServiceError: It is empty, an HTML page, cut off or no object; or says what is wrong.
+    """
+    _check_body(text)
+    try:
+        plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
+    except (ValueError, RecursionError) as error:
+        raise ServiceError(f"its JSON is broken: {error}") from None
+    if not isinstance(plain, dict):
+        raise ServiceError(f"its JSON is no object: {text[:40]!r}")
+    if said := next((plain[one] for one in ("error", "errMsg", "ERROR") if plain.get(one)), None):
+        status: SourceStatus = "rate_limited" if "rate limit" in str(said).lower() else "failed"
+        raise ServiceError(str(said)[:SHOWN], status)
+    return plain
+
+
+def read_xml(text: str) -> ElementTree.Element:
+    """Return the root of a body.
+
+    Raises:
+        ServiceError: It is empty, an HTML page, or ill-formed.
+    """
+    _check_body(text)
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ServiceError(f"its XML is broken: {error}") from None
+
+
+def _check_body(text: str) -> None:
+    if not text.strip():
+        raise ServiceError("it answered nothing, an empty body")
+    if is_html(text):
+        raise ServiceError("it answered an HTML page instead of data")

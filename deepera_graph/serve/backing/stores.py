@@ -164,7 +164,7 @@ class Sources:
         return [self._services[one] for one in wanted]
 
     def _search_papers(self, question: str, k: int, scope: Scope) -> list[Document]:
-        from deepera_graph.papers.filling import to_passage  # noqa: PLC0415 - only here
+        from deepera_graph.papers.paper import to_passage  # noqa: PLC0415 - only here
 
         base = self._held.base(PAPERS)
         return [to_passage(one) for one in base.search(question, k=k, scope=scope).papers]

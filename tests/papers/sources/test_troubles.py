@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph.papers.sources import NAMES, open_source, open_sources
-from deepera_graph.papers.sources.politeness import Host
+from deepera_graph.papers.sources.http import Host
 from deepera_graph.stores.judgements import open_cache
 from support import literature
 from support.literature import QUESTION, TRIAL
@@ -186,7 +186,7 @@ def test_what_cannot_be_reached_is_a_failure(world, monkeypatch):
 
 
 def test_turns_are_taken_at_a_distance_and_none_past_the_deadline(monkeypatch):
-    monkeypatch.setattr("deepera_graph.papers.sources.politeness.time.monotonic", lambda: 100.0)
+    monkeypatch.setattr("deepera_graph.papers.sources.http.time.monotonic", lambda: 100.0)
     host = Host()
     assert [host.reserve(3.0, 107.0) for _ in range(4)] == [0.0, 3.0, 6.0, None]
 

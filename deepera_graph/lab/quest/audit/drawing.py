@@ -17,8 +17,8 @@ from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
+from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.importing.forms import from_plain
-from deepera_graph.papers.importing.reading import ImportProblem
 from deepera_graph.papers.paper import Paper
 from deepera_graph.text.files.jsonl import parse_object, read_places
 from deepera_graph.text.plain import write_sheet
