@@ -68,10 +68,8 @@ def evaluate_officially(
     twice = [name for name, n in Counter(one.id for one in asked).items() if n > 1]
     if twice:
         raise InputError(f"{golden}: the id {twice[0]!r} stands there twice")
-    if phase == "a":
-        measures = _measure_a(asked, answers, edition, submission)
-    else:
-        measures = _measure_b(asked, answers, edition, submission)
+    measure = _measure_a if phase == "a" else _measure_b
+    measures = measure(asked, answers, edition, submission)
     return Evaluation(f"official, edition {edition}", measures, missing)
 
 
@@ -92,10 +90,7 @@ class _Piece:
     @property
     def short_id(self) -> str:
         """The last part of the document's URL."""
-        parts = self.document.split("/")
-        while len(parts) > 1 and not parts[-1]:
-            parts.pop()
-        return parts[-1]
+        return self.document.rstrip("/").rpartition("/")[2]
 
     def overlap(self, golden: "_Piece") -> int:
         """How many characters are shared: 0 unless the sections agree, in one direction."""
@@ -339,17 +334,17 @@ def _yes_no(rows: Mapping[str, tuple[bool, bool]]) -> dict[str, Measure]:
         [[right, is_yes and right, not is_yes and right, not right, 1] for is_yes, right in
          rows.values()], dtype=np.float64,
     ).reshape(-1, 5)  # fmt: skip
-    names = tuple(rows)
 
     def side(sums: Floats, place: int) -> Floats:
         return _or_0(2 * sums[..., place], 2 * sums[..., place] + sums[..., 3])
 
-    return {
-        "yesno_accuracy": Measure(names, numbers, lambda sums: _or_0(sums[..., 0], sums[..., 4])),
-        "yesno_macro_f1": Measure(names, numbers, lambda sums: (side(sums, 1) + side(sums, 2)) / 2),
-        "yesno_f1_yes": Measure(names, numbers, lambda sums: side(sums, 1)),
-        "yesno_f1_no": Measure(names, numbers, lambda sums: side(sums, 2)),
+    combine = {
+        "yesno_accuracy": lambda sums: _or_0(sums[..., 0], sums[..., 4]),
+        "yesno_macro_f1": lambda sums: (side(sums, 1) + side(sums, 2)) / 2,
+        "yesno_f1_yes": lambda sums: side(sums, 1),
+        "yesno_f1_no": lambda sums: side(sums, 2),
     }
+    return {name: Measure(tuple(rows), numbers, how) for name, how in combine.items()}
 
 
 def _or_0(above: Floats, below: Floats) -> Floats:

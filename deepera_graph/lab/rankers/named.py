@@ -1,33 +1,9 @@
-"""Rankers by name, for the command line.
-
-| name | ranker |
-|---|---|
-| ``first-stage`` | the order the passages came in |
-| ``random`` | a seeded shuffle |
-| ``bm25`` | BM25 over the passages of the question |
-| ``deepera:BACKEND`` | DeepEra, all passages ranked, e.g. ``deepera:rules``, ``deepera:llm`` |
-| ``deepera:fused``, ``deepera:grouped`` | as ``deepera:llm``, in this mode, with its summaries |
-| ``deepera-kept:BACKEND`` | DeepEra, only what passed its filter |
-| ``nar:BACKEND`` | neighbourhood-aware retrieval: a judge reads half of the passages |
-| ``llm-pointwise`` | a plain LLM judge, one call a passage |
-| ``llm-listwise`` | an LLM that sorts all passages in one call |
-| ``rankgpt`` | an LLM that sorts passages in sliding windows |
-| ``paperqa`` | an LLM that summarizes and rates each passage in one call |
-| ``langchain-listwise`` | LangChain's `LLMListwiseRerank` |
-| ``dense:NAME`` | cosine under a bi-encoder of sentence-transformers |
-| ``dense:openai:MODEL`` | cosine under embeddings of OpenAI, or of ``MODEL@http://server/v1`` |
-| ``dense:package.module:factory`` | cosine under the LangChain embeddings that the factory makes |
-| ``cross-encoder:NAME`` | a cross-encoder of sentence-transformers |
-| ``splade:NAME`` | a sparse encoder of sentence-transformers |
-| ``rerankers:TYPE/NAME`` | a model of the `rerankers` package |
-| ``flashrank`` or ``flashrank:NAME`` | a model of the `flashrank` package |
-| ``cohere`` or ``cohere:NAME`` | Cohere's reranker, through LangChain |
-| ``compressor:package.module:factory`` | the LangChain compressor that the factory makes |
+"""Rankers by name, for the command line; `deepera-lab bench table --help` lists them.
 
 Those that ask a chat model take ``:MODEL`` behind their name, ``provider:model`` or
 ``model@http://server/v1``, as ``deepera:fused:MODEL`` does; without it they take the one of
-`Models`, as ``deepera:llm`` does. NAME
-is a folder, a name on the Hugging Face hub, or, for ``dense``, a package that brings a model.
+`Models`, as ``deepera:llm`` does. The NAME of other models is a folder, a name on the Hugging Face
+hub, or, for ``dense``, a package that brings a model.
 """
 
 import re
@@ -140,7 +116,7 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
     """Return the ranker that a name stands for.
 
     Args:
-        name: See the module.
+        name: As the table of rankers in ``docs/benchmark.md`` has it.
         seed: Of the random order.
         models: The chat model of rankers that name none, its cache and its limits.
 
