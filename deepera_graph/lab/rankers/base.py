@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from langchain_core.documents import Document
 
 from deepera_graph.calibration.instance import Instance, RankingError, UnavailableError
 from deepera_graph.thresholds import OPERATING_POINT, Threshold
@@ -179,6 +180,12 @@ def candidates_of(instance: Instance) -> list[CandidatePassage]:
         CandidatePassage(id=str(place), text=one.text, title=one.title, section=one.section)
         for place, one in enumerate(instance.contexts, start=1)
     ]
+
+
+def as_document(passage: CandidatePassage, **metadata: str) -> Document:
+    """Return a passage as a document, with title and section where there are any."""
+    known = {key: passage[key] for key in ("title", "section") if passage[key]}
+    return Document(id=passage["id"], page_content=passage["text"], metadata={**known, **metadata})
 
 
 def check_ranking(name: str, passages: Sequence[CandidatePassage], ranking: Ranking) -> None:

@@ -25,6 +25,7 @@ from deepera_graph.lab.rankers.base import (
     Ranker,
     Ranking,
     RepeatedRun,
+    as_document,
     rank_by_score,
     same_logging,
     texts_of,
@@ -201,7 +202,9 @@ class Compressor(Ranker):
 
     def rank(self, question: str, passages: Sequence[CandidatePassage]) -> Ranking:
         """Return what the compressor returned, with its `relevance_score`, else minus the rank."""
-        documents: Sequence[Document] = [_document(passage) for passage in passages]
+        documents: Sequence[Document] = [
+            as_document(one, **{_PLACE: one["id"]}) for one in passages
+        ]
         try:
             returned = self._compressor.compress_documents(
                 documents, question, callbacks=[self._counter]
@@ -226,13 +229,6 @@ class Compressor(Ranker):
             raise RankingError(f"ranker {self.name!r} returned a document without its metadata")
         score = document.metadata.get(_SCORE)
         return place, -float(rank) if score is None else float(score)
-
-
-def _document(passage: CandidatePassage) -> Document:
-    known = {key: passage[key] for key in ("title", "section") if passage[key]}
-    return Document(
-        id=passage["id"], page_content=passage["text"], metadata={**known, _PLACE: passage["id"]}
-    )
 
 
 class _Counter(BaseCallbackHandler):

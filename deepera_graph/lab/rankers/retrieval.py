@@ -25,6 +25,7 @@ from deepera_graph.lab.rankers.base import (
     Job,
     Ranker,
     Ranking,
+    as_document,
     rank_by_score,
     texts_of,
 )
@@ -262,7 +263,7 @@ class Nar(Ranker):
         """Return what was judged by its score, then the rest; scores fall by rank."""
         if len(passages) < 2:
             return [(one["id"], -1.0) for one in passages]
-        documents = {one["id"]: _to_document(one) for one in passages}
+        documents = {one["id"]: as_document(one) for one in passages}
         ids = [one["id"] for one in passages]
         graph = NeighbourGraph.of_words(
             documents.values(), min(self._options["neighbours"], len(ids) - 1)
@@ -292,8 +293,3 @@ class Nar(Ranker):
                 self.problems.note(1, str(one))
             scores.append(None if isinstance(one, RoleError) else one)
         return scores
-
-
-def _to_document(passage: CandidatePassage) -> Document:
-    known = {key: passage[key] for key in ("title", "section") if passage[key]}
-    return Document(id=passage["id"], page_content=passage["text"], metadata=known)
