@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 
 import typer
 
-from deepera_graph.cli.judging.candidates import SearchOptions
 from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
@@ -31,7 +30,7 @@ OFF = "off"
 NEVER = ("demo", "bench", "judge")  # what is shown and measured is the same for everybody
 _KINDS = (
     options.JudgeOptions, options.CacheOptions, options.BudgetOptions, options.FilterOptions,
-    places.StoreOptions, SearchOptions, places.KeepOptions, places.ReadOptions, HopOptions,
+    places.StoreOptions, places.SearchOptions, places.KeepOptions, places.ReadOptions, HopOptions,
     options.EngineOptions, places.ManneredOptions,
 )  # fmt: skip
 OPTIONS = {one.name: one for kind in _KINDS for one in fields(kind) if one.metadata["config"]}

@@ -5,14 +5,16 @@ import os
 import signal
 import sys
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
 from deepera_graph.cli.shared.console import (
+    Bar,
+    describe_left,
     describe_progress,
-    describe_rest,
     from_thread,
     go_on_command,
     progress_bar,
@@ -43,15 +45,27 @@ def test_progress_has_number_total_and_rate(given, shown):
 @pytest.mark.parametrize(
     ("done", "total", "seconds", "shown"),
     [
-        (25, 100, 60.0, ", 25 %, about 3 min left"),
-        (1, 100, 200.0, ", 1 %, about 6 h left"),
-        (90, 100, 90.0, ", 90 %, about 10 s left"),
+        (25, 100, 60.0, "about 3 min left"),
+        (1, 100, 200.0, "about 6 h left"),
+        (90, 100, 90.0, "about 10 s left"),
         (100, 100, 90.0, ""),
         (5, None, 90.0, ""),
     ],
 )
-def test_the_rest_is_told_in_percent_and_time(done, total, seconds, shown):
-    assert describe_rest(done, total, seconds) == shown
+def test_the_rest_is_told_by_the_average_since_the_start(done, total, seconds, shown):
+    assert describe_left(done, total, seconds) == shown
+
+
+def test_a_bar_goes_by_the_average_though_several_things_end_at_once():
+    clock = iter([0.0, 60.0, 60.1, 60.2])
+    shown = []
+    progress = SimpleNamespace(
+        add_task=lambda *_, **__: 1, update=lambda _, **fields: shown.append(fields["left"])
+    )
+    bar = Bar(progress, "judging", 40, plain=False, clock=lambda: next(clock))
+    for n in (1, 2, 4):
+        bar.reach(n)
+    assert shown == ["about 39 min left", "about 19 min left", "about 9 min left"]
 
 
 @pytest.mark.parametrize(("hidden", "n_lines"), [(False, 4), (True, 0)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepera_graph.cli.judging.candidates import Place, SearchOptions
+from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.judging.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.judging.report import (
     check_report,
@@ -61,7 +61,7 @@ def ask(
     *,
     literature: places.LiteratureOptions,
     store: places.StoreOptions,
-    search: SearchOptions,
+    search: places.SearchOptions,
     keep: places.KeepOptions,
     reading: places.ReadOptions,
     judge: options.JudgingOptions,
@@ -131,7 +131,7 @@ def _count_apart(result: RerankResult) -> RerankResult:
 
 def _show(
     result: RerankResult,
-    search: SearchOptions,
+    search: places.SearchOptions,
     writer: ReportWriter | None,
     config: RunnableConfig,
     output: options.ShowOptions,

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.judging.literature import (
     check_literature,
@@ -18,7 +17,6 @@ from deepera_graph.cli.judging.literature import (
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import OK, SOME_FAILED, say
-from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -39,66 +37,6 @@ _YEARS = {"year_from": "gte", "year_to": "lte"}
 _SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 _ONE_PLACE = "a SOURCE, --library or --source"
-_store = partial(opt, panel="Store")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions(places.WhereOptions):
-    """What is searched for."""
-
-    retrieve: int = _store(
-        "Candidates retrieved.", "--retrieve", "-k", metavar="K", default=30, least=1
-    )
-    adaptive: bool = _store(
-        "Also look at the neighbours of passages that are close to the question, and at theirs: "
-        "for questions whose evidence no single search brings together. Needs a collection with "
-        "--neighbours; those of a SOURCE are found anew.",
-        brief="Also look at neighbours of what is found.",
-        default=False,
-    )
-    explore: int | None = _store(
-        "With --adaptive: most passages compared with the question.",
-        metavar="N",
-        least=1,
-        config=A_KEY,
-        shown="50, at least as many as --retrieve",
-    )
-    retractions: Path | None = opt(
-        "CSV of notices, with the columns of Retraction Watch: OriginalPaperDOI, "
-        "OriginalPaperPubMedID, RetractionNature. Papers that it names are marked, and retracted "
-        "ones count for nothing; so do those whose title or metadata say it.",
-        brief="CSV of retracted papers, as of Retraction Watch.",
-        metavar="FILE",
-    )
-    answer: bool = opt("Draw an answer from what is kept.", default=False)
-    report: bool = opt(
-        "Write several paragraphs on what is kept, with its limits and gaps. With --model the chat "
-        "model writes, and no sentence is shown that the studies it cites do not say; without, "
-        "every sentence is a quote.",
-        brief="Write paragraphs, each sentence checked.",
-        default=False,
-    )
-    per_passage: bool = opt(
-        "Show and count every passage by itself. Without it passages of one study stand together, "
-        "and count once.",
-        brief="Show and count every passage by itself, not by study.",
-        default=False,
-    )
-    dry_run: bool = opt(
-        "Search, and say what judging would cost at most; with --report what writing would take, "
-        "too. Nothing is judged.",
-        brief="Only say what it would cost.",
-        default=False,
-    )
-    format: Literal["text", "markdown", "html", "csv", "json", "bibtex", "ris"] = opt(
-        "Form of the output. [b]markdown[/b], [b]html[/b] and [b]csv[/b] are tables of the "
-        "evidence: score, source with its DOI, quote, summary; with -v the dropped passages, too "
-        "(not html). [b]bibtex[/b] and [b]ris[/b] have the sources of the evidence, [b]json[/b] "
-        "everything.",
-        brief="markdown, html, csv, json, bibtex or ris.",
-        metavar="FORM",
-        default="text",
-    )
 
 
 def read_conditions(where: Sequence[str]) -> dict[str, Any]:
@@ -166,7 +104,7 @@ class Place:
         store: places.StoreOptions,
         literature: places.LiteratureOptions,
         reading: places.ReadOptions,
-        search: SearchOptions,
+        search: places.SearchOptions,
         cache: options.CacheOptions,
         output: options.OutputOptions,
         **without: bool,

@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
@@ -23,7 +23,7 @@ from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
 
 if TYPE_CHECKING:
-    from deepera_graph.cli.judging.candidates import Opened, Place, SearchOptions
+    from deepera_graph.cli.judging.candidates import Opened, Place
     from deepera_graph.literature.citation import Citation
     from deepera_graph.multihop.agent.state import MultiHopResult
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
@@ -82,7 +82,7 @@ class HopOptions:
 def check_options(
     hops: HopOptions,
     judge: options.JudgingOptions,
-    search: SearchOptions,
+    search: places.SearchOptions,
 ) -> None:
     """Raise `SettingsError` for an option that means nothing here; a file may well have it."""
     if hops.judge is not None and not (hops.multihop and judge.model):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from langchain_core.documents import Document
     from langchain_core.runnables import RunnableConfig
 
-    from deepera_graph.cli.judging.candidates import SearchOptions
     from deepera_graph.cli.judging.multihop import HopOptions
     from deepera_graph.evidence.report.writer import ReportWriter
     from deepera_graph.reranker import EvidenceReranker
@@ -31,7 +30,7 @@ FORMS = ("text", "markdown", "html", "json")
 
 
 def check_report(
-    search: SearchOptions, hops: HopOptions, literature: places.LiteratureOptions
+    search: places.SearchOptions, hops: HopOptions, literature: places.LiteratureOptions
 ) -> None:
     """Raise `SettingsError` for what does not go with a report, or a dry run."""
     wanted = {
@@ -53,13 +52,13 @@ def check_report(
         raise SettingsError("--dry-run does not go with --source: services would be asked")
 
 
-def read_content(search: SearchOptions) -> dict[str, str]:
+def read_content(search: places.SearchOptions) -> dict[str, str]:
     """Return the setting that saves the summaries, of which a report shows none."""
     return {"content": "passage"} if search.report else {}
 
 
 def open_writer(
-    search: SearchOptions,
+    search: places.SearchOptions,
     reranker: EvidenceReranker,
     judge: options.JudgeOptions,
     cache: JudgementCache | None,

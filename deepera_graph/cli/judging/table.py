@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.judging.candidates import Place, SearchOptions
+from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -121,7 +121,7 @@ def table(
         store=store,
         literature=literature,
         reading=reading,
-        search=SearchOptions(retrieve=chosen.retrieve, where=chosen.where),
+        search=places.SearchOptions(retrieve=chosen.retrieve, where=chosen.where),
         cache=judge,
         output=output,
     )

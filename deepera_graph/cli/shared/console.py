@@ -89,7 +89,7 @@ class Bar:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self._progress, self._total = progress, total
-        self._task = progress.add_task(what, total=total, count="")
+        self._task = progress.add_task(what, total=total, count="", left="")
         self._what, self._plain, self._clock = what, plain, clock
         self._started = self._told = clock()
 
@@ -102,10 +102,12 @@ class Bar:
         self._total, now = total or self._total, self._clock()
         seconds = now - self._started
         shown = describe_progress(count, to, self._total, seconds)
-        self._progress.update(self._task, completed=to, total=self._total, count=shown)
+        left = describe_left(to, self._total, seconds)
+        self._progress.update(self._task, completed=to, total=self._total, count=shown, left=left)
         if self._plain and now - self._told >= SECONDS_A_LINE:
             self._told = now
-            say(f"{self._what}: {shown}{describe_rest(to, self._total, seconds)}")
+            share = f", {100 * to / self._total:.0f} %, " if left and to and self._total else ""
+            say(f"{self._what}: {shown}{share}{left}")
 
 
 def describe_progress(count: int, done: float | None, total: float | None, seconds: float) -> str:
@@ -125,14 +127,17 @@ def describe_progress(count: int, done: float | None, total: float | None, secon
     return f"{count}{of}, {shown}"
 
 
-def describe_rest(done: float | None, total: float | None, seconds: float) -> str:
-    """Return how much is done and how long the rest may take: ``, 25 %, about 3 min left``."""
+def describe_left(done: float | None, total: float | None, seconds: float) -> str:
+    """Return how long the rest may take: ``about 3 min left``.
+
+    It goes by the average since the start, as things that run at once end at nearly one moment.
+    """
     if not done or not total or done >= total:
         return ""
     left = seconds * (total - done) / done
     units = ((3600, "h"), (60, "min"), (1, "s"))
     size, unit = next(one for one in units if left >= 2 * one[0] or one[0] == 1)
-    return f", {100 * done / total:.0f} %, about {left / size:.0f} {unit} left"
+    return f"about {left / size:.0f} {unit} left"
 
 
 @contextmanager
@@ -154,7 +159,6 @@ def progress_bar(
         TaskProgressColumn,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     columns = (
@@ -164,8 +168,7 @@ def progress_bar(
         TaskProgressColumn(),
         TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with show_progress(columns, hidden=hidden) as progress:
         yield Bar(progress, what, total, plain=progress.disable and not hidden, clock=clock)
