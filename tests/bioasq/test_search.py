@@ -394,8 +394,11 @@ def test_nothing_that_was_given_is_changed():
         ({"weights": (1,)}, "a weight a run is needed: 1 for 2"),
         ({"nominated": (1, 2, 3)}, "nominated must be two numbers"),
         ({"ensemble": "nominate", "n_documents": 5}, "5 documents have no room for the 6 + 4"),
-        ({"ensemble": "median"}, "ensemble must be one of weighted, nominate, last, got 'median'"),
-        ({"fusion": "luck"}, "fusion must be one of ranks, scores, got 'luck'"),
+        (
+            {"ensemble": "median"},
+            "ensemble must be one of 'weighted', 'nominate', 'last', got 'median'",
+        ),
+        ({"fusion": "luck"}, "fusion must be one of 'ranks', 'scores', got 'luck'"),
         ({"first_weight": float("inf")}, "first_weight must be >= 0, got inf"),
         ({"dept": 3}, "dept"),
     ],

@@ -16,7 +16,7 @@ from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.pipeline.state import append
 from deepera_graph.retrieval.search import FUSIONS, Fusion
-from deepera_graph.settings import AgentSettings
+from deepera_graph.settings import AgentSettings, check_choice
 from deepera_graph.usage import UsageRecord, merge_usage
 
 Pairs = list[list[Any]]  # [pmid, score], best first
@@ -122,8 +122,8 @@ class SearchSettings(AgentSettings):
     _LEAST = MappingProxyType({"listed": 2})
 
     def _check(self) -> None:
-        _check_one_of("fusion", self.fusion, FUSIONS)
-        _check_one_of("ensemble", self.ensemble, ENSEMBLES)
+        check_choice("fusion", self.fusion, FUSIONS)
+        check_choice("ensemble", self.ensemble, ENSEMBLES)
         if self.first_weight is not None and not 0 <= self.first_weight < math.inf:
             raise SettingsError(f"first_weight must be >= 0, got {self.first_weight!r}")
         if self.n_snippets is not None:
@@ -159,8 +159,3 @@ class SearchKwargs(TypedDict, total=False):
     n_snippets: int | None
     max_concurrency: int
     budget: Budget | Mapping[str, Any] | None
-
-
-def _check_one_of(name: str, value: object, known: Sequence[str]) -> None:
-    if value not in known:
-        raise SettingsError(f"{name} must be one of {', '.join(known)}, got {value!r}")

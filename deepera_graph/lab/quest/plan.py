@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import Estimate, estimate_steps
 from deepera_graph.papers.results import Scope
-from deepera_graph.settings import check_at_least, read_fields
+from deepera_graph.settings import check_at_least, check_choice, read_fields
 from deepera_graph.usage import Usage
 
 Intent = Literal["method", "setting", "comparison", "scope"]
@@ -104,9 +104,7 @@ class QuestPlan:
         if self.quorum is not None:
             check_at_least("quorum", self.quorum, 1)
         for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                shown = ", ".join(map(str, known))
-                raise SettingsError(f"{name} must be one of {shown}, got {getattr(self, name)!r}")
+            check_choice(name, getattr(self, name), known)
         for name, low in (("least_yield", 0), ("duplicate", -1), ("floor", -1)):
             value = getattr(self, name)
             if value is not None and not low <= value <= 1:
