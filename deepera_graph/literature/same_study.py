@@ -75,10 +75,6 @@ def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) ->
 
     What names no author or no year goes with the one study that it fits; where it fits several, it
     stays apart.
-
-    Args:
-        sources: Where the passages are from, shape (n_passages,).
-        documents: What each is cut from, empty for nothing; none is cut if this is empty.
     """
     sources = _settle(sources)
     groups = _Groups(len(sources))

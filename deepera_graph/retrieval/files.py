@@ -159,11 +159,7 @@ class InFile(NamedTuple):
 
     @contextmanager
     def open(self) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-        """Open it, decompressed, and the file as it is stored, which tells how far it is read.
-
-        Raises:
-            InputError: It cannot be opened; or while reading: it is damaged.
-        """
+        """Open it, decompressed, and the file as it is stored, which tells how far it is read."""
         if self.archive is None:
             with open_records(self.path) as opened:
                 yield opened
@@ -205,10 +201,6 @@ def find_files(
 
     Folders and archives are looked through in order of names. Links are followed, into no folder
     twice. Hidden files are passed over.
-
-    Raises:
-        InputError: A source is missing, or none of its files can be read.
-        SettingsError: A PDF file is named, and its reader is not installed.
     """
     found, others = dict[Path, InFile](), list[Skipped]()
     for source in sources:

@@ -25,9 +25,6 @@ def read_where(
     """Return conditions as an object, from however they are written; all of them must hold.
 
     Bounds of one field make a range. *read_words* reads what has no sign, such as "since 2015".
-
-    Raises:
-        SettingsError: A text is no condition.
     """
     if where is None or isinstance(where, Mapping):
         return dict(where or {})

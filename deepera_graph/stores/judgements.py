@@ -299,9 +299,6 @@ FILE_NAME = "judgements.sqlite3"
 def default_cache_folder() -> Path:
     """Return ``$XDG_CACHE_HOME/deepera``, or ``~/.cache/deepera``.
 
-    Raises:
-        SettingsError: This user has no home folder.
-
     Source:
         XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
     """

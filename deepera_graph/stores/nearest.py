@@ -50,13 +50,7 @@ class Space(Protocol):
     def __len__(self) -> int: ...
 
     def nearest(self, rows: Array, k: int, ranks: Array) -> Nearest:
-        """Return the nearest *k* of some rows among all others.
-
-        Args:
-            rows: Places, shape (n_rows,).
-            k: Most neighbours, >= 1.
-            ranks: Place to the rank of its id, which orders equal scores; shape (n,).
-        """
+        """Return the nearest *k* of some rows among all others."""
         ...
 
     def take(self, places: Array) -> Self:
@@ -314,15 +308,7 @@ def merge(one: Nearest, other: Nearest, k: int, ranks: Array) -> Nearest:
 
 
 def without(known: Nearest, gone: Array, space: Space, k: int, ranks: Array) -> Nearest:
-    """Renumber the neighbours that stay, and look anew for those of who lost one.
-
-    Args:
-        known: Of all, those that go among them.
-        gone: Who goes, shape (n,), true or false.
-        space: Of those that stay.
-        k: Most neighbours, >= 1.
-        ranks: Of the ids that stay.
-    """
+    """Renumber the neighbours that stay, and look anew for those of who lost one."""
     kept = np.flatnonzero(~gone)
     renumbered = np.full(len(gone) + 1, NOBODY, np.int32)
     renumbered[kept] = np.arange(len(kept))

@@ -87,10 +87,6 @@ def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Con
 
     A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
     loses nothing that was put; a power cut may lose the last entries, never the file.
-
-    Raises:
-        StoreError: The file is of another kind or version, or cannot be opened for writing.
-        sqlite3.OperationalError: Another process locks the file for longer than *timeout*.
     """
     try:
         if path is not None and kind.is_private:
@@ -103,11 +99,7 @@ def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Con
 
 
 def connect_reader(path: Path) -> sqlite3.Connection:
-    """Open a file that is not written; in a folder that cannot be written either, as it stands.
-
-    Raises:
-        sqlite3.Error: It cannot be read.
-    """
+    """Open a file that is not written; in a folder that cannot be written either, as it stands."""
     name = quote(str(path.resolve()))
     for more in ("", "&immutable=1"):
         db = sqlite3.connect(

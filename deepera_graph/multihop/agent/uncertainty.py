@@ -394,11 +394,7 @@ def nli_labels(model: Any, labels: Sequence[Label] | None = None) -> Compare:
 
 
 def _find_columns(model: Any) -> Sequence[Label]:
-    """Return what the columns of a model are called, in the words of `_LABELS` where they begin so.
-
-    Raises:
-        SettingsError: Its names are of other things, such as ``LABEL_0``.
-    """
+    """Return what the columns of a model are called, in the words of `_LABELS`."""
     config = getattr(model, "config", None) or getattr(
         getattr(model, "model", None), "config", None
     )

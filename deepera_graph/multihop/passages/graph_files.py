@@ -62,9 +62,6 @@ class GraphFiles:
         """Write a folder in the place of one that is there.
 
         Whoever has that one open keeps it; a write that is cut short leaves it as it was.
-
-        Raises:
-            StoreError: The folder cannot be written.
         """
         stamp = self.fingerprint[:_STAMP]
         about = {
@@ -88,11 +85,7 @@ class GraphFiles:
 
 
 def load_files(place: Path) -> GraphFiles:
-    """Open a folder that was saved.
-
-    Raises:
-        StoreError: There is no graph in the folder, it is damaged, or of another version.
-    """
+    """Open a folder that was saved."""
     about = _read_manifest(place)
     try:
         stamp, kind = about["fingerprint"][:_STAMP], about["kind"]

@@ -35,11 +35,7 @@ from deepera_graph.stores.words import name_passage
 def open_first_stage(
     source: Any, n: int, where: Mapping[str, Any] | None
 ) -> Runnable[str, Sequence[Document]]:
-    """Return the search of a first stage, for *n* passages.
-
-    Raises:
-        SettingsError: It cannot be searched, or not under conditions.
-    """
+    """Return the search of a first stage, for *n* passages."""
     if not isinstance(source, VectorStore | Runnable) and not _is_store(source):
         raise SettingsError(
             "first_stage must be a passage store, a vector store or a retriever, got "
@@ -153,11 +149,7 @@ def _of_judge(judge: Any) -> Scores:
 
 
 def score_all(judge: Backend | str | Mapping[str, Any] | EvidenceReranker) -> EvidenceReranker:
-    """Return a reranker that scores every passage, and asks once what a question is about.
-
-    Raises:
-        SettingsError: The scores of the judge depend on what it reads together.
-    """
+    """Return a reranker that scores every passage, and asks once what a question is about."""
     given = judge if isinstance(judge, EvidenceReranker) else EvidenceReranker(load_backend(judge))
     check_absolute(given.backend)
     once = replace(given.backend, intent=IntentOnce(given.backend.intent))

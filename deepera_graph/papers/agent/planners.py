@@ -234,12 +234,7 @@ _SPAR_DEPTH, _SPAR_PER_QUERY, N_SEEDS, PER_SEED = 2, 10, 5, 20
 
 
 def plan_as_spar(fuse: Writer, evolve: Writer) -> Writer:
-    """Plan rounds of queries, the question itself among the first; after each the RefChain.
-
-    Args:
-        fuse: Writes the queries of the first round: the question in fewer words, and its parts.
-        evolve: Writes those of later rounds, out of single papers that fit.
-    """
+    """Plan rounds of queries, the question itself among the first; after each the RefChain."""
     return _WritingPlanner(chain, lambda task: evolve if task["history"] else fuse, with_question)
 
 
@@ -279,17 +274,7 @@ def make_planner(
     planner: Runnable[PlanTask, SearchPlan] | Sequence[str] | None,
     roles: PaperRoles | None,
 ) -> Writer:
-    """Return the planner of a style.
-
-    Args:
-        style: Which.
-        planner: Queries that are searched for in order, five a round, or a runnable that writes
-            them; None if the roles do, or for a style that needs no model.
-        roles: Those of a chat model, or None.
-
-    Raises:
-        SettingsError: There is no such style, or nobody writes its queries.
-    """
+    """Return the planner of a style, see `PaperSearch`; *planner* or *roles* write its queries."""
     if style not in get_args(Style):
         known = get_args(Style)
         raise SettingsError(

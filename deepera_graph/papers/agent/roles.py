@@ -87,11 +87,7 @@ class PaperRoles(RoleSet):
 def paper_roles(
     model: Backend | BaseChatModel | str, **how_to_ask: Unpack[LlmKwargs]
 ) -> PaperRoles:
-    """Have a chat model play all roles.
-
-    Raises:
-        SettingsError: The model cannot be made, or a backend has no chat model.
-    """
+    """Have a chat model play all roles."""
     needed = (
         "planning needs a chat model, and backend {name} has none; the planner 'rules' needs none"
     )

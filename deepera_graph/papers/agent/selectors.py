@@ -332,18 +332,7 @@ class Selector(NamedTuple):
 
 
 def make_selector(selector: Any, roles: PaperRoles | None) -> Selector:
-    """Return a selector.
-
-    Args:
-        selector: ``deepera``: this package's own graph with the local judge; an `EvidenceReranker`
-            or a `Backend`: the same with another judge. ``vectors``: by vectors of sentences;
-            ``rules``: by words, nothing to load; ``llm``: the chat model; or a runnable or function
-            of `SelectTask`. None: the chat model if there is one, else ``vectors``.
-        roles: Those of a chat model, or None.
-
-    Raises:
-        SettingsError: There is no such selector, or no chat model for it.
-    """
+    """Return a selector, see `PaperSearch`; None is the chat model, or ``vectors`` without one."""
     if selector is None:
         selector = "vectors" if roles is None else "llm"
     if selector == "deepera":

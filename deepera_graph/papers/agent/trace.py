@@ -49,10 +49,6 @@ class Limits:
         What the caller limited stays limited: the narrower of two limits holds. Limits that leave
         no year are an error of `Scope`, unless the question alone causes it: then its years are
         left out, with a note. A venue that the base does not know cannot be asked for.
-
-        Args:
-            scope: What the caller lets be seen.
-            venues: Those of the base.
         """
         notes: list[str] = []
         low = _latest(scope.year_from, self.year_from)
@@ -91,11 +87,7 @@ class Limits:
 
 
 def check_limits(limits: Limits) -> Limits:
-    """Return limits that were written by a model or a caller, or raise.
-
-    Raises:
-        SettingsError: The years leave none, or a comparison has not two sides.
-    """
+    """Return limits that were written by a model or a caller, or raise."""
     if limits.year_from and limits.year_to and limits.year_from > limits.year_to:
         raise SettingsError(f"no year is from {limits.year_from} and up to {limits.year_to}")
     if len(limits.better) not in (0, 2):
@@ -159,11 +151,7 @@ def draw_svg(question: str, actions: Sequence[ActionRecord]) -> str:
 
 
 def draw_png(question: str, actions: Sequence[ActionRecord]) -> bytes:
-    """Return the tree of `draw_svg` as a PNG picture.
-
-    Raises:
-        SettingsError: Matplotlib is not installed (extra ``bench``).
-    """
+    """Return the tree of `draw_svg` as a PNG picture."""
     figures = import_extra("matplotlib.figure", extra="bench", what="a picture as PNG")
     depth, parents = _depths(actions)
     rows = [("Q", question, ""), *((one["id"], _title(one), _yield(one)) for one in actions)]

@@ -121,9 +121,6 @@ def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | ImportProblem]
     """Yield the JSON objects or references of a file with their places.
 
     A damaged file ends in a problem. A reference without an abstract is a paper all the same.
-
-    Raises:
-        InputError: The file cannot be opened.
     """
     number = 0
     with open_records(path) as (stream, _):
@@ -153,11 +150,7 @@ def alone(to_record: ToRecord) -> ToRecord:
 
 
 def object_in(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the object that a field holds; an empty one if it holds nothing.
-
-    Raises:
-        InputError: It holds something else.
-    """
+    """Return the object that a field holds; an empty one if it holds nothing."""
     value = fields.get(name) or {}
     if not isinstance(value, Mapping):
         raise InputError(f"{name} must be an object, got {value!r:.60}")
@@ -165,11 +158,7 @@ def object_in(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def list_in(fields: Mapping[str, Any], *names: str) -> list[Any]:
-    """Return the list that the first of some fields that holds anything has, without nulls.
-
-    Raises:
-        InputError: It holds something else.
-    """
+    """Return the list that the first of some fields that holds anything has, without nulls."""
     name = next((one for one in names if fields.get(one)), "")
     value = fields[name] if name else []
     if not isinstance(value, list):
@@ -178,11 +167,7 @@ def list_in(fields: Mapping[str, Any], *names: str) -> list[Any]:
 
 
 def objects_in(fields: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """Return the list of objects that the first of some fields that holds anything has.
-
-    Raises:
-        InputError: It holds something else.
-    """
+    """Return the list of objects that the first of some fields that holds anything has."""
     found = list_in(fields, *names)
     odd = next((one for one in found if not isinstance(one, Mapping)), None)
     if odd is not None:

@@ -23,11 +23,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def read_acl(path: Path) -> Iterator[PaperRecord | ImportProblem]:
-    """Yield the papers of a file in order; front matter is none.
-
-    Raises:
-        InputError: The file cannot be opened.
-    """
+    """Yield the papers of a file in order; front matter is none."""
     place = 0
     with open_records(path) as (stream, _):
         try:
@@ -98,11 +94,7 @@ def _paper_of_acl(
 
 
 def read_bibtex(path: Path) -> Iterator[PaperRecord | ImportProblem]:
-    """Yield the entries of a file in order; a paper is known by its DOI, its eprint or its key.
-
-    Raises:
-        InputError: The file cannot be opened.
-    """
+    """Yield the entries of a file in order; a paper is known by its DOI, its eprint or its key."""
     problem = None
     with open_records(path) as (stream, _):
         chunks: list[bytes] = []

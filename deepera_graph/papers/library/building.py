@@ -102,19 +102,7 @@ def import_files(
     batch_size: int = BATCH_SIZE,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> BuildReport:
-    """Read files into a base; a file that was read whole before is not read again.
-
-    Args:
-        writer: Of the base.
-        sources: Files, in order: what a later one says of a paper counts.
-        form: See `read_papers`.
-        batch_size: Records committed together, >= 1.
-        on_progress: Called after each batch with the records and the papers so far.
-
-    Raises:
-        InputError: A file cannot be opened.
-        StoreError: The base cannot be written; what was committed stays.
-    """
+    """Read files into a base; a file that was read whole before is not read again."""
     check_form(form)
     paths = [Path(one) for one in sources]
     identities = [identify(path) for path in paths]
@@ -183,11 +171,7 @@ def _put(writer: Writer, one: PaperRecord | ImportProblem, place: int, tally: _T
 
 
 def identify(path: Path) -> str:
-    """Return what a file is known by again: its size, and the hash of its beginning and end.
-
-    Raises:
-        InputError: It cannot be opened.
-    """
+    """Return what a file is known by again: its size, and the hash of its beginning and end."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
@@ -206,18 +190,7 @@ def embed_papers(
     url: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Make the vectors of papers that have none, a batch at a time; return how many were made.
-
-    Args:
-        writer: Of the base.
-        embeddings: Must be those of the vectors that the base has.
-        url: A Qdrant server that is to have the vectors; None: where the base has them.
-        on_progress: Called after each batch with how many papers have vectors, and of how many.
-
-    Raises:
-        InputError: A vector is not finite.
-        StoreError: The base has vectors of other embeddings, or their server does not answer.
-    """
+    """Make the vectors of papers that have none, a batch at a time; return how many were made."""
     n_papers, n_made = count_papers(writer.db), 0
     with open_vectors(writer, embeddings, url) as vectors:
         while batch := list_without_vectors(writer.db, EMBEDDED_AT_ONCE):
@@ -243,20 +216,8 @@ def import_vectors(
     Rows may be of any length and number type, such as int8. A few papers are embedded, to see that
     the vectors are by the same embeddings. Papers that have a vector keep it.
 
-    Args:
-        writer: Of the base, which has the papers.
-        vectors: A ``.npy`` file, shape (n_records, n_dimensions).
-        source: The file of papers.
-        embeddings: Those that made the vectors.
-        form: Of *source*, see `read_papers`.
-        url: See `embed_papers`.
-
     Returns:
         How many vectors were taken.
-
-    Raises:
-        InputError: The array does not fit the papers, or is by other embeddings.
-        StoreError: As of `embed_papers`.
     """
     with open_vectors(writer, embeddings, url) as given:
         rows = _load_rows(Path(vectors), given.info)

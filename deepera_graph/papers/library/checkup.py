@@ -36,11 +36,7 @@ class _Held(NamedTuple):
 
 
 def check_base(base: str) -> Iterator[Finding]:
-    """Yield findings on a base: whether it can be read, what it holds, whether its vectors fit.
-
-    Args:
-        base: Its file, or the address of one that ``deepera papers serve`` offers.
-    """
+    """Yield findings on a base: whether it can be read, what it holds, whether its vectors fit."""
     if base.startswith(("http://", "https://")):
         yield _check_address(base)
         return

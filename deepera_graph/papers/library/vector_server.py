@@ -21,11 +21,7 @@ _PUT_AT_ONCE = 512
 
 
 def check_url(url: str) -> str:
-    """Return the address of a server as a base keeps it.
-
-    Raises:
-        SettingsError: It is none, or holds a key.
-    """
+    """Return the address of a server as a base keeps it."""
     head, _, rest = url.partition("://")
     if head not in ("http", "https") or not rest.strip("/"):
         raise SettingsError(f"the vectors' server must be an http:// or https:// address: {url!r}")
@@ -123,10 +119,6 @@ class VectorServer:
         """Yield cosine and number of the best papers, ever more, those that tie all together.
 
         The server compares all vectors (``exact``), not only those near in its graph.
-
-        Args:
-            query: A vector of length 1.
-            allowed: The only papers that are wanted, if they are few; None for all.
         """
         limit = _FIRST
         while True:
@@ -172,11 +164,7 @@ class VectorServer:
 
 
 def open_server(info: VectorsInfo, n: int) -> VectorServer:
-    """Connect to the server that has the vectors of a base, and see that all *n* are there.
-
-    Raises:
-        StoreError: It does not answer, or has not what the base says.
-    """
+    """Connect to the server that has the vectors of a base, and see that all *n* are there."""
     server = VectorServer(info)
     try:
         server.check(n)
@@ -187,11 +175,7 @@ def open_server(info: VectorsInfo, n: int) -> VectorServer:
 
 
 def drop_vectors(told: str) -> None:
-    """Remove the vectors that a base has on a server, if what it says of them names one.
-
-    Raises:
-        StoreError: The server does not answer, or refuses.
-    """
+    """Remove the vectors that a base has on a server, if what it says of them names one."""
     info = VectorsInfo.from_json(told) if told else None
     if info is not None and info.url:
         with closing(VectorServer(info)) as server:

@@ -71,11 +71,7 @@ def name_of(embeddings: Any) -> str:
 
 
 def embed_rows(embeddings: Any, texts: Sequence[str], names: Sequence[str]) -> Floats:
-    """Return vectors of length 1; shape (n_texts, n_dimensions).
-
-    Raises:
-        InputError: A vector is not finite, or there is not one a text; the message names the paper.
-    """
+    """Return vectors of length 1; shape (n_texts, n_dimensions)."""
     return unit_rows(embeddings.embed_documents(list(texts)), names)
 
 
@@ -142,16 +138,7 @@ def append_rows(path: Path, info: VectorsInfo, rows: Floats) -> VectorsInfo:
 
 
 def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats:
-    """Map the rows into memory; shape (count, dimensions).
-
-    Args:
-        path: The file.
-        info: What the base says of it.
-        checksum: Whether all rows are read to see that none is damaged.
-
-    Raises:
-        StoreError: The file is missing, cut off, damaged, or of another base or other embeddings.
-    """
+    """Map the rows into memory; shape (count, dimensions)."""
     if not path.is_file():
         raise StoreError(
             f"the vectors of the base are missing: there is no file {str(path)!r}; it has to lie "

@@ -30,12 +30,7 @@ class BaseVectors:
         self._writer, self.info, self._server = writer, info, server
 
     def put(self, rows: Floats, numbers: Sequence[int]) -> None:
-        """Keep the vectors of papers, and commit that they are there.
-
-        Raises:
-            InputError: They have another size than those of the base.
-            StoreError: Their server does not answer.
-        """
+        """Keep the vectors of papers, and commit that they are there."""
         if rows.shape[1] != self.info.dimensions:
             raise InputError(
                 f"vectors must have {self.info.dimensions} dimensions, as others of the base have, "
@@ -56,10 +51,6 @@ def open_vectors(writer: Writer, embeddings: Any, url: str | None) -> Iterator[B
     """Open the vectors of a base; begin them if it has none, or lost their file.
 
     Vectors that lie beside the base are moved to a server that is named later.
-
-    Raises:
-        StoreError: The base has vectors of other embeddings, or on another server; or the server
-            does not answer, or has not what the base says.
     """
     info, server = prepare_vectors(writer, embeddings, url), None
     try:

@@ -55,11 +55,7 @@ __all__ = [
 
 
 def read_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return names of services: ``pubmed,openalex``, a list of them, or ``all``; each once.
-
-    Raises:
-        SettingsError: There is no such service, or none is named.
-    """
+    """Return names of services: ``pubmed,openalex``, a list of them, or ``all``; each once."""
     given = names.split(",") if isinstance(names, str) else list(names)
     found: dict[str, None] = {}
     for one in given:
@@ -80,11 +76,7 @@ def read_names(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def open_source(name: str, **how: Any) -> "PaperSource":
-    """Return one service by its name; *how* is of `deepera_graph.papers.sources.service.Service`.
-
-    Raises:
-        SettingsError: There is no such service, or a setting of it is out of range.
-    """
+    """Return one service by its name; *how* is of `deepera_graph.papers.sources.service.Service`."""
     [known] = read_names([name])
     module, service = _SERVICES[known]
     source: PaperSource = getattr(import_module(f"{__name__}.{module}"), service)(**how)

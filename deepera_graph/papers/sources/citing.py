@@ -61,17 +61,7 @@ class OpenAlex(CitationService):
     def sample(
         self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
     ) -> SourceAnswer:
-        """Return *k* works under a concept, drawn at random among those with an abstract.
-
-        Args:
-            concept: Its id, e.g. ``C86803240``, biology.
-            k: Most works, from 1 to 10 000.
-            scope: Years and dates that they must be of.
-            seed: The same one draws the same works, as long as OpenAlex has the same.
-
-        Raises:
-            SettingsError: *concept* is no id of a concept, or *k* is out of range.
-        """
+        """Return *k* works under a concept, drawn at random among those with an abstract."""
         return io_loop.run(self.asample(concept, k, scope, seed=seed))
 
     async def asample(

@@ -101,18 +101,7 @@ class Web:
         *,
         apart: Mapping[str, str] | None = None,
     ) -> T:
-        """Ask for an address, and return what is *read* in the answer.
-
-        Args:
-            address: Without parameters.
-            parameters: Those that say what is asked.
-            read: Of the body, all that is wanted of it, as a body that can be read is kept; raises
-                `ServiceError`, or one of `UNREADABLE`, if it cannot be used.
-            apart: Parameters that say who asks, keys among them: in no cache and in no record.
-
-        Raises:
-            ServiceError: There is no usable answer in time.
-        """
+        """Ask for an address, and return what is *read* in the answer."""
         url = f"{address}?{urlencode(parameters)}" if parameters else address
         self.asked = self.asked or url
         key = sha256(f"{self._name} {url}".encode()).hexdigest()
@@ -289,11 +278,7 @@ _SHORTEST = 6  # of a secret: a shorter one is a placeholder, and would blank ou
 
 
 def read_contact(contact: str | None = None) -> str:
-    """Return the address that services may write to, of the argument or the environment.
-
-    Raises:
-        SettingsError: It is no address of mail.
-    """
+    """Return the address that services may write to, of the argument or the environment."""
     found = os.environ.get(CONTACT_VARIABLE, "").strip() if contact is None else contact
     if found and not _MAIL.fullmatch(found):
         raise SettingsError(
@@ -350,12 +335,7 @@ class Host:
         self._next = self._closed_until = 0.0
 
     def reserve(self, interval: float, deadline: float) -> float | None:
-        """Take the next turn, and return the seconds until then; None if it is past a deadline.
-
-        Args:
-            interval: Seconds between two turns.
-            deadline: On the clock of `time.monotonic`.
-        """
+        """Take the next turn, and return the seconds until then; None if it is past a deadline."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next)

@@ -248,11 +248,7 @@ def _without_markup(record: PaperRecord) -> PaperRecord:
 def read_each(
     found: Iterable[T], read: Callable[[int, T], PaperRecord | ImportProblem]
 ) -> list[PaperRecord | ImportProblem]:
-    """Read the records of a page; one of another form than is documented is counted.
-
-    Raises:
-        Exception: One of `UNREADABLE`, if all are of another form.
-    """
+    """Read the records of a page; one of another form than is documented is counted."""
     records: list[PaperRecord | ImportProblem] = []
     errors: list[Exception] = []
     for place, one in enumerate(found, start=1):
@@ -285,11 +281,7 @@ def span_of(scope: Scope) -> tuple[str, str] | None:
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """Return the object of a body.
-
-    Raises:
-        ServiceError: It is empty, an HTML page, cut off or no object; or says what is wrong.
-    """
+    """Return the object of a body."""
     _check_body(text)
     try:
         plain = json.loads(text, strict=False)  # NCBI leaves tabs in texts
@@ -304,11 +296,7 @@ def read_json(text: str) -> dict[str, Any]:
 
 
 def read_xml(text: str) -> ElementTree.Element:
-    """Return the root of a body.
-
-    Raises:
-        ServiceError: It is empty, an HTML page, or ill-formed.
-    """
+    """Return the root of a body."""
     _check_body(text)
     try:
         return ElementTree.fromstring(text)

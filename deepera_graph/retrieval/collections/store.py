@@ -93,18 +93,7 @@ def open_store_on(
     embedded: bool,
     find_embeddings: FindEmbeddings | None = None,
 ) -> PassageStore:
-    """Open a collection that exists on a client that other stores share; closing it closes that.
-
-    Args:
-        client: Of `connect`; its folder is open once for all its collections.
-        collection: Its name.
-        place: As `describe_place` says it.
-        embedded: Whether this process holds the passages.
-        find_embeddings: As for `open_store`.
-
-    Raises:
-        StoreError: There is no such collection, or it was indexed otherwise.
-    """
+    """Open a collection that exists on a client that other stores share; closing it closes that."""
     with wrap_errors(place):
         vectorstore = open_collection(
             client,

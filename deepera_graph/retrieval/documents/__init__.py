@@ -40,9 +40,6 @@ def find_form(file: Path, source: BinaryIO) -> str:
 
     Many a `.pdf` is a page of HTML that a publisher sent instead; that is an error, as it is not
     what was meant.
-
-    Raises:
-        InputError: It is such a page.
     """
     suffix, head = suffix_of(file), peek(source)
     if head.lstrip().startswith(_PDF_MARK) or (suffix == PDF and _PDF_MARK in head):
@@ -76,12 +73,7 @@ def _find_tagged(head: bytes) -> str:
 def read_document(
     file: Path, source: BinaryIO, form: str, *, pdf_reader: Any = "pypdf"
 ) -> Iterator[Article]:
-    """Read the articles of a document; only XML may hold several.
-
-    Raises:
-        InputError: It is empty, broken, protected, has no text, or is of another kind.
-        SettingsError: The package that reads it is not installed.
-    """
+    """Read the articles of a document; only XML may hold several."""
     module = f"{__name__}.{_READERS.get(form, '')}"
     if form == PDF:
         yield import_module(f"{__name__}.pdf").read_pdf(file, source, pdf_reader)

@@ -37,17 +37,7 @@ def find_mark(raw: bytes) -> str:
 
 
 def decode(raw: bytes, name: object, *, declared: str = "", otherwise: str = "") -> str:
-    """Decode a text by its byte order mark, as UTF-8, or as it *declared* itself; in this order.
-
-    Args:
-        raw: The file.
-        name: Of it, for messages.
-        declared: The charset that the file names, if it does.
-        otherwise: What is taken if none of these fits; bytes that do not fit are marked.
-
-    Raises:
-        InputError: None of them fits, and there is no *otherwise*.
-    """
+    """Decode a text by its byte order mark, as UTF-8, or as it *declared* itself; in this order."""
     tried = find_mark(raw) or "utf-8"
     try:
         return raw.decode(tried)
@@ -90,9 +80,6 @@ def parse_xml(raw: bytes, name: object) -> Element:
 
     An entity that only a DTD would define is read as HTML has it (``&alpha;``). A file that defines
     entities is refused: some are made to fill the memory, or to read other files.
-
-    Raises:
-        InputError: It is no XML, defines entities, or nests elements more than 200 deep.
 
     Source:
         https://docs.python.org/3/library/xml.html#xml-vulnerabilities
@@ -350,11 +337,7 @@ def write_raised(before: str, text: str) -> str:
 
 
 def read_whole(source: BinaryIO, name: object) -> bytes:
-    """Read a file that is needed as a whole.
-
-    Raises:
-        InputError: It is empty, or larger than 512 MB when decompressed.
-    """
+    """Read a file that is needed as a whole."""
     raw = source.read(MOST_BYTES + 1)
     if not raw.strip():
         raise InputError(f"{name}: the file is empty")

@@ -55,9 +55,6 @@ def read_docx(name: object, source: BinaryIO) -> Article:
 
     Words that a tracked change deletes are left out, as are heads, feet, notes, comments, a table
     of contents and the references. A file without headings is cut at the usual ones.
-
-    Raises:
-        InputError: It is empty, too large, broken, protected, of another kind or has no text.
     """
     blocks, title, about = read_docx_blocks(name, source)
     article = build_article(blocks, title, about)
@@ -72,9 +69,6 @@ def read_docx_blocks(
     """Return all of a file in blocks, the references too, its title, and what it says of itself.
 
     *raise_text* writes a raised text, given what stands before it.
-
-    Raises:
-        InputError: It is empty, too large, broken, protected, or of another kind.
     """
     raw = read_whole(source, name)
     if raw.startswith(OLD_WORD):

@@ -57,9 +57,6 @@ def read_html(name: object, source: BinaryIO) -> Article:
     Left out are scripts, menus, page heads and feet, forms' buttons, what is hidden, and lists of
     references. Headings of the highest level below the title begin sections; the cells of a row
     are separated by ``|``.
-
-    Raises:
-        InputError: The file is empty or too large, or there is nothing to read in it.
     """
     raw = read_whole(source, name)
     page = _Page()

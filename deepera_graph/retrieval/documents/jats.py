@@ -35,9 +35,6 @@ def read_jats(name: object, source: BinaryIO) -> Iterator[Article]:
     """Yield the articles of a file; lists of references and reviews beside them are left out.
 
     Of a figure or a table its label and caption are read. Articles without any text are left out.
-
-    Raises:
-        InputError: It is no XML, unsafe, of another kind, or no article in it has a text.
     """
     root = parse_xml(read_whole(source, name), name)
     if root.tag not in ROOTS:

@@ -30,9 +30,6 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
 
     Links, emphasis and the like are read as their text. Code keeps its lines, and a ``#`` in it is
     no heading.
-
-    Raises:
-        InputError: The file is empty, too large, not UTF-8, or has no text.
     """
     blocks, about, unread = read_markdown_blocks(name, source)
     title = about.pop("title", "")
@@ -44,11 +41,7 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
 
 
 def read_markdown_blocks(name: object, source: BinaryIO) -> tuple[list[Block], dict[str, Any], str]:
-    """Return all of a file in blocks, its metadata, and what is wrong with these.
-
-    Raises:
-        InputError: The file is empty, too large, or not UTF-8.
-    """
+    """Return all of a file in blocks, its metadata, and what is wrong with these."""
     text = decode(read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:

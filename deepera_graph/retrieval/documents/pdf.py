@@ -54,10 +54,6 @@ def read_pdf(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> Artic
     Lines that stand at the top or bottom of many pages, page numbers, and a list of references at
     the end are left out; usual headings on lines of their own begin a section. A page that cannot
     be read, or that is an image alone, costs itself alone.
-
-    Raises:
-        InputError: The file is broken, protected by a password, or has no text.
-        SettingsError: The package of the reader is not installed.
     """
     check_pdf_reader(reader, file)
     pages, bad, info = read_pages(file, read_whole(source, file), reader)
@@ -151,12 +147,7 @@ def _find_references(whole: str) -> tuple[int, int, int] | None:
 
 
 def read_reference_lines(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> list[str]:
-    """Return the lines of the list of references, which `read_pdf` leaves out; none without one.
-
-    Raises:
-        InputError: The file is broken or protected by a password.
-        SettingsError: The package of the reader is not installed.
-    """
+    """Return the lines of the list of references, which `read_pdf` leaves out; none without one."""
     check_pdf_reader(reader, file)
     pages, _, _ = read_pages(file, read_whole(source, file), reader)
     whole = _join_whole(_join_broken_words(_drop_running_lines(list(pages.values()))))

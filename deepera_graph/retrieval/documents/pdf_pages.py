@@ -39,10 +39,6 @@ def order_columns(rows: Sequence[Row], plain: str) -> str:
     Most files have their columns one after the other, and so do the libraries. Where they do not,
     the rows that a gutter divides are read left column first; a row that crosses it, such as a
     title, stands between what is above and below it.
-
-    Args:
-        rows: What stands on the page, from top to bottom.
-        plain: The text as the library gives it.
     """
     gutter = _find_gutter(rows)
     if gutter is None or not _runs_across(rows, gutter, plain):
@@ -162,11 +158,7 @@ def check_reader_name(reader: str) -> None:
 
 
 def read_pages(name: object, content: bytes, reader: PdfReader) -> PdfPages:
-    """Read the pages of a file, each in the order of reading; a bad one costs itself alone.
-
-    Raises:
-        InputError: The file is broken, protected by a password or has no pages.
-    """
+    """Read the pages of a file, each in the order of reading; a bad one costs itself alone."""
     read = _read_with_pypdf if reader == "pypdf" else _read_with_pdfium
     return read(name, content)
 
