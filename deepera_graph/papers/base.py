@@ -22,9 +22,7 @@ from deepera_graph.papers.library.building import (
 )
 from deepera_graph.papers.library.store import read_about
 from deepera_graph.papers.library.vector_server import check_url
-from deepera_graph.papers.library.vectors import (
-    VectorsInfo,
-)
+from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch

@@ -14,13 +14,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.where import Where, read_where, spell_field
-from deepera_graph.stores.words import (
-    DECIMALS,
-    as_found,
-    check_storable,
-    join_title,
-    name_passage,
-)
+from deepera_graph.stores.words import DECIMALS, as_found, check_storable, join_title, name_passage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}

@@ -161,10 +161,7 @@ class SentenceEmbeddings(Embeddings):
         if not texts:
             return []
         rows = getattr(self._encoder, method if self._own_prompts else "encode")(
-            texts,
-            batch_size=self._batch_size,
-            normalize_embeddings=True,
-            show_progress_bar=False,
+            texts, batch_size=self._batch_size, normalize_embeddings=True, show_progress_bar=False
         )
         return [[float(number) for number in row] for row in rows]
 

@@ -12,14 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.stores.words import (
-    AVERAGE_LENGTH,
-    DECIMALS,
-    K1,
-    B,
-    count_terms,
-    weigh_terms,
-)
+from deepera_graph.stores.words import AVERAGE_LENGTH, DECIMALS, K1, B, count_terms, weigh_terms
 
 Places = NDArray[np.int32]
 Floats = NDArray[np.float32]

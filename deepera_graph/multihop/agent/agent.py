@@ -153,9 +153,7 @@ def build_multihop_graph(
     return graph.compile(checkpointer=checkpointer, name="DeepEra multihop")
 
 
-def as_multihop_backend(
-    given: MultiHopBackend | Backend | BaseChatModel | str,
-) -> MultiHopBackend:
+def as_multihop_backend(given: MultiHopBackend | Backend | BaseChatModel | str) -> MultiHopBackend:
     """Return roles as they are, and those of a chat model."""
     return given if isinstance(given, MultiHopBackend) else multihop_backend(given)
 

@@ -174,10 +174,7 @@ def _by_default(graph: NeighbourGraph | None, embeddings: Embeddings | None) -> 
 
 
 def score_passages(
-    judge: Scores,
-    question: str,
-    passages: Sequence[Document],
-    config: RunnableConfig | None = None,
+    judge: Scores, question: str, passages: Sequence[Document], config: RunnableConfig | None = None
 ) -> list[ScoreOrError]:
     """Return one score a passage, in [0, 1], or the error it failed with."""
     if isinstance(judge, EvidenceReranker):
@@ -190,10 +187,7 @@ def score_passages(
 
 
 async def ascore_passages(
-    judge: Scores,
-    question: str,
-    passages: Sequence[Document],
-    config: RunnableConfig | None = None,
+    judge: Scores, question: str, passages: Sequence[Document], config: RunnableConfig | None = None
 ) -> list[ScoreOrError]:
     """Do what `score_passages` does, in the running loop."""
     if isinstance(judge, EvidenceReranker):

@@ -16,13 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
-from deepera_graph.agents.run import (
-    AgentRun,
-    Event,
-    hash_plain,
-    versions,
-    without_limits,
-)
+from deepera_graph.agents.run import AgentRun, Event, hash_plain, versions, without_limits
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
@@ -164,10 +158,7 @@ class PaperSearch:
             RoleNode(
                 "plan",
                 ask=partial(
-                    planning.ask_plan,
-                    settings=planned,
-                    modes=modes,
-                    judged_first=selector.scores,
+                    planning.ask_plan, settings=planned, modes=modes, judged_first=selector.scores
                 ),
                 role=checked(self.style, self.planner, SearchPlan),
                 record=partial(planning.record_plan, settings=planned),
@@ -343,11 +334,7 @@ class _Run(AgentRun[Found]):
     differs = "with other settings or another scope"
 
     def __init__(
-        self,
-        search: PaperSearch,
-        question: str,
-        scope: Scope | None,
-        config: RunnableConfig | None,
+        self, search: PaperSearch, question: str, scope: Scope | None, config: RunnableConfig | None
     ) -> None:
         check_question(question, ())
         self._search, self._scope = search, scope or Scope()

@@ -167,8 +167,7 @@ def order(pool: Mapping[str, PooledPaper]) -> list[str]:
     Equal ones are in the order of the fused ranks, then by id.
     """
     ids = sorted(
-        pool,
-        key=lambda id: (not is_in(pool[id]), is_screened(pool[id]), -_weigh(pool[id]), id),
+        pool, key=lambda id: (not is_in(pool[id]), is_screened(pool[id]), -_weigh(pool[id]), id)
     )
     scored = [id for id in ids if pool[id]["score"] is not None and is_in(pool[id])]
     by_score = iter(sorted(scored, key=lambda id: -(pool[id]["score"] or 0.0)))

@@ -261,11 +261,7 @@ def _against(
         return None
     _, phrase, text = worst
     return PaperVerdict(
-        id=paper["id"],
-        verdict="out",
-        reason=f"excluded: {phrase}",
-        quote=text,
-        against=phrase,
+        id=paper["id"], verdict="out", reason=f"excluded: {phrase}", quote=text, against=phrase
     )
 
 

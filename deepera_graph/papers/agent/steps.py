@@ -139,13 +139,7 @@ def merge(state: PaperSearchState, *, settings: PaperSearchSettings) -> Update:
         for one in records
         if one["left"]
     ]
-    return {
-        "pool": pool,
-        "actions": records,
-        "results": None,
-        "fresh": fresh,
-        "problems": problems,
-    }
+    return {"pool": pool, "actions": records, "results": None, "fresh": fresh, "problems": problems}
 
 
 def _new_paper(paper: dict[str, Any], limits: Limits) -> PooledPaper:

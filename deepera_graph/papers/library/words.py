@@ -69,10 +69,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def match_title(
-    db: sqlite3.Connection,
-    title: str,
-    limits: ScopeCondition,
-    count: Callable[[str], int],
+    db: sqlite3.Connection, title: str, limits: ScopeCondition, count: Callable[[str], int]
 ) -> TitleMatch:
     """Find the paper of a title within limits; *count* says how many papers have a word.
 

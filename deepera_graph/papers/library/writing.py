@@ -297,8 +297,7 @@ class Writer:
             f"INSERT OR REPLACE INTO papers VALUES ({_PLACEHOLDERS})", (number, *to_row(after), run)
         )
         db.execute(
-            "INSERT OR REPLACE INTO scopes VALUES (?, ?, ?, ?, ?)",
-            (number, *self._scope_of(after)),
+            "INSERT OR REPLACE INTO scopes VALUES (?, ?, ?, ?, ?)", (number, *self._scope_of(after))
         )
         return True
 

@@ -76,7 +76,7 @@ def read_names(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def open_source(name: str, **how: Any) -> "PaperSource":
-    """Return one service by its name; *how* is of `deepera_graph.papers.sources.service.Service`."""
+    """Return one service by its name; *how* is of `Service`."""
     [known] = read_names([name])
     module, service = _SERVICES[known]
     source: PaperSource = getattr(import_module(f"{__name__}.{module}"), service)(**how)

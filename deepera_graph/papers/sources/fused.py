@@ -97,9 +97,7 @@ class LiteratureAnswer(SequenceAnswer[Hit]):
     def added_to(self, result: RerankResult) -> RerankResult:
         """Return the result of judging these papers, with how it went with each source."""
         return replace(
-            result,
-            sources=tuple(self.describe()),
-            warnings=(*result.warnings, *self.problems),
+            result, sources=tuple(self.describe()), warnings=(*result.warnings, *self.problems)
         )
 
     def to_documents(self, *, max_words: int | None = MAX_WORDS) -> list[Document]:

@@ -215,12 +215,7 @@ class PassageStore:
                 self.vectorstore.client.update_collection(name, **how)
 
     def search(
-        self,
-        question: str,
-        k: int = 30,
-        *,
-        where: Where | None = None,
-        fusion: Fusion = "ranks",
+        self, question: str, k: int = 30, *, where: Where | None = None, fusion: Fusion = "ranks"
     ) -> list[Document]:
         """Return the best *k* passages with their ids, metadata, and first-stage score and rank.
 

@@ -148,8 +148,7 @@ _HEADINGS = """
     """
 _NUMBER = r"(?:\d+(?:\.\d+)*\.?|[IVX]+\.)"
 _USUAL = re.compile(
-    rf"(?:{_NUMBER} )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*",
-    re.IGNORECASE,
+    rf"(?:{_NUMBER} )?({' '.join(_HEADINGS.split()).replace(' |', '|')})[ :.]*", re.IGNORECASE
 )
 _LISTS = (
     r"r ?eferences|bibliography|literature cited|works cited|r ?eferences and notes"

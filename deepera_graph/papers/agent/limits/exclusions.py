@@ -89,11 +89,7 @@ def _forms(phrase: str) -> tuple[frozenset[tuple[str, ...]], str, tuple[str, ...
         endings += [one.lower()] if one.lower() in _COMPOUNDING else []
     initials = "".join(one[0] for one in words(phrase)).upper()
     forms.discard(())
-    return (
-        frozenset(forms),
-        initials if len(initials) >= _FEWEST_INITIALS else "",
-        tuple(endings),
-    )
+    return (frozenset(forms), initials if len(initials) >= _FEWEST_INITIALS else "", tuple(endings))
 
 
 def _stem_of_joined(phrase: str) -> tuple[str, ...]:

@@ -109,10 +109,7 @@ def years(names: str, tail: str = "") -> "re.Pattern[str]":
 
 
 Pick = Callable[[Sequence[Span]], int]
-RANGE = (
-    (lambda spans: min(one[0] for one in spans)),
-    (lambda spans: max(one[1] for one in spans)),
-)
+RANGE = ((lambda spans: min(one[0] for one in spans)), (lambda spans: max(one[1] for one in spans)))
 YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (
         re.compile(
@@ -145,8 +142,7 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
     (years("before"), None, lambda one: one[0][0] - 1),
     (
         re.compile(
-            rf"{LEAD}(?:(?:from|in)\s+)?{THE}{YEAR}(?:\+|\s*(?:{any_of(LISTS['or_later'])}))",
-            re.I,
+            rf"{LEAD}(?:(?:from|in)\s+)?{THE}{YEAR}(?:\+|\s*(?:{any_of(LISTS['or_later'])}))", re.I
         ),
         lambda one: one[0][0],
         None,
