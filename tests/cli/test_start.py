@@ -41,7 +41,7 @@ for arguments in json.loads(sys.argv[1]):
     sys.stdout = sys.stderr = io.TextIOWrapper(io.BytesIO(), "utf-8")
     code = 0
     try:
-        (lab if arguments[0] in ("bench", "judge") else main).run()
+        (lab if arguments[0] in ("bench", "judge", "study") else main).run()
     except SystemExit as end:
         code = end.code
     sys.stdout.seek(0)
