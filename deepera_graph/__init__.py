@@ -49,9 +49,10 @@ _MOVED = {  # until 0.11
     "retrieval.collections.passage_store": "PassageStore",
     "schema": (
         "Answer AnswerTask Batch EvidenceItem IntentFields IntentTask PassageTask RewriteTask "
-        "Rewritten Window describe_directions name_direction"
+        "Rewritten Window"
     ),
     "settings": "Preset SettingsKwargs",
+    "text.questions": "describe_directions name_direction",
 }
 _OF_LANGCHAIN = (
     "DeepEraCompressor",

@@ -156,15 +156,10 @@ class Meter:
         most = self._budget.max_seconds
         return None if most is None else max(0.0, self._started + most - self._clock())
 
-    def charge(self, usage: Usage) -> None:
-        """Note that a call has ended, and what it cost."""
+    def charge(self, usage: Usage, n_ended: int = 1) -> None:
+        """Note that a call has ended, and what it cost; or, with 0, what one cost in addition."""
         with self._lock:
-            self._in_flight -= 1
-            self.spent += usage
-
-    def add(self, usage: Usage) -> None:
-        """Note what a call cost beside what it was charged."""
-        with self._lock:
+            self._in_flight -= n_ended
             self.spent += usage
 
     def abandoned(self, usage: Usage) -> BudgetError:
@@ -194,14 +189,10 @@ class Tab:
 
     The first of them is admitted already, when the role is called. A retry or a repeated
     question is a call of its own, and starts only if the budget allows another.
-
-    Attributes:
-        meter: What the run has cost.
-        usage: What the role says in the end.
     """
 
-    meter: Meter
-    usage: Usage = _NOTHING
+    meter: Meter  # of the run
+    usage: Usage = _NOTHING  # what the role says in the end
     _admitted: bool = True
     _charged: Usage = _NOTHING
 
@@ -223,7 +214,7 @@ class Tab:
         if self._admitted:  # not one of them was
             self.meter.charge(self.usage)
         else:
-            self.meter.add(self.usage.beyond(self._charged))
+            self.meter.charge(self.usage.beyond(self._charged), n_ended=0)
 
 
 class Limiter:
@@ -387,10 +378,7 @@ async def ado_many(
 async def ado_paid(
     do: Callable[[JobT], Awaitable[DoneT]], jobs: Sequence[JobT], at_once: int
 ) -> list[DoneT]:
-    """Do what `ado_many` does; if a job fails no other begins, but those in flight are finished.
-
-    They are paid for, and what they bring is kept.
-    """
+    """Do what `ado_many` does; if a job fails no other begins, but what is paid for is finished."""
     turns, failures = asyncio.Semaphore(at_once), list[BaseException]()
 
     async def one(job: JobT) -> list[DoneT]:

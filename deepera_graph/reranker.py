@@ -37,8 +37,7 @@ _STAGE_OF = {
 _MOST_THREADS = 10_000  # started one by one, as branches need them
 _STEPS_APART = 8  # receive, intent, plan, select, summarize, collect, answer, and the end
 _STEPS_A_PASSAGE = 4  # at most: two rounds of judging, each a plan and a batch
-_MOST_QUESTIONS_AT_ONCE = 8
-_COUNTED_AT_ONCE = 4
+_MOST_QUESTIONS_AT_ONCE, _COUNTED_AT_ONCE = 8, 4
 Job = tuple[str, Iterable[PassageLike]]
 
 
@@ -77,7 +76,7 @@ class EvidenceReranker:
         start = None if preset is None else find_preset(preset)
         checked = Settings.of({**(start.settings if start else {}), **settings})
         limiter = Limiter(checked.max_concurrency)
-        self._build(load_backend(backend, preset=start), checked, checkpointer, cache, limiter)
+        self._build(load_backend(backend, preset=start), checked, limiter, checkpointer, cache)
 
     def rerank(
         self,
@@ -200,19 +199,11 @@ class EvidenceReranker:
         settings = Settings.of({**self.settings.to_dict(), **changes})
         same_limit = settings.max_concurrency == self.settings.max_concurrency
         limiter = self._limiter if same_limit else Limiter(settings.max_concurrency)
-        return self._sibling(
-            self.backend, settings, limiter, checkpointer=self.checkpointer, cache=self._cache
-        )
+        return self._sibling(self.backend, settings, limiter, self.checkpointer, self._cache)
 
     def with_backend(self, backend: Backend) -> Self:
         """Return a reranker of another backend, with these settings, cache and limits."""
-        return self._sibling(
-            backend,
-            self.settings,
-            self._limiter,
-            checkpointer=self.checkpointer,
-            cache=self._cache,
-        )
+        return self._sibling(backend, self.settings, self._limiter, self.checkpointer, self._cache)
 
     @property
     def questions_at_once(self) -> int:
@@ -253,21 +244,20 @@ class EvidenceReranker:
         backend: Backend,
         settings: Settings,
         limiter: Limiter,
-        *,
         checkpointer: "BaseCheckpointSaver[Any] | None" = None,
         cache: JudgementCache | None = None,
     ) -> Self:
         other = type(self).__new__(type(self))
-        other._build(backend, settings, checkpointer, cache, limiter)
+        other._build(backend, settings, limiter, checkpointer, cache)
         return other
 
     def _build(
         self,
         backend: Backend,
         settings: Settings,
+        limiter: Limiter,
         checkpointer: "BaseCheckpointSaver[Any] | None",
         cache: JudgementCache | None,
-        limiter: Limiter,
     ) -> None:
         self.backend, self.settings = backend, settings
         self.effective_settings = with_threshold(settings, as_judge(backend.judge))

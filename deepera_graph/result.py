@@ -1,11 +1,9 @@
 """What a rerank gives back: every passage in rank order, and how the run went."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from html import escape
 from typing import Any, Self, cast
 
 from langchain_core.documents import Document
@@ -15,6 +13,7 @@ from deepera_graph.literature.citation import Citation, find_pages
 from deepera_graph.literature.notices import RETRACTED, PaperStatus
 from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import Passage
+from deepera_graph.pipeline.shown import result_html
 from deepera_graph.pipeline.state import (
     AnswerRecord,
     IntentRecord,
@@ -24,136 +23,11 @@ from deepera_graph.pipeline.state import (
     kept_document,
     read_outcome,
 )
-from deepera_graph.schema import (
-    EVIDENCE,
-    POSSIBLE,
-    Band,
-    Direction,
-    count_directions,
-    count_positions,
-    describe_directions,
-    name_direction,
-)
-from deepera_graph.text.plain import replace_controls
+from deepera_graph.schema import EVIDENCE, POSSIBLE, Band, Direction
+from deepera_graph.text.questions import count_directions, count_positions
 from deepera_graph.usage import HasUsage, Usage
 
-_STYLE = "text-align:left;vertical-align:top"
-SHOWN_DROPPED = 5
-SHOWN_UNASKED = 1  # all for the same reason
-_SHOWN_CHARS = 240
 _DIGITS, _MOST_DIGITS = 2, 7  # of a score
-
-
-def result_html(result: "RerankResult") -> str:
-    """Return what a notebook shows: a table of what was kept, of the best dropped, of failures."""
-    dropped, failed = result.dropped, result.failed
-    fields = result.intent["fields"]
-    intent = ""
-    if fields["topic"] and not result.reads_by_rules:
-        intent = f"intent: {escape(fields['intent'])} · {escape(fields['entity_type'])} · "
-    said = describe_directions(result.direction_counts, result.positions)
-    unasked = f", not needed {len(result.not_needed)}" if result.not_needed else ""
-    failures = describe_failures(result)
-    head = (
-        f"<p><b>{escape(result.question)}</b><br>{intent}"
-        f"outcome: <b>{result.outcome}</b> · "
-        f"{describe_kept(result)}, dropped {len(dropped)}, "
-        f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
-        f"{describe_calls(result.total_usage)}, {result.seconds.get('total', 0):.2f} s"
-        f"{f' · {said}' if said else ''}"
-        f"{f'<br><b>{escape(failures)}</b>' if failures else ''}"
-        f"{''.join(f'<br><b>note:</b> {escape(one)}' for one in result.warnings)}</p>"
-    )
-    if result.fallback is not None:
-        head += "<p><b>Below the threshold: the nearest passages, not evidence.</b></p>"
-    shown = (*result.kept, *dropped[:SHOWN_DROPPED], *failed)
-    rows = _rows(result, shown)
-    hidden = len(dropped) - SHOWN_DROPPED
-    if hidden > 0:
-        rows.append(f"<tr><td colspan='6'>and {hidden} more dropped</td></tr>")
-    rows += _rows(result, result.not_needed[:SHOWN_UNASKED])
-    titles = "".join(
-        f"<th style='{_STYLE}'>{title}</th>"
-        for title in ("rank", "score", "retrieved as", "source", "passage", "why")
-    )
-    body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    return replace_controls(f"<div>{head}<table>{body}</table></div>")
-
-
-def describe_kept(result: "RerankResult") -> str:
-    """Return how many were kept, and how many of them are possible: ``kept 3, 1 possible``."""
-    n_possible = len(result.possible)
-    return f"kept {len(result.kept)}" + (f", {n_possible} possible" if n_possible else "")
-
-
-def describe_failures(result: "RerankResult") -> str:
-    """Say in a sentence or two what could not be judged, and why; empty if all passages were."""
-    n, said = len(result.all_passages), []
-    undone = [one for one in result.failed if one.status == "skipped_budget"]
-    broken = [one for one in result.failed if one.status != "skipped_budget"]
-    if broken:
-        part = f"{len(broken)} of {n} passage{'' if n == 1 else 's'} could not be judged"
-        what = "Nothing could be judged" if len(broken) == n else part
-        said.append(f"{what}: {_main_reason(broken)}.")
-    if undone:
-        part = f"{len(undone)} of {n} passage{'' if n == 1 else 's'} not judged"
-        what = "nothing judged" if len(undone) == n else part
-        said.append(f"The budget stopped the run with {what} ({_main_reason(undone)}).")
-    return " ".join(said)
-
-
-def _main_reason(passages: "Sequence[RankedPassage]") -> str:
-    """Return the reason that most passages have; of several, the first."""
-    (reason, _), *_ = Counter(one.reason for one in passages).most_common(1)
-    return " ".join(reason.split()).rstrip(".") or "no reason was given"
-
-
-def describe_calls(usage: Usage) -> str:
-    """Return how many calls there were, and how many more failed: ``3 calls, 1 more failed``."""
-    calls = f"{usage.calls} call{'' if usage.calls == 1 else 's'}"
-    return calls + (f", {usage.failed_calls} more failed" if usage.failed_calls else "")
-
-
-def _rows(result: "RerankResult", passages: "Sequence[RankedPassage]") -> list[str]:
-    return [_row(result, passage) for passage in passages]
-
-
-def _row(result: "RerankResult", passage: "RankedPassage") -> str:
-    score = result.show_score(passage.score)
-    score += f"<br>{POSSIBLE}" if passage.band == POSSIBLE else ""
-    score += f"<br>{name_direction(passage.direction)}" if passage.direction else ""
-    shade = "font-weight:bold" if passage.kept else "opacity:0.65"
-    quote = ""
-    if passage.quote and passage.quote != passage.summary:
-        quote = f"<br><i>“{escape(_short(passage.quote))}”</i>"
-    cells = (
-        str(passage.rank or "–"),
-        score,
-        str(passage.retrieval_rank),
-        source_html(result.cite(passage)),
-        escape(_short(passage.summary or passage.text)) + quote,
-        escape(_short(passage.reason)),
-    )
-    return (
-        "<tr>"
-        + "".join(
-            f"<td style='{_STYLE};{shade if n < 2 else ''}'>{cell}</td>"
-            for n, cell in enumerate(cells)
-        )
-        + "</tr>"
-    )
-
-
-def source_html(source: Citation) -> str:
-    """Return how a source is cited, as a link if it has an address."""
-    text = escape(_short(str(source)))
-    return f'<a href="{escape(source.link)}">{text}</a>' if source.link else text
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS].rstrip() + " …"
-
-
 FORMAT = 1
 
 

@@ -7,7 +7,6 @@ label or other metadata.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
@@ -48,14 +47,8 @@ Direction = Literal["supports", "contradicts", "no_difference", "mixed", "unclea
 Band = Literal["evidence", "possible"]
 EVIDENCE: Band = "evidence"
 POSSIBLE: Band = "possible"
-_FOR_ONE: Mapping[Direction, str] = {
-    "supports": "supports",
-    "contradicts": "contradicts",
-    "no_difference": "no difference",
-    "mixed": "mixed",
-    "unclear": "unclear",
-}
-_FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
+# How some models, and sentences about several passages, say it.
+FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
 LONGEST_POSITION = 40  # characters, about four words
 _OF_WHAT = re.compile(r"_(?:it|(?:this|that|the)(?:_(?:claim|question|statement|hypothesis))?)$")
 _NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
@@ -65,7 +58,7 @@ def read_direction(said: object) -> Direction | None:
     """Read a direction, whatever its capitals and spaces, or "supports the claim"; else None."""
     word = re.sub(r"[\W_]+", "_", said.lower()).strip("_") if isinstance(said, str) else ""
     word = _OF_WHAT.sub("", word)
-    return next((one for one in get_args(Direction) if word in (one, _FOR_MANY.get(one))), None)
+    return next((one for one in get_args(Direction) if word in (one, FOR_MANY.get(one))), None)
 
 
 def read_position(said: object) -> str:
@@ -80,40 +73,6 @@ def read_position(said: object) -> str:
 def direction_note(said: object) -> str:
     """Say that something is neither direction nor position; nothing where there is none."""
     return "" if said is None or isinstance(said, str) else f"no direction: {said!r:.40}"
-
-
-def count_positions(positions: Iterable[str]) -> dict[str, int]:
-    """Count positions, the most frequent first; those of the same words in any order are one."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for one in filter(None, positions):
-        found.setdefault(tuple(sorted(re.findall(r"\w+", one.casefold()))), []).append(one)
-    return {said[0]: len(said) for said in sorted(found.values(), key=len, reverse=True)}
-
-
-def name_direction(direction: Direction | None) -> str:
-    """Return a direction in words, e.g. ``no difference``; empty for None."""
-    return _FOR_ONE[direction] if direction else ""
-
-
-def count_directions(directions: Iterable[Direction | None]) -> dict[Direction, int]:
-    """Count directions, in the order of `Direction`; those that do not occur are left out."""
-    found = Counter(directions)
-    return {one: found[one] for one in _FOR_ONE if found[one]}
-
-
-def describe_directions(
-    counts: Mapping[Direction, int], positions: Mapping[str, int] | None = None
-) -> str:
-    """Return e.g. ``3 support, 1 contradicts, 1 no difference``; empty if nothing is counted.
-
-    Positions come after them: ``2 say kinesin-3 faster, 1 says no difference in speed``.
-    """
-    directions = (
-        f"{n} {_FOR_ONE[one] if n == 1 else _FOR_MANY.get(one, _FOR_ONE[one])}"
-        for one, n in counts.items()
-    )
-    said = (f"{n} {'says' if n == 1 else 'say'} {one}" for one, n in (positions or {}).items())
-    return ", ".join((*directions, *said))
 
 
 def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from html import escape
 
-from deepera_graph.result import (
+from deepera_graph.pipeline.shown import (
     SHOWN_DROPPED,
     SHOWN_UNASKED,
-    RankedPassage,
-    RerankResult,
     describe_calls,
     describe_kept,
     source_html,
 )
-from deepera_graph.schema import POSSIBLE, name_direction
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import in_one_line, replace_controls
+from deepera_graph.text.questions import name_direction
 
 _LONG, _AROUND = 700, 220  # characters of a passage shown whole; else those around its quote
 _STYLE = """

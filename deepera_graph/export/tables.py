@@ -11,10 +11,12 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
 from deepera_graph.literature.notices import name_status
-from deepera_graph.result import RankedPassage, RerankResult, describe_failures
-from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
+from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import POSSIBLE
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.plain import escape_controls, in_one_line, write_sheet
+from deepera_graph.text.questions import describe_directions, name_direction
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
 N_NEAREST = 3

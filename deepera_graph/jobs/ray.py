@@ -112,7 +112,7 @@ class Share:
     def build_meter(self, budget: Budget | None) -> Meter:
         """Return what counts against the part of a budget, with what is spent already."""
         meter = Meter(self.divide_budget(budget))
-        meter.add(self.spent)
+        meter.charge(self.spent, n_ended=0)
         return meter
 
     def _divide(self, name: str, value: Any) -> Any:

@@ -20,7 +20,8 @@ from starlette.responses import Response
 from deepera_graph import __version__
 from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
-from deepera_graph.result import RankedPassage, RerankResult, describe_failures
+from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.reading import PlainRoute, check_size, unless_gone

@@ -1,6 +1,10 @@
-"""What a question looks like: whether yes or no answers it, whether it is a claim."""
+"""What a question looks like, and in words what passages say to it: directions, positions."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from deepera_graph.schema import FOR_MANY, Direction
 
 _AUXILIARY = (
     r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|had|may|might|must)"
@@ -85,3 +89,46 @@ def _start_small(subject: list[str]) -> list[str]:
     first, *others = subject
     is_plain = first[0].isupper() and first[1:].islower() and len(first) > 1
     return [first.lower() if is_plain else first, *others]
+
+
+_FOR_ONE: Mapping[Direction, str] = {
+    "supports": "supports",
+    "contradicts": "contradicts",
+    "no_difference": "no difference",
+    "mixed": "mixed",
+    "unclear": "unclear",
+}
+
+
+def count_positions(positions: Iterable[str]) -> dict[str, int]:
+    """Count positions, the most frequent first; those of the same words in any order are one."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for one in filter(None, positions):
+        found.setdefault(tuple(sorted(re.findall(r"\w+", one.casefold()))), []).append(one)
+    return {said[0]: len(said) for said in sorted(found.values(), key=len, reverse=True)}
+
+
+def name_direction(direction: Direction | None) -> str:
+    """Return a direction in words, e.g. ``no difference``; empty for None."""
+    return _FOR_ONE[direction] if direction else ""
+
+
+def count_directions(directions: Iterable[Direction | None]) -> dict[Direction, int]:
+    """Count directions, in the order of `Direction`; those that do not occur are left out."""
+    found = Counter(directions)
+    return {one: found[one] for one in _FOR_ONE if found[one]}
+
+
+def describe_directions(
+    counts: Mapping[Direction, int], positions: Mapping[str, int] | None = None
+) -> str:
+    """Return e.g. ``3 support, 1 contradicts, 1 no difference``; empty if nothing is counted.
+
+    Positions come after them: ``2 say kinesin-3 faster, 1 says no difference in speed``.
+    """
+    directions = (
+        f"{n} {_FOR_ONE[one] if n == 1 else FOR_MANY.get(one, _FOR_ONE[one])}"
+        for one, n in counts.items()
+    )
+    said = (f"{n} {'says' if n == 1 else 'say'} {one}" for one, n in (positions or {}).items())
+    return ", ".join((*directions, *said))

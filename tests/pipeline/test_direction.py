@@ -17,14 +17,10 @@ from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.roles import answer
 from deepera_graph.pipeline.intent import UNKNOWN
-from deepera_graph.schema import (
-    describe_directions,
-    direction_note,
-    read_direction,
-    read_position,
-)
+from deepera_graph.schema import direction_note, read_direction, read_position
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.testing import judged, scripted_backend
+from deepera_graph.text.questions import describe_directions
 from support.list_judges import strict
 
 QUESTION = "Does aspirin reduce preeclampsia?"

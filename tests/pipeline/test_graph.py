@@ -174,7 +174,7 @@ def test_a_node_writes_only_what_the_state_has(passages):
 
 
 def test_every_stage_has_a_node():
-    no_stage = {"events", "edges", "graph", "state", "subgraph"}
+    no_stage = {"edges", "graph", "shown", "state", "subgraph"}
     stages = {one.name for one in iter_modules(pipeline.__path__)} - no_stage
     assert stages <= build_graph(scripted_backend(by_number), Settings(answer=True)).nodes.keys()
 

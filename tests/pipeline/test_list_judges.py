@@ -245,7 +245,7 @@ def test_nothing_is_prepared_once_the_budget_is_spent():
     for n_told in (1, 1):
         build_graph(backend).invoke(asked, with_meter({}, meter))
         assert len(told) == n_told
-        meter.add(Usage(calls=1))
+        meter.charge(Usage(calls=1), n_ended=0)
 
 
 def test_an_equal_set_of_passages_is_paid_for_once_and_another_is_judged_anew():

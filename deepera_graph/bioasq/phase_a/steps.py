@@ -26,9 +26,10 @@ from deepera_graph.bioasq.phase_a.ordering import (
 from deepera_graph.bioasq.phase_a.settings import Pairs, SearchSettings, SearchState
 from deepera_graph.bioasq.runs import RankedDocument, name_document
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError
+from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.pipeline.state import Update
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.result import RerankResult, describe_failures
+from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search, fuse, named_errors
 from deepera_graph.retrieval.search import DENSE_WEIGHT
 from deepera_graph.schema import Window

@@ -153,7 +153,7 @@ def _show(
 
 def _tell_failures(result: RerankResult) -> int:
     """Say on stderr what could not be judged, if anything; return the exit code."""
-    from deepera_graph.result import describe_failures
+    from deepera_graph.pipeline.shown import describe_failures
 
     if result.backend_failure is not None:
         raise BackendError(result.backend_failure)

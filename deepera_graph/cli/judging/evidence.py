@@ -18,8 +18,9 @@ from deepera_graph.export.tables import (
     list_cited,
 )
 from deepera_graph.literature.notices import name_status
-from deepera_graph.result import describe_calls, describe_failures
-from deepera_graph.schema import POSSIBLE, describe_directions, name_direction
+from deepera_graph.pipeline.shown import describe_calls, describe_failures
+from deepera_graph.schema import POSSIBLE
+from deepera_graph.text.questions import describe_directions, name_direction
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from deepera_graph.evidence.check.report import (
     name_verdict,
 )
 from deepera_graph.export.page import build_page
-from deepera_graph.result import describe_calls
+from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls, write_sheet
 

@@ -10,8 +10,10 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
 from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.literature.notices import RETRACTED, name_status
-from deepera_graph.result import RankedPassage, RerankResult, describe_failures
-from deepera_graph.schema import EVIDENCE, POSSIBLE, describe_directions, read_direction
+from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
+from deepera_graph.text.questions import describe_directions
 
 _SIDES = ("supports", "contradicts", "no_difference")
 _NULL = "no_difference"

@@ -10,10 +10,11 @@ from deepera_graph.evidence.report.report import EvidenceReport, ReportParagraph
 from deepera_graph.evidence.report.studies import ReportStudy, mark
 from deepera_graph.export.page import build_page
 from deepera_graph.export.tables import escape_markdown
-from deepera_graph.result import describe_calls
-from deepera_graph.schema import EVIDENCE, POSSIBLE, name_direction, read_direction
+from deepera_graph.pipeline.shown import describe_calls
+from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.questions import name_direction
 
 ReportFormat = Literal["text", "markdown", "html", "json"]
 _GAPS, _STUDIES = "Limits and gaps", "Studies"

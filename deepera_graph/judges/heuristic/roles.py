@@ -35,12 +35,10 @@ from deepera_graph.schema import (
     Summary,
     Verdict,
     Window,
-    count_directions,
-    describe_directions,
-    name_direction,
     passage_task,
     passage_tasks,
 )
+from deepera_graph.text.questions import count_directions, describe_directions, name_direction
 from deepera_graph.text.words import STOP_WORDS, looks_english, words
 from deepera_graph.usage import Usage
 

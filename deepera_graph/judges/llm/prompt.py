@@ -20,14 +20,8 @@ from deepera_graph.chat.parsing import (
     sanitize_line,
     validate_fields,
 )
-from deepera_graph.schema import (
-    AnswerType,
-    EvidenceItem,
-    IntentFields,
-    IntentKind,
-    PassageTask,
-    name_direction,
-)
+from deepera_graph.schema import AnswerType, EvidenceItem, IntentFields, IntentKind, PassageTask
+from deepera_graph.text.questions import name_direction
 from deepera_graph.text.words import Sentence
 
 NOT_KNOWN = "(not known: judge by the question alone)"
