@@ -191,7 +191,7 @@ READERS: Mapping[str, Reader] = {
     "bench: cover match": lambda one: cover_match(one.text, [one.sentence]),
     "rules: intent": lambda one: intent.recognize_intent({"question": one.text, "problem": ""}),
     "rules: entities": lambda one: intent.find_entities(one.text),
-    "rules: names": lambda one: (intent.list_names(one.text), topicality.find_names(one.text)),
+    "rules: names": lambda one: topicality.find_names(one.text),
     "rules: phrases": lambda one: phrases.list_phrases(one.text),
     "rules: sentences": lambda one: analysis.read_sentences(one.text, "result"),
     "rules: acronyms": lambda one: [

@@ -53,16 +53,12 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
     numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
     graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
     for number, one in zip(numbers, sources, strict=True):
-        graver[number].append(one.status)
+        if one.status != "preprint":  # what else is said of one holds for all
+            graver[number].append(one.status)
     return [
-        StudyOf(number, gravest((one.status, *filter(_is_of_all, graver[number]))))
+        StudyOf(number, gravest((one.status, *graver[number])))
         for number, one in zip(numbers, sources, strict=True)
     ]
-
-
-def _is_of_all(status: PaperStatus | None) -> bool:
-    """Tell what holds for an article, too, where its preprint or a notice says it."""
-    return status not in (None, "preprint")
 
 
 def is_same_study(one: Citation, other: Citation) -> bool:
@@ -226,11 +222,10 @@ class _Groups:
 
     def number(self) -> list[int]:
         numbers: dict[int, int] = {}
-        return [numbers.setdefault(self.find(place), len(numbers) + 1) for place in self._range]
-
-    @property
-    def _range(self) -> range:
-        return range(len(self._next))
+        return [
+            numbers.setdefault(self.find(place), len(numbers) + 1)
+            for place in range(len(self._next))
+        ]
 
 
 # Columns by the names of Retraction Watch, in lower case and without spaces; then plain ones.

@@ -88,13 +88,12 @@ def select(
     kept, fallback = _keep(ordered, threshold, settings, evidence)
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
-    ranking = _rank(kept, ordered)
+    ranking = _rank(state["passages"], kept, ordered, left_out)
     for one in ranking:
         if missing:
             one["direction"], one["position"] = None, ""
         if one["kept"] and one["score"] is not None and fallback is None:
             one["band"] = find_band(one["score"], point, missing)
-    _add_studies(state["passages"], [*ranking, *left_out])
     bare = _flag_bare(ranking, threshold) if names_evidence else []
     return {
         "ranking": ranking,
@@ -274,20 +273,25 @@ def _keep(
     return kept[: settings.top_n], fallback
 
 
-def _rank(kept: Sequence[RankRecord], ordered: Sequence[RankRecord]) -> list[RankRecord]:
-    """Put the kept first, then the others by score, and number them from 1."""
+def _rank(
+    passages: Sequence[Document],
+    kept: Sequence[RankRecord],
+    ordered: Sequence[RankRecord],
+    left_out: Sequence[RankRecord],
+) -> list[RankRecord]:
+    """Put the kept first, then the others by score; number them, and in this order their studies.
+
+    Those left out have a study, too.
+    """
     chosen = {one["index"] for one in kept}
     ranking = [*kept, *(one for one in ordered if one["index"] not in chosen)]
     for rank, one in enumerate(ranking, start=1):
         one["rank"], one["kept"] = rank, one["index"] in chosen
-    return ranking
-
-
-def _add_studies(passages: Sequence[Document], records: Sequence[RankRecord]) -> None:
-    """Number the studies in rank order, and say what became of their papers."""
-    found = find_studies((one["id"], passages[one["index"]].metadata) for one in records)
-    for one, about in zip(records, found, strict=True):
+    every = [*ranking, *left_out]
+    found = find_studies((one["id"], passages[one["index"]].metadata) for one in every)
+    for one, about in zip(every, found, strict=True):
         one["study"], one["paper_status"] = about.study, about.status
+    return ranking
 
 
 def _count_retracted(ranking: Sequence[RankRecord]) -> list[str]:

@@ -139,21 +139,16 @@ def find_entities(question: str) -> list[str]:
     A name is a noun phrase in the question's own words. Without one its last content word stands
     for it, or the question itself.
     """
-    last = [word for word in _WORD.findall(question) if word.lower() not in STOP_WORDS][-1:]
-    names = list_names(question) or last
-    chosen = sorted(names, key=len, reverse=True)[:MOST_ENTITIES]
-    found = [name for name in names if name in chosen] or [" ".join(question.split())]
-    return [f"{guess_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
-
-
-def list_names(question: str) -> list[str]:
-    """List the names in a question, each ending with another word, in text order."""
-    names: dict[str, str] = {}
+    named: dict[str, str] = {}  # by their last words, which differ
     for phrase in list_phrases(question):
         name = _to_name(phrase)
         if _is_telling(name):
-            names.setdefault(name.split()[-1].lower(), name)
-    return list(names.values())
+            named.setdefault(name.split()[-1].lower(), name)
+    last = [word for word in _WORD.findall(question) if word.lower() not in STOP_WORDS][-1:]
+    names = list(named.values()) or last
+    chosen = sorted(names, key=len, reverse=True)[:MOST_ENTITIES]
+    found = [name for name in names if name in chosen] or [" ".join(question.split())]
+    return [f"{guess_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
 
 
 def _to_name(phrase: Sequence[str]) -> str:
