@@ -1,6 +1,6 @@
 """Ways to filter, measured: what each hands on of a ranking, and what that is worth."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
-from deepera_graph.lab.studies.rerank.answers import LFS, AnswerStudy, Source
+from deepera_graph.lab.studies.rerank.answers import LFS, AnswerStudy, MeasuredRow, Source
 from deepera_graph.lab.tables import Cell, Column, MetricEstimate, Unit
 from deepera_graph.thresholds import Threshold
 
@@ -117,24 +117,6 @@ def measure_variants(
     ]
 
 
-class MeasuredRow(NamedTuple):
-    """What lists are worth: values by column, the spread of their means over runs, and costs."""
-
-    values: Mapping[str, Values]
-    stds: Mapping[str, float]
-    n_runs: int
-    costs: tuple[float, ...] = ()
-
-    def join(self, other: "MeasuredRow") -> "MeasuredRow":
-        """Return the columns of both."""
-        n_runs = max(self.n_runs, other.n_runs)
-        return MeasuredRow({**self.values, **other.values}, {**self.stds, **other.stds}, n_runs)
-
-    def fill(self, means: Iterator[MetricEstimate]) -> dict[str, MetricEstimate]:
-        """Take the next mean for each column, and give it the spread."""
-        return {name: next(means)._replace(std=self.stds[name]) for name in self.values}
-
-
 def measure_lists(
     by_run: Sequence[Sequence[JudgedRanking]],
     measure: Callable[[Sequence[JudgedRanking]], Mapping[str, Values]],
@@ -161,8 +143,7 @@ def measure_answers(
         else partial(answers.passages, run.data, kept)
         for run, kept in zip(runs, lists, strict=True)
     ]
-    scores = answers.measure(runs[0].data.name, row, sources)
-    return MeasuredRow(scores.values, scores.stds, answers.n_runs)
+    return answers.measure(runs[0].data.name, row, sources)
 
 
 def _measure_kept(kept: Sequence[JudgedRanking]) -> dict[str, Values]:

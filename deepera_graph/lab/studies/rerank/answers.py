@@ -1,7 +1,6 @@
 """Answers in studies: from what they are made, what they are worth, and what failed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -42,12 +41,22 @@ class _Answer(NamedTuple):
     verdict: Verdict | None  # None where nobody was to judge
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerScores:
-    """What the answers of one row are worth: an average over runs, by column."""
+class MeasuredRow(NamedTuple):
+    """What lists are worth: values by column, the spread of their means over runs, and costs."""
 
     values: Mapping[str, Values]
-    stds: Mapping[str, float]  # of the means of runs; 0 for a single one
+    stds: Mapping[str, float]
+    n_runs: int
+    costs: tuple[float, ...] = ()
+
+    def join(self, other: "MeasuredRow") -> "MeasuredRow":
+        """Return the columns of both."""
+        n_runs = max(self.n_runs, other.n_runs)
+        return MeasuredRow({**self.values, **other.values}, {**self.stds, **other.stds}, n_runs)
+
+    def fill(self, means: Iterator[MetricEstimate]) -> dict[str, MetricEstimate]:
+        """Take the next mean for each column, and give it the spread."""
+        return {name: next(means)._replace(std=self.stds[name]) for name in self.values}
 
 
 class AnswerStudy:
@@ -103,7 +112,7 @@ class AnswerStudy:
         """Names of the columns that are measured question by question."""
         return tuple(one.name for one in self.columns if one.name != LFS_STD)
 
-    def measure(self, data: str, row: str, runs: Sequence[Source]) -> AnswerScores:
+    def measure(self, data: str, row: str, runs: Sequence[Source]) -> MeasuredRow:
         """Answer each question from the texts it comes with, run by run.
 
         Raises:
@@ -115,9 +124,10 @@ class AnswerStudy:
             self._check(data, row, answers)
             for name, values in self._score(answers).items():
                 columns[name].append(values)
-        return AnswerScores(
-            {name: pool_runs(values) for name, values in columns.items()},
-            {name: mean_std([one.mean() for one in of]).std for name, of in columns.items()},
+        return MeasuredRow(
+            {name: pool_runs(each) for name, each in columns.items()},
+            {name: mean_std([one.mean() for one in each]).std for name, each in columns.items()},
+            self.n_runs,
         )
 
     def _answer(self, given: Given, number: int) -> Iterator[_Answer]:

@@ -21,12 +21,12 @@ from deepera_graph.lab.studies.rerank.answers import (
     NO_ANSWER,
     NOT_JUDGED,
     AnswerStudy,
+    MeasuredRow,
 )
 from deepera_graph.lab.studies.rerank.table import compute_all, describe_data
 from deepera_graph.lab.studies.variants import (
     PASSAGES,
     Keep,
-    MeasuredRow,
     forms_of,
     keep_from,
     measure_answers,

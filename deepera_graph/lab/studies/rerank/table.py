@@ -9,7 +9,8 @@ from deepera_graph.calibration.statistics import Values
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
-from deepera_graph.lab.studies.variants import MeasuredRow, measure_lists
+from deepera_graph.lab.studies.rerank.answers import MeasuredRow
+from deepera_graph.lab.studies.variants import measure_lists
 from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
 
 ORACLE = "oracle"
