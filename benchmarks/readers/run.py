@@ -50,7 +50,8 @@ from deepera_graph.lab.metrics.answers import token_overlap
 from deepera_graph.lab.studies.multihop.answers import cover_match
 from deepera_graph.lab.training.lessons.groups import split_abstract
 from deepera_graph.literature import paper_keys
-from deepera_graph.literature.citation import Citation, find_doi, invert_name
+from deepera_graph.literature.citation import Citation, find_doi
+from deepera_graph.literature.paper_keys import invert_name
 from deepera_graph.multihop.passages.expansion import expand_hops
 from deepera_graph.multihop.path import normal_form
 from deepera_graph.papers import paper

@@ -24,7 +24,7 @@ from deepera_graph.literature.notices import (
     read_fields,
     read_title,
 )
-from deepera_graph.literature.paper_keys import normalize_id, title_key
+from deepera_graph.literature.paper_keys import family_name, invert_name, normalize_id
 from deepera_graph.text.plain import in_one_line, replace_controls
 
 _NAMES: Mapping[str, Sequence[str]] = FIELDS["names"]
@@ -38,16 +38,7 @@ _ARXIV = re.compile(r"\d{4}\.\d{4,5}|[a-z-]+/\d{7}")
 _OF_ARTICLE = ("title", "authors", "year", "venue", "doi", "pmid", "url", "arxiv")
 _OF_RETRIEVAL = {"retrievalrank", "retrievalscore"}  # of the passage, not of its source
 _LONGEST_PAGE = 6  # letters of a page number, "xxviii"
-_MOST_INITIALS = 3
-_SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
 _LONG_WORD = re.compile(r"[a-z]{4,}")
-# Words that no person's name has.
-_GROUP = re.compile(
-    r"(?i)\b(?:the|of|for|and|agency|associat\w+|board|cent(?:er|re)|collaborat\w+|commi\w+"
-    r"|consort\w+|council|departments?|federation|foundation|groups?|initiative|institut\w+"
-    r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
-    r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
-)
 _BETWEEN_AUTHORS = re.compile(r"[;\n]|(?<=\s)and(?=\s)")
 
 
@@ -281,41 +272,8 @@ def _to_pmid(value: object) -> str:
 
 def _short_authors(authors: Sequence[str]) -> str:
     """Return ``Lee``, ``Lee and Roy``, or ``Lee et al.``."""
-    names = [_family_name(name) for name in authors]
+    names = [family_name(name) for name in authors]
     return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-
-
-def invert_name(name: str) -> str:
-    """Return ``Lee, Ada`` for ``Ada Lee``; a name with a comma, or of a group, as it stands."""
-    words = name.split()
-    suffix = f", {words.pop()}" if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
-    if "," in name or len(words) < 2 or _GROUP.search(name):
-        return name
-    if _is_initials(words[-1]):
-        return f"{' '.join(words[:-1])}, {words[-1]}{suffix}"
-    at = next((n for n, word in enumerate(words) if n and word.islower()), len(words) - 1)
-    return f"{' '.join(words[at:])}, {' '.join(words[:at])}{suffix}"
-
-
-def _is_initials(word: str) -> bool:
-    """Tell whether a word is initials, in any script with capitals: ``AB``, ``J.-P.``, ``É``."""
-    letters = normalize("NFC", word).replace(".", "").replace("-", "")
-    return len(letters) <= _MOST_INITIALS and letters.isalpha() and letters.isupper()
-
-
-def _family_name(name: str) -> str:
-    if "," in name:
-        return name.split(",", maxsplit=1)[0].strip()
-    words = name.split()
-    if len(words) > 1 and _is_initials(words[-1]):
-        return " ".join(words[:-1])
-    return words[-1]
-
-
-def family_key(authors: Sequence[str]) -> str:
-    """Return what the first author is compared by: the last word of the family name."""
-    words = title_key(_family_name(authors[0])).split() if authors and authors[0] else []
-    return words[-1] if words else ""
 
 
 def _to_key(value: Any) -> str:

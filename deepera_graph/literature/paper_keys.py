@@ -1,7 +1,8 @@
-"""Ids and titles of papers in the one form that they are compared in, whoever wrote them."""
+"""Ids, titles and authors of papers in the form that they are compared in, whoever wrote them."""
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from hashlib import blake2b
 
 _ARXIV_NEW = re.compile(r"(\d{4}\.\d{4,5})(?:v\d+)?", re.IGNORECASE)
@@ -77,3 +78,48 @@ def hash_title(title: str) -> int:
     """Return the number that a title is found by: 63 bits of its key."""
     digest = blake2b(title_key(title).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+_MOST_INITIALS = 3
+_SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
+# Words that no person's name has.
+_GROUP = re.compile(
+    r"(?i)\b(?:the|of|for|and|agency|associat\w+|board|cent(?:er|re)|collaborat\w+|commi\w+"
+    r"|consort\w+|council|departments?|federation|foundation|groups?|initiative|institut\w+"
+    r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
+    r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
+)
+
+
+def invert_name(name: str) -> str:
+    """Return ``Lee, Ada`` for ``Ada Lee``; a name with a comma, or of a group, as it stands."""
+    words = name.split()
+    suffix = f", {words.pop()}" if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    if "," in name or len(words) < 2 or _GROUP.search(name):
+        return name
+    if _is_initials(words[-1]):
+        return f"{' '.join(words[:-1])}, {words[-1]}{suffix}"
+    at = next((n for n, word in enumerate(words) if n and word.islower()), len(words) - 1)
+    return f"{' '.join(words[at:])}, {' '.join(words[:at])}{suffix}"
+
+
+def _is_initials(word: str) -> bool:
+    """Tell whether a word is initials, in any script with capitals: ``AB``, ``J.-P.``, ``É``."""
+    letters = unicodedata.normalize("NFC", word).replace(".", "").replace("-", "")
+    return len(letters) <= _MOST_INITIALS and letters.isalpha() and letters.isupper()
+
+
+def family_name(name: str) -> str:
+    """Return the family name of an author, in whatever order the names are."""
+    if "," in name:
+        return name.split(",", maxsplit=1)[0].strip()
+    words = name.split()
+    if len(words) > 1 and _is_initials(words[-1]):
+        return " ".join(words[:-1])
+    return words[-1]
+
+
+def family_key(authors: Sequence[str]) -> str:
+    """Return what the first author is compared by: the last word of the family name."""
+    words = title_key(family_name(authors[0])).split() if authors and authors[0] else []
+    return words[-1] if words else ""

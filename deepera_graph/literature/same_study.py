@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.literature.citation import Citation, family_key, find_arxiv
+from deepera_graph.literature.citation import Citation, find_arxiv
 from deepera_graph.literature.notices import (
     RETRACTED,
     PaperStatus,
@@ -24,7 +24,7 @@ from deepera_graph.literature.notices import (
     read_title,
     read_word,
 )
-from deepera_graph.literature.paper_keys import normalize_id, title_key
+from deepera_graph.literature.paper_keys import family_key, normalize_id, title_key
 from deepera_graph.passages import field_key
 
 if TYPE_CHECKING:

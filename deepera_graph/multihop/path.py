@@ -14,6 +14,7 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.pipeline.state import Span
 from deepera_graph.stores.words import name_passage
+from deepera_graph.text.names import as_words, without_brackets
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.text.words import Sentence, split_sentences
 
@@ -260,3 +261,14 @@ def _value(number: str) -> str:
     digits = str(Decimal(whole).copy_abs())  # of any length, which `int` does not read
     sign = "-" if plain.startswith("-") and (rest or digits != "0") else ""
     return f"{sign}{digits}.{rest}" if rest else f"{sign}{digits}"
+
+
+def written_title(passage: Document) -> str:
+    """Return the title without brackets; nothing if there is none."""
+    title = passage.metadata.get("title")
+    return without_brackets(title) if isinstance(title, str) else ""
+
+
+def title_words(passage: Document) -> str:
+    """Return the title as it is compared with names."""
+    return as_words(written_title(passage))

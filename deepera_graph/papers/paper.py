@@ -8,12 +8,13 @@ from difflib import SequenceMatcher
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from deepera_graph.literature.citation import Citation, family_key, write_bibtex, write_ris
-from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
+from deepera_graph.literature.paper_keys import family_key, main_title, title_key
 from deepera_graph.literature.same_study import MOST_YEARS
 from deepera_graph.text.plain import write_sheet
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from langchain_core.documents import Document
 
 _DATE = re.compile(r"(\d{4})(?:[-/]?(\d{2}))?(?:[-/]?(\d{2}))?(?:[T ].*)?")
@@ -244,3 +245,13 @@ def to_passage(paper: Paper, **more: Any) -> "Document":
     authors = {"authors": list(paper.authors)} if paper.authors else {}
     text = paper.abstract or paper.title
     return Document(id=paper.id, page_content=text, metadata={**metadata, **authors, **more})
+
+
+def list_set_fields(limits: "DataclassInstance") -> dict[str, Any]:
+    """Return what of a dataclass is not as by default, with lists for tuples, as JSON has them."""
+    plain: dict[str, Any] = {}
+    for one in fields(limits):
+        value = getattr(limits, one.name)
+        if value != one.default:
+            plain[one.name] = list(value) if isinstance(value, tuple) else value
+    return plain

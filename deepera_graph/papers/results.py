@@ -10,25 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
-from deepera_graph.papers.paper import Paper, days_of, read_date, venue_key
+from deepera_graph.papers.paper import Paper, days_of, list_set_fields, read_date, venue_key
 from deepera_graph.retrieval.where import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 Undated = Literal["keep", "drop"]
 _N_NEAR = 3
 _LISTS = ("venues", "not_venues", "hide")
-
-
-def list_set_fields(limits: "DataclassInstance") -> dict[str, Any]:
-    """Return what of a dataclass is not as by default, with lists for tuples, as JSON has them."""
-    plain: dict[str, Any] = {}
-    for one in fields(limits):
-        value = getattr(limits, one.name)
-        if value != one.default:
-            plain[one.name] = list(value) if isinstance(value, tuple) else value
-    return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embeddings
 from deepera_graph.papers.library.store import (
@@ -33,11 +31,11 @@ from deepera_graph.papers.library.store import (
 )
 from deepera_graph.papers.library.vectors import (
     Floats,
+    RowsHere,
     VectorsInfo,
     check_embeddings,
     embed_query,
     open_rows,
-    rank_rows,
     vectors_path,
 )
 from deepera_graph.papers.library.words import (
@@ -251,7 +249,7 @@ class LocalPapers:
                     state.rows = _RowsOnServer(self._connect(info, len(places)), {*places})
                 else:
                     rows = open_rows(vectors_path(self._file.path), info, checksum=is_new)
-                    state.rows = _RowsHere(rows, places)
+                    state.rows = RowsHere(rows, places)
                 self._is_checked = True
         return state.rows
 
@@ -329,22 +327,6 @@ def _in_order(db: sqlite3.Connection, rows: list[tuple[float, int]], way: str) -
     ]
 
 
-class _RowsHere:
-    """Vectors in the file beside the base; *places* are rows by the number of their paper."""
-
-    def __init__(self, rows: Floats, places: Mapping[int, int]) -> None:
-        self._rows = rows
-        self._numbers = np.zeros(len(rows), dtype=np.int64)
-        for number, place in places.items():
-            self._numbers[place] = number
-
-    def rank(self, query: Floats, _: _Seek) -> Iterator[list[tuple[float, int]]]:
-        """Yield cosine and number of the best papers, ever more of them."""
-        for best in rank_rows(self._rows, query):
-            pairs = ((score, int(self._numbers[place])) for score, place in best)
-            yield [(score, number) for score, number in pairs if number]
-
-
 class _RowsOnServer:
     """Vectors on a server; *numbers* are the papers whose vectors count."""
 
@@ -359,7 +341,7 @@ class _RowsOnServer:
                 yield [one for one in best if one[1] in self._numbers]
 
 
-_Rows = _RowsHere | _RowsOnServer
+_Rows = RowsHere | _RowsOnServer
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import SettingsError, Usage
 from deepera_graph.errors import CallError
+from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, Sample
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
@@ -19,7 +20,6 @@ from deepera_graph.multihop.agent.uncertainty import (
     group_answers,
     nli_labels,
     normal_form,
-    penalise,
 )
 from deepera_graph.testing import ScriptedRole
 

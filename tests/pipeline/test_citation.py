@@ -4,7 +4,8 @@ from datetime import date
 
 import pytest
 
-from deepera_graph.literature.citation import Citation, invert_name
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.paper_keys import invert_name
 
 LINE = "Lee et al. Wax on apples. Fruit Science, 2019. doi:10.1000/wax.1"
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.literature.citation import Citation, family_key
-from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.paper_keys import family_key, title_key
 from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.files.records import open_records, read_records, suffix_of
 from deepera_graph.text.files.references import find_year

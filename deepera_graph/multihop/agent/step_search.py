@@ -7,13 +7,13 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
+from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, MultiHopBackend, Sample
 from deepera_graph.multihop.agent.state import MultiHopSettings, StepTask
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
     BatchUncertainty,
     Measured,
-    penalise,
 )
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever, AdaptiveRun
 from deepera_graph.multihop.path import question_with_path, texts_of

@@ -13,7 +13,6 @@ Source:
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Literal, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
@@ -92,30 +91,6 @@ def _are_equivalent(first: str, second: str, *, lenient: bool) -> Generator[Pair
         if (label == "contradiction") if lenient else (label != "entailment"):
             return False
     return True
-
-
-def penalise(scores: Sequence[float | None], n_sets: int | None) -> list[float | None]:
-    """Divide the scores of a batch by the number of meanings of its sampled answers.
-
-    Args:
-        scores: Shape (n_passages,), each in (0, 1), or None where a score failed.
-        n_sets: Of 1 to m; None, where no answer was usable, is no penalty.
-
-    Raises:
-        SettingsError: A score is not between 0 and 1. A division would raise a negative one, such
-            as the raw output of a cross-encoder: give the judge a sigmoid.
-
-    Source:
-        SUNAR, equation 5.
-    """
-    for score in scores:
-        if score is not None and not (isfinite(score) and 0 <= score <= 1):
-            raise SettingsError(
-                f"a score must be in (0, 1) to be divided by an uncertainty, got {score!r}; raw "
-                "outputs of a cross-encoder need a sigmoid"
-            )
-    divisor = 1 if n_sets is None else n_sets
-    return [None if score is None else score / divisor for score in scores]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
+from deepera_graph.multihop.path import title_words, written_title
 from deepera_graph.passages import check_length
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.words import join_title, name_passage
@@ -28,7 +29,6 @@ from deepera_graph.text.names import (
     contains_words,
     find_names,
     question_names,
-    without_brackets,
 )
 from deepera_graph.text.words import content_words, stem, stems
 
@@ -394,14 +394,3 @@ def _order_path(best: Sequence[HopPassage], read: dict[str, _Read]) -> tuple[Hop
         path.append(waiting.pop())
         waiting.extend(after[path[-1].id][::-1])
     return tuple(path)
-
-
-def written_title(passage: Document) -> str:
-    """Return the title without brackets; nothing if there is none."""
-    title = passage.metadata.get("title")
-    return without_brackets(title) if isinstance(title, str) else ""
-
-
-def title_words(passage: Document) -> str:
-    """Return the title as it is compared with names."""
-    return as_words(written_title(passage))

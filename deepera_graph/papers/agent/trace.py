@@ -8,7 +8,8 @@ from typing import Any
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.agent.state import ActionRecord
-from deepera_graph.papers.results import Scope, list_set_fields
+from deepera_graph.papers.paper import list_set_fields
+from deepera_graph.papers.results import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

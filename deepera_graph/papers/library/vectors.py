@@ -7,7 +7,7 @@ never committed do not count, and a file that belongs to another base is refused
 import json
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -209,3 +209,19 @@ def embed_query(embeddings: Any, text: str) -> Floats:
     """Return the vector of a query, of length 1."""
     row = embeddings.embed_query(clean_text(text)[:_MOST_CHARACTERS])
     return np.asarray(unit_rows([row], ["query"])[0], dtype=np.float32)
+
+
+class RowsHere:
+    """Vectors in the file beside the base; *places* are rows by the number of their paper."""
+
+    def __init__(self, rows: Floats, places: Mapping[int, int]) -> None:
+        self._rows = rows
+        self._numbers = np.zeros(len(rows), dtype=np.int64)
+        for number, place in places.items():
+            self._numbers[place] = number
+
+    def rank(self, query: Floats, _: object) -> Iterator[list[tuple[float, int]]]:
+        """Yield cosine and number of the best papers, ever more of them."""
+        for best in rank_rows(self._rows, query):
+            pairs = ((score, int(self._numbers[place])) for score, place in best)
+            yield [(score, number) for score, number in pairs if number]

@@ -16,8 +16,8 @@ from deepera_graph.bioasq.phase_b.local.terms import find_terms
 from deepera_graph.errors import StoreError
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
 from deepera_graph.lab.studies.multihop.data import HopData, HopQuestion
-from deepera_graph.multihop.agent.adaptive import search_adaptively
-from deepera_graph.multihop.agent.uncertainty import group_answers, penalise
+from deepera_graph.multihop.agent.adaptive import penalise, search_adaptively
+from deepera_graph.multihop.agent.uncertainty import group_answers
 from deepera_graph.multihop.passages.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
