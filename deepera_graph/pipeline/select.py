@@ -79,7 +79,8 @@ def select(
     ordered = sorted(
         (one for one in records if not (drops and one["status"] == "failed")),
         key=lambda one: (
-            -_value(one["score"]),
+            one["score"] is None,
+            -(one["score"] or 0.0),
             one["score"] is None and one["status"] != "not_needed",
             one["retrieval_rank"],
             one["index"],
@@ -189,7 +190,7 @@ def _join(
     failed = [one for one in judgements if one["score"] is None]
     best = min(
         passing or failed or judgements,
-        key=lambda one: (-_value(one["score"]), one["start"]),
+        key=lambda one: (one["score"] is None, -(one["score"] or 0.0), one["start"]),
         default=None,
     )
     verdict: Mapping[str, Any] = best or _UNREADABLE
@@ -236,7 +237,7 @@ def _flag_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
     bare = [
         one
         for one in ranking
-        if one["kept"] and _value(one["score"]) >= threshold and one["quote_span"] is None
+        if one["kept"] and (one["score"] or 0.0) >= threshold and one["quote_span"] is None
     ]
     for one in bare:
         one["reason"] = _join_words(one["reason"], f"kept by its score alone: {_lacks(one)}")
@@ -248,10 +249,6 @@ def _flag_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
     ]
 
 
-def _value(score: float | None) -> float:
-    return -1.0 if score is None else score
-
-
 def _keep(
     ordered: list[RankRecord], threshold: float, settings: Settings, evidence: Evidence
 ) -> tuple[list[RankRecord], str | None]:
@@ -260,7 +257,7 @@ def _keep(
     kept = [
         one
         for one in scored
-        if _value(one["score"]) >= threshold and is_proven(one["quote_status"], evidence)
+        if (one["score"] or 0.0) >= threshold and is_proven(one["quote_status"], evidence)
     ][: settings.top_n]
     fallback, by_retrieval = None, settings.order == "retrieval"
     if not kept and scored and settings.on_empty != "empty":

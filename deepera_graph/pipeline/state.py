@@ -129,6 +129,9 @@ class SummaryTask(TypedDict):
     task: PassageTask
 
 
+SummaryStatus = Literal["ok", "repaired", "drifted", "failed", "none", "skipped_budget"]
+
+
 class SummaryRecord(TypedDict):
     """The summary of one passage.
 
@@ -140,7 +143,7 @@ class SummaryRecord(TypedDict):
     index: int
     id: str
     summary: str
-    status: Literal["ok", "repaired", "drifted", "failed", "none", "skipped_budget"]
+    status: SummaryStatus
     cause: str
 
 

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
-from deepera_graph.pipeline.state import RankRecord, State, SummaryRecord, SummaryTask, Update
+from deepera_graph.pipeline.state import (
+    RankRecord,
+    State,
+    SummaryRecord,
+    SummaryStatus,
+    SummaryTask,
+    Update,
+)
 from deepera_graph.schema import Summary, passage_task, with_repair_note
 from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
@@ -20,24 +27,30 @@ def record(task: SummaryTask, summary: Summary) -> Update:
     An empty summary says that nothing in the passage answers the question.
     """
     text, passage = summary.text.strip(), task["task"]["text"]
-    status, cause = ("repaired" if summary.repaired else "ok"), ""
+    status: SummaryStatus = "repaired" if summary.repaired else "ok"
+    cause = ""
     if not text:
         status, cause = "none", "the summarizer found no answer in the passage"
     elif cause := _find_drift(text, f"{passage} {task['task']['title']}"):
         status = "drifted"
         text = task["quote"] if task["quote"] and task["quote"] in passage else passage
-    return _summarized(task, text, status, with_repair_note(cause, summary))
+    cause = with_repair_note(cause, summary)
+    made = SummaryRecord(
+        index=task["index"], id=task["id"], summary=text, status=status, cause=cause
+    )
+    return {"summaries": [made]}
 
 
 def on_failure(task: SummaryTask, error: RoleError) -> Update:
     """Return the passage's own text instead."""
-    status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
-    return _summarized(task, task["task"]["text"], status, str(error))
-
-
-def _summarized(task: SummaryTask, summary: str, status: str, cause: str) -> Update:
-    made = {"index": task["index"], "id": task["id"], "summary": summary}
-    return {"summaries": [{**made, "status": status, "cause": cause}]}
+    made = SummaryRecord(
+        index=task["index"],
+        id=task["id"],
+        summary=task["task"]["text"],
+        status="skipped_budget" if isinstance(error, BudgetError) else "failed",
+        cause=str(error),
+    )
+    return {"summaries": [made]}
 
 
 def _find_drift(summary: str, passage: str) -> str:
