@@ -47,6 +47,7 @@ _PROVIDERS = frozenset(
     | {"google_genai", "google_vertexai", "groq", "mistralai", "nvidia", "openai", "openrouter"}
     | {"perplexity", "together", "xai"}
 )
+_taken = set[str]()  # options of the command that runs whose values are configured, for its errors
 _NOT_SHOWN = "(not shown)"
 _NOT_TRUSTED = (
     "may run code or send data, and the file is not trusted as it is: look at it, then run "
@@ -225,10 +226,8 @@ def _convert(name: str, value: str | bool) -> Any:
 
 def describe_origin(error: SettingsError) -> str:
     """Return where the value is configured that an error is about; nothing if it was given."""
-    found = read_config() if options.taken else {}
-    origins = [
-        found[one].origin for one in options.taken if find_problem(one, found[one]) == str(error)
-    ]
+    found = read_config() if _taken else {}
+    origins = [found[one].origin for one in _taken if find_problem(one, found[one]) == str(error)]
     return f" (from {origins[0]})" if origins else ""
 
 
@@ -339,14 +338,18 @@ def _read_environment() -> dict[str, Value]:
 
 def defaults_of(command: str, names: Collection[str]) -> dict[str, str | bool]:
     """Return what is configured for the options of a command: it stands in for their defaults."""
-    options.taken.clear()
+    _taken.clear()
     if command.split(maxsplit=1)[0] in NEVER or not names:
         return {}
     return {name: one.value for name, one in read_config().items() if name in names}
 
 
-def settle(values: dict[str, Any], sources: Mapping[str, str], keys: Collection[str] = ()) -> None:
+def settle(
+    values: dict[str, Any], sources: Mapping[str, str], keys: Collection[str] = ()
+) -> frozenset[str]:
     """Take back what is configured but does not go with what was given, or configured nearer by.
+
+    Return the options whose values are configured.
 
     Args:
         values: Of all options of a command; changed here.
@@ -363,10 +366,10 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], keys: Collection[
             f"--{key.replace('_', '-')} is not an option of this command: set {key} in {FILE}, or "
             f"{PREFIX}{key.upper()}"
         )
-    options.taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
-    if not options.taken:
-        return
-    found = {name: one for name, one in read_config().items() if name in options.taken}
+    _taken.update(name for name, source in sources.items() if source.endswith("DEFAULT_MAP"))
+    if not _taken:
+        return frozenset()
+    found = {name: one for name, one in read_config().items() if name in _taken}
     level = {name: one.level for name, one in found.items()} | dict.fromkeys(given, _GIVEN)
     as_given = dict(values)
     for name, one in found.items():
@@ -374,8 +377,9 @@ def settle(values: dict[str, Any], sources: Mapping[str, str], keys: Collection[
         nearer = {other for other in others if level.get(other, -1) > one.level}
         if any(_overrules(name, other, as_given[other]) for other in nearer):
             values[name] = OPTIONS[name].default
-            options.taken.remove(name)
-    _refuse_untrusted({name: found[name] for name in options.taken})
+            _taken.remove(name)
+    _refuse_untrusted({name: found[name] for name in _taken})
+    return frozenset(_taken)
 
 
 def _refuse_untrusted(found: Mapping[str, Value]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +16,10 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deepera_graph.multihop.passages.graph import NeighbourGraph
+    from deepera_graph.papers.library.building import NamedPapers
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
 DAILY = {
@@ -68,6 +71,19 @@ class IndexOutputOptions(options.OutputOptions):
     )
 
 
+class _Noted:
+    """The papers that records name; gathered from the first on, as their module takes a while."""
+
+    @cached_property
+    def papers(self) -> NamedPapers:
+        from deepera_graph.papers.library.building import NamedPapers
+
+        return NamedPapers()
+
+    def note(self, record: Mapping[str, Any]) -> None:
+        self.papers.note(record)
+
+
 def index(
     source: Annotated[
         list[str],
@@ -87,13 +103,12 @@ def index(
         keep_with,
         open_collection,
     )
-    from deepera_graph.papers.library.building import NamedPapers
 
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
-    papers = NamedPapers()
-    read = PassageSource(*source, reading=reading, verbose=output.verbose, on_record=papers.note)
+    noted = _Noted()
+    read = PassageSource(*source, reading=reading, verbose=output.verbose, on_record=noted.note)
     read.check()
     from deepera_graph.papers.library.building import embed_papers
     from deepera_graph.papers.library.store import count_papers
@@ -113,7 +128,7 @@ def index(
             raise
         file.parent.mkdir(parents=True, exist_ok=True)
         writer = open_.enter_context(Writer(file, merge="titles"))
-        papers.put(writer)
+        noted.papers.put(writer)
         if (own := opened.vectorstore.embeddings) is not None:
             embed_papers(writer, own)
         n_papers = count_papers(writer.db)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.console import progress_bar, say
 from deepera_graph.errors import BackendError, SettingsError
 
@@ -23,15 +23,15 @@ _TRIED = "Does green tea lower fasting glucose?"
 
 def check_literature(chosen: places.LiteratureOptions) -> None:
     """Raise `SettingsError` unless the options on services can be; it loads none of them."""
-    from deepera_graph.papers.sources import read_names
-    from deepera_graph.papers.sources.http import read_contact
-
     if chosen.sources is not None:
+        from deepera_graph.papers.sources import read_names
+        from deepera_graph.papers.sources.http import read_contact
+
         read_names(chosen.sources)
         read_contact(chosen.contact)
         return
     for name in ("contact", "source_seconds"):
-        if getattr(chosen, name) is not None and name not in options.taken:
+        if getattr(chosen, name) is not None and name not in chosen.configured:
             raise SettingsError(f"--{name.replace('_', '-')} goes with --source")
 
 

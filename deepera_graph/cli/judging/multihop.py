@@ -100,7 +100,7 @@ def check_options(
     ]
     kept = fields(options.FilterOptions)
     named += [one.name for one in kept if getattr(judge, one.name) not in (None, False)]
-    unfit = [name for name in named if name not in options.taken and name != "top_n"]
+    unfit = [name for name in named if name not in judge.configured and name != "top_n"]
     if unfit:
         raise SettingsError(f"--{unfit[0].replace('_', '-')} does not go with --multihop")
     if search.format not in ("text", "json"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.judges import search_here
-from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
 
@@ -66,7 +66,7 @@ def open_collection(
         check_library(store)
     from deepera_graph.retrieval.collections.store import open_store
 
-    by_default = must_exist and "embeddings" in options.taken
+    by_default = must_exist and "embeddings" in store.configured
     return open_store(
         store.library,
         **place,

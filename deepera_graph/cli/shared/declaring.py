@@ -10,7 +10,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
 
@@ -34,6 +34,12 @@ class Key(NamedTuple):
 
 
 A_KEY = Key()
+
+
+class Configurable:
+    """Options that know which of them are configured, and were not given."""
+
+    configured: ClassVar[frozenset[str]] = frozenset()  # of those that typer reads, set for each
 
 
 def opt(
@@ -140,14 +146,15 @@ def flatten(
     daily: Collection[str] = (),
     flags: Collection[str] = (),
     more: str = "",
-    settle: Callable[[dict[str, Any], Mapping[str, str], Collection[str]], None] | None = None,
+    settle: Callable[[dict[str, Any], Mapping[str, str], Collection[str]], frozenset[str]]
+    | None = None,
 ) -> Command:
     """Return a command as typer reads it: the fields of its dataclasses are its options.
 
     Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
     With *flags* the others are keys of a file and variables alone. *settle* may change the values
     before the command runs, knowing where each comes from (but for those that must always be given)
-    and which are such keys.
+    and which are such keys; it returns which are configured.
     """
     hints = get_type_hints(command, include_extras=True)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
@@ -169,21 +176,26 @@ def flatten(
 
     def run(context: typer.Context, **values: Any) -> None:
         values.pop("help_all", None)
+        configured: frozenset[str] = frozenset()
         if settle is not None:
             sources = {name: str(context.get_parameter_source(name)) for name in values}
             known = {name: one for name, one in sources.items() if name not in always}
-            settle(values, known, keys)
+            configured = settle(values, known, keys)
         values |= {"context": context} if asks else {}
-        made = {
-            name: kind(**{one.name: values.pop(one.name) for one in fields(kind)})
-            for name, kind in kinds.items()
-        }
+        made = {name: _make(kind, values, configured) for name, kind in kinds.items()}
         command(**values, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {one.name: one.annotation for one in plain}
     run.__dict__["__signature__"] = Signature(plain)
     return run
+
+
+def _make(kind: Any, values: dict[str, Any], configured: frozenset[str]) -> Any:
+    """Make options of their values, which are taken out."""
+    made = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+    object.__setattr__(made, "configured", configured)
+    return made
 
 
 def configurable(command: Command) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deepera_graph.budget import Budget
-from deepera_graph.cli.shared.declaring import A_KEY, Key, opt, opt_of
+from deepera_graph.cli.shared.declaring import A_KEY, Configurable, Key, opt, opt_of
 from deepera_graph.cli.shared.values import (
     check_call_timeout,
     check_preset,
@@ -26,7 +26,6 @@ from deepera_graph.settings import (
 )
 from deepera_graph.thresholds import check_share
 
-taken: set[str] = set()  # options of the command that runs whose values are configured
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 
 
@@ -67,7 +66,7 @@ def _chat(text: str, *beside: str, **key: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerOptions:
+class ServerOptions(Configurable):
     """Which chat model is asked, and where."""
 
     model: str | None = _chat(

@@ -5,14 +5,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from deepera_graph.cli.shared.declaring import A_KEY, Key, opt
+from deepera_graph.cli.shared.declaring import A_KEY, Configurable, Key, opt
 from deepera_graph.cli.shared.values import check_name, read_max_words
 
 _store = partial(opt, panel="Store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LibraryOption:
+class LibraryOption(Configurable):
     """The option that comes first."""
 
     library: str | None = _store(
@@ -76,7 +76,7 @@ _live = partial(opt, panel="Literature")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManneredOptions:
+class ManneredOptions(Configurable):
     """How services of literature are asked."""
 
     contact: str | None = _live(
