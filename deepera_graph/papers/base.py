@@ -37,42 +37,32 @@ _MOST = 10**9
 _ALL = Scope()
 
 
-class Papers(Protocol):
-    """Where papers are: here, or behind an address. All arguments were checked."""
+class _Papers(Protocol):
+    """Where papers are: here, or behind an address; see `PaperBase`. All arguments were checked."""
 
     @property
-    def place(self) -> str:
-        """Where the base is."""
+    def place(self) -> str: ...
 
     @property
-    def has_vectors(self) -> bool:
-        """Whether it can be searched by meaning."""
+    def has_vectors(self) -> bool: ...
 
     def search(
         self, query: str, *, mode: SearchMode | None, k: int, scope: Scope, offset: int
-    ) -> Hits:
-        """Return a page of a ranking."""
+    ) -> Hits: ...
 
-    def get(self, id: str, *, scope: Scope) -> Paper | None:
-        """Return a paper."""
+    def get(self, id: str, *, scope: Scope) -> Paper | None: ...
 
-    def title(self, title: str, *, scope: Scope) -> TitleMatch:
-        """Return the paper that a title names."""
+    def title(self, title: str, *, scope: Scope) -> TitleMatch: ...
 
-    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what a paper cites."""
+    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
 
-    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what cites a paper."""
+    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
 
-    def describe(self) -> dict[str, Any]:
-        """Return what the base holds, in numbers."""
+    def describe(self) -> dict[str, Any]: ...
 
-    def venues(self) -> list[str]:
-        """Return all venues."""
+    def venues(self) -> list[str]: ...
 
-    def close(self) -> None:
-        """Let go of it."""
+    def close(self) -> None: ...
 
 
 class PaperBase:
@@ -82,7 +72,7 @@ class PaperBase:
     scores are ordered by id. What a `Scope` leaves out is in no answer.
     """
 
-    def __init__(self, papers: Papers) -> None:
+    def __init__(self, papers: _Papers) -> None:
         self._papers = papers
 
     @classmethod
