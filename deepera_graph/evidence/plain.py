@@ -1,11 +1,14 @@
 """Records as plain data and back, by the types of their fields: for states, journals and files."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+from deepera_graph.text.plain import escape_controls
 
 FORMAT = 1
 
@@ -23,6 +26,10 @@ class PlainRecord:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads."""
         return {**({"format": FORMAT} if self.kind else {}), **_write(self)}
+
+    def to_json(self) -> str:
+        """Return the plain data as a text, whose control characters are escaped."""
+        return escape_controls(json.dumps(self.to_dict(), ensure_ascii=False, indent=2)) + "\n"
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:

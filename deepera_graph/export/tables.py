@@ -7,14 +7,13 @@ from dataclasses import asdict
 from typing import Any, Literal, get_args
 from urllib.parse import quote
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
 from deepera_graph.literature.notices import name_status
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.settings import suggest_value
+from deepera_graph.settings import check_choice
 from deepera_graph.text.plain import escape_controls, in_one_line, write_sheet
 from deepera_graph.text.questions import describe_directions, name_direction
 
@@ -50,10 +49,7 @@ def export_result(
     Raises:
         SettingsError: There is no such format.
     """
-    if format not in get_args(ExportFormat):
-        known = get_args(ExportFormat)
-        hint = suggest_value(format, known)
-        raise SettingsError(f"format must be one of {list(known)}, got {format!r}{hint}")
+    check_choice("format", format, get_args(ExportFormat))
     if format == "json":
         plain = describe_result(result, whole=True)
         return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"

@@ -1,12 +1,10 @@
 """The report of a check in the forms that people and programs read it in."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from typing import Literal, get_args
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.check.report import (
     BAD,
     DOUBTFUL,
@@ -16,8 +14,8 @@ from deepera_graph.evidence.check.report import (
 )
 from deepera_graph.export.page import build_page
 from deepera_graph.pipeline.shown import describe_calls
-from deepera_graph.settings import suggest_value
-from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls, write_sheet
+from deepera_graph.settings import check_choice
+from deepera_graph.text.plain import in_one_line, replace_controls, write_sheet
 
 CheckFormat = Literal["text", "markdown", "html", "csv", "json"]
 _COLUMNS = (
@@ -39,13 +37,9 @@ def export_check(report: CheckReport, form: CheckFormat) -> str:
     Raises:
         SettingsError: There is no such form.
     """
-    if form not in get_args(CheckFormat):
-        known = get_args(CheckFormat)
-        hint = suggest_value(form, known)
-        raise SettingsError(f"form must be one of {list(known)}, got {form!r}{hint}")
+    check_choice("form", form, get_args(CheckFormat))
     if form == "json":
-        plain = json.dumps(report.to_dict(), ensure_ascii=False, indent=2)
-        return escape_controls(plain) + "\n"
+        return report.to_json()
     if form == "csv":
         return write_sheet([_COLUMNS, *map(_to_row, report.pairs)])
     if form == "html":

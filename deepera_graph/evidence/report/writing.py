@@ -1,19 +1,17 @@
 """A report in the forms that people and programs read it in."""
 
-import json
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Literal, get_args
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.report.report import EvidenceReport, ReportParagraph
 from deepera_graph.evidence.report.studies import ReportStudy, mark
 from deepera_graph.export.page import build_page
 from deepera_graph.export.tables import escape_markdown
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
-from deepera_graph.settings import suggest_value
-from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls
+from deepera_graph.settings import check_choice
+from deepera_graph.text.plain import in_one_line, replace_controls
 from deepera_graph.text.questions import name_direction
 
 ReportFormat = Literal["text", "markdown", "html", "json"]
@@ -31,13 +29,9 @@ def export_report(report: EvidenceReport, form: ReportFormat) -> str:
     Raises:
         SettingsError: There is no such form.
     """
-    if form not in get_args(ReportFormat):
-        known = get_args(ReportFormat)
-        hint = suggest_value(form, known)
-        raise SettingsError(f"form must be one of {list(known)}, got {form!r}{hint}")
+    check_choice("form", form, get_args(ReportFormat))
     if form == "json":
-        plain = json.dumps(report.to_dict(), ensure_ascii=False, indent=2)
-        return escape_controls(plain) + "\n"
+        return report.to_json()
     if form == "html":
         return _to_page(report)
     return replace_controls("\n".join(_to_lines(report, markdown=form == "markdown")) + "\n")

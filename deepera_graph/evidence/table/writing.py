@@ -1,12 +1,10 @@
 """A table of studies in the forms that people and programs read it in."""
 
 import io
-import json
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal, get_args
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.map.page import draw_map, map_html
 from deepera_graph.evidence.table.rows import StudyRow, TableCell
 from deepera_graph.evidence.table.table import EvidenceTable
@@ -14,10 +12,9 @@ from deepera_graph.export.page import build_page
 from deepera_graph.packages import import_extra
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.result import RerankResult
-from deepera_graph.settings import suggest_value
+from deepera_graph.settings import check_choice
 from deepera_graph.text.plain import (
     defuse,
-    escape_controls,
     in_one_line,
     replace_controls,
     write_sheet,
@@ -42,13 +39,9 @@ def export_table(table: EvidenceTable, form: TableFormat) -> str:
         SettingsError: There is no such form.
         InputError: A map of studies that do not say yes or no.
     """
-    if form not in get_args(TableFormat):
-        known = get_args(TableFormat)
-        hint = suggest_value(form, known)
-        raise SettingsError(f"form must be one of {list(known)}, got {form!r}{hint}")
+    check_choice("form", form, get_args(TableFormat))
     if form == "json":
-        plain = json.dumps(table.to_dict(), ensure_ascii=False, indent=2)
-        return escape_controls(plain) + "\n"
+        return table.to_json()
     if form == "svg":
         return draw_map(table)
     if form == "csv":
