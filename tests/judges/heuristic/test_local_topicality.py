@@ -51,18 +51,18 @@ def test_two_words_for_one_thing_match():
 
 def test_a_term_in_the_title_alone_counts_half():
     need = read_question_terms("rust", "")
-    in_text = measure_topicality(need, {"rust": 1}, [], 10)
-    in_title = measure_topicality(need, {}, ["rust"], 10)
+    in_text = measure_topicality(need, [{"rust": 1}], [], 10)
+    in_title = measure_topicality(need, [], ["rust"], 10)
     assert (in_text.coverage, in_title.coverage) == (1, 0.5)
 
 
 def test_repetition_strengthens_and_length_weakens():
     need = read_question_terms("rust", "")
     once, twice = (
-        measure_topicality(need, {"rust": 1}, [], 50),
-        measure_topicality(need, {"rust": 2}, [], 50),
+        measure_topicality(need, [{"rust": 1}], [], 50),
+        measure_topicality(need, [{"rust": 2}], [], 50),
     )
-    longer = measure_topicality(need, {"rust": 1}, [], 500)
+    longer = measure_topicality(need, [{"rust": 1}], [], 500)
     assert longer.strength < once.strength < twice.strength
 
 
@@ -74,9 +74,9 @@ def test_the_kind_of_an_entity_is_no_term():
 
 def test_names_are_told_from_plain_words():
     need = read_question_terms("Why does J0101+11 pulse near Lake Moro?", "")
-    assert measure_topicality(need, {}, [], 5).names == 0
-    assert measure_topicality(need, dict.fromkeys(need.names, 1), [], 5).names == 1
-    assert measure_topicality(read_question_terms("why does it pulse?", ""), {}, [], 5).names == 1
+    assert measure_topicality(need, [], [], 5).names == 0
+    assert measure_topicality(need, [dict.fromkeys(need.names, 1)], [], 5).names == 1
+    assert measure_topicality(read_question_terms("why does it pulse?", ""), [], [], 5).names == 1
 
 
 def test_a_question_without_words_is_covered_by_nothing():
