@@ -22,6 +22,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from deepera_graph.chat.errors import hide_secrets, keep_secrets, passwords_in, replace_body
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
+from deepera_graph.stores.sqlite import connect_reader
 from deepera_graph.web import hide_login
 
 Journal = Literal["WAL", "DELETE"]
@@ -186,7 +187,7 @@ def _refuse_if_emptied(folder: Path) -> None:
 
 
 def _has_points(file: Path) -> bool:
-    with closing(sqlite3.connect(file)) as db:
+    with closing(connect_reader(file)) as db:
         return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'points'").fetchall())
 
 
