@@ -214,7 +214,7 @@ def start(environment, tmp_path):  # noqa: F811
 async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tmp_path, world):
     with open_store("apples", path=tmp_path / "data") as store:
         store.add(APPLES)
-    loud = RUN.replace("run()", "from deepera_graph import export\n"
+    loud = RUN.replace("run()", "from deepera_graph.export import tables as export\n"
         "export.describe_evidence = lambda one, real=export.describe_evidence: "
         "(print('not the protocol'), real(one))[1]\nrun()")  # fmt: skip
     strange = []
@@ -223,7 +223,8 @@ async def test_a_client_lists_and_calls_every_tool_on_stdin_and_stdout(start, tm
         strange.extend([message] if isinstance(message, Exception) else [])
 
     with (tmp_path / "stderr").open("w+") as errors:
-        server = start("--path", tmp_path / "data", "--library", world, code=loud)
+        named = ("--library", "apples", "--library", world)
+        server = start("--path", tmp_path / "data", *named, code=loud)
         transport = stdio_client(server, errlog=errors)
         async with Client(transport, message_handler=note) as client:
             said = await call_all(client, "apples")

@@ -19,8 +19,6 @@ from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langchain_core.documents import Document
-
 from deepera_graph.errors import BackendError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import explain_field, find_folder, list_collections
 from deepera_graph.retrieval.where import Where, read_where
