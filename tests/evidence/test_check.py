@@ -224,6 +224,34 @@ def test_abstracts_of_the_list_itself_are_read(tmp_path):
     assert second.verdict == "missing"
 
 
+BIB = f"@article{{lund18, title={{Wax on stored apples}}, doi={{10.5555/w}}, abstract={{{TEXT}}}}}"
+
+
+@pytest.mark.parametrize("cited", ["lund18", "10.5555/w", "Wax on stored apples"])
+@pytest.mark.parametrize("is_list", [False, True])
+def test_a_table_cites_a_bib_file_by_key_doi_or_title(cited, is_list, tmp_path):
+    bib, path = tmp_path / "a.bib", tmp_path / "claims.csv"
+    bib.write_text(BIB)
+    path.write_text(f"claim,reference\nWax coating kept apples firm.,{cited}\n")
+    works = WorkLibrary() if is_list else WorkLibrary(read_passages(bib))
+    report = ManuscriptCheck(library=works).check(path, bib if is_list else None)
+    [pair] = report.pairs
+    assert pair.verdict == "supported"
+    assert "10.5555/w" in pair.source
+
+
+def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
+    text = "Peat soils emit large amounts of nitrous oxide after rewetting."
+    about = {"title": "Biochar increases nitrous oxide pulses of peat after rewetting"}
+    works = WorkLibrary([Document(id="w", page_content=text, metadata=about)])
+    path = tmp_path / "claims.csv"
+    claim = "In peat soils biochar reduced nitrous oxide pulses after rewetting."
+    path.write_text(f"claim,reference\n{claim},{about['title']}\n")
+    [pair] = ManuscriptCheck(library=works).check(path).pairs
+    assert pair.verdict == "partly"
+    assert pair.notes == ("its title may say the opposite: reduced, where it has increases",)
+
+
 def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
     path = write_claim(tmp_path, "Wax coating kept apples firm in 90% of cases [1].")
     [pair] = ManuscriptCheck(library=library()).check(path).pairs

@@ -19,6 +19,7 @@ from deepera_graph.evidence.check.references import (
 from deepera_graph.evidence.check.tex import read_tex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.literature.same_study import list_ids
 from deepera_graph.passages import MOST_QUESTION, field_key
 from deepera_graph.retrieval.documents.article import (
     Block,
@@ -268,6 +269,7 @@ def _read_pairs(
     """Read a table of claims and references; equal references are one."""
     references = {one.key: one for one in given or ()}
     by_title = {title_key(one.source.title): one.key for one in given or () if one.source.title}
+    by_id = {id: one.key for one in given or () for id in list_ids(one.source)}
     claims: list[Claim] = []
     with open_records(path) as (source, _):
         for row in read_records(source, suffix_of(path)):
@@ -284,7 +286,9 @@ def _read_pairs(
                     f"{path}, line {row.number}: a claim must have at most {MOST_QUESTION} "
                     f"characters, got {len(claim)}"
                 )
-            key = by_title.get(title_key(cited), cited)
+            ids = list_ids(Reference.of_text(cited, cited).source) if by_id else ()
+            known = (by_id[id] for id in ids if id in by_id)
+            key = next(known, by_title.get(title_key(cited), cited))
             if key and key not in references and given is None:
                 references[key] = _read_cell(key)
             claims.append(

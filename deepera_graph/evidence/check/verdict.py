@@ -115,8 +115,12 @@ def decide_by_rules(
         return _build("contradicted", known, [f"turned: {one}" for one in turned])
     if turned := turned_changes(statement, sentence):
         return _build("not_found", known, [f"it may say the opposite: {one}" for one in turned])
+    if turned := turned_changes(statement, work.source.title):
+        verdict: Verdict = "partly" if score >= points.partly else "not_found"
+        said = [one.replace("the passage", "it") for one in turned]
+        return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
     notes = find_gaps(statement, work)
-    verdict: Verdict = "partly" if notes else "supported"
+    verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
     return _build(verdict, known, notes)
