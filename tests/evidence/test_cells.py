@@ -45,3 +45,56 @@ def test_cells_are_seldom_wrong_and_seven_of_ten_are_found(file, names, least):
     found = count(read(file), names)
     assert found["right"] / (found["right"] + found["wrong"]) >= least
     assert found["right"] / found["known"] >= 0.70
+
+
+@pytest.mark.parametrize(
+    ("text", "design"),
+    [
+        ("A cohort of 900 nurses was followed. Randomised trials are needed.", "cohort"),
+        ("Cores were kept wet. It should not be used before field experiments exist.", ""),
+        (
+            "Randomised trials are lacking. In a case-control study, risk was higher.",
+            "case-control",
+        ),
+        ("We call for a systematic review. Patients were randomly assigned.", "randomised trial"),
+        ("Whether it should be used was tested in a randomised trial.", "randomised trial"),
+    ],
+)
+def test_a_design_that_others_should_have_is_not_that_of_a_study(text, design):
+    found = read_cells(text)
+    assert (found["design"].value if "design" in found else "") == design
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        (  # "or" is no odds ratio
+            "Cores were incubated with 0, 2 or 5% biochar. Emission rose by 24% (p = 0.008).",
+            {"effect": "24%", "p": "0.008", "direction": "higher"},
+        ),
+        (
+            "The average yield increase was 11% (95% CI 7 to 15%).",
+            {"effect": "11%", "interval": "7 to 15%", "direction": "higher"},
+        ),
+        (
+            "Emission was 1.9 kg without and 1.2 kg with biochar, a reduction of 37% (p < 0.001).",
+            {"effect": "37%", "p": "<0.001", "direction": "lower"},
+        ),
+        (
+            "Yield was 5.2 t without and 5.3 t with it, a difference of 1.6% (95% CI -3 to 6%).",
+            {"effect": "1.6%", "interval": "-3 to 6%", "direction": "no difference"},
+        ),
+        (  # another dose, with a test of its own
+            "Yield was 28% higher with the high dose (5.9 t; p = 0.003), whereas the low "
+            "one gave a gain of 9% that was not significant (p = 0.21).",
+            {"effect": "28%", "p": "0.003", "direction": "higher"},
+        ),
+        (
+            "Weight fell by 3% (p = 0.04), but this was not significant when adjusted (p = 0.2).",
+            {"effect": "3%", "direction": "no difference"},
+        ),
+    ],
+)
+def test_a_row_is_of_one_comparison(text, cells):
+    found = read_cells(text)
+    assert {name: found[name].value if name in found else "" for name in cells} == cells

@@ -17,7 +17,7 @@ _UNIT = (
     r"|years?|seconds|s|times|fold)\b)"
 )
 _RATIO = r"(?:hazard|odds|risks?|rate|prevalence|incidence(?:\s+rate)?|response|likelihood)\s+ratio"
-_RATIOS = rf"{_RATIO}|relative\s+risk|a?HR|a?OR|a?RR|I?RR|PR|SHR|ratio"
+_RATIOS = rf"{_RATIO}|relative\s+risk|(?-i:a?HR|a?OR|a?RR|I?RR|PR|SHR)|ratio"
 _OTHERS = r"""
     (?:weighted\s+|standardi[sz]ed\s+)?mean\s+difference | W?MD | SMD | risk\s+difference
   | Cohen['’]?s?\s+d | Hedges['’]?\s+g | effect\s+size | beta | β | (?-i:\b[drg]\b(?=\s*=))
@@ -38,6 +38,10 @@ _MORE = re.compile(
     rf"(?P<value>(?<![\w.]){_NUMBER})(?P<unit>{_UNIT})\s+(?:(?:per\s+)?\w+\s+)?"
     r"(?:lower|higher|more|less|fewer|longer|shorter|greater|smaller|larger|cooler|warmer|faster"
     r"|slower|heavier|lighter|increase|decrease|reduction|rise|fall|drop|gain|loss)\b"
+)
+_OF = re.compile(
+    r"\b(?:increase|decrease|reduction|rise|fall|drop|gain|loss|decline|difference)\s+(?:of|was)\s+"
+    rf"(?:about\s+|only\s+)?(?P<value>{_NUMBER})(?P<unit>{_UNIT})"
 )
 _LEVEL = r"(?:9\d(?:\.\d)?\s?%?\s?-?\s*)?(?:CI|CrI|confidence\s+interval|credible\s+interval)s?"
 _BOUNDS = (
@@ -71,6 +75,10 @@ _SIDE_BY_SIDE = re.compile(
     rf"\d{_UNIT}[^.;]{{0,80}}?\b(?:and|against|versus|vs)\b[^.;]{{0,60}}?\d{_UNIT}"
 )
 _THAN = re.compile(r"\bthan\b")
+# What begins a clause on another comparison; "but this was not" goes on with the same one.
+_TURN = re.compile(
+    r"(?:;|,?\s\b(?:whereas|while|but)\b)\s+(?!(?:this|these|that|which|the\s+(?:difference|effect))\b)"
+)
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 _LEAST_P = 0.05
 
@@ -122,14 +130,15 @@ def find_effect(text: str) -> FoundCell | None:
 
 def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
     said, start = sentence.text, sentence.start
-    named, is_ratio = _find_named(said)
+    found, is_ratio = _find_named(said)
+    named = found or _OF.search(said)
     is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
-    effect = named or (None if is_told_apart else _BY.search(said) or _MORE.search(said))
+    effect = named if is_told_apart else found or _BY.search(said) or _MORE.search(said) or named
     p = _P.search(said)
     end = effect.end() if effect else 0
     interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said[end:]) if named else None)
     shift = end if interval is not None and interval.re is _BARE_INTERVAL else 0
-    is_null = bool(_NULL.search(said))
+    is_null = bool(_NULL.search(_cut_clause(said, effect)))
     if effect is None and p is None and interval is None and (not is_null or _AIM.search(said)):
         return
     value = None if effect is None else _to_float(effect["value"])
@@ -157,6 +166,22 @@ def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
             is_plain=named is not None or not is_told_apart,
         ),
     )
+
+
+def _cut_clause(said: str, effect: re.Match[str] | None) -> str:
+    """Return the part of a sentence that tells an effect, if others have tests of their own."""
+    if effect is None:
+        return said
+    turns = [one.end() for one in _TURN.finditer(_mask_brackets(said))]
+    begin = max((one for one in turns if one <= effect.start()), default=0)
+    end = min((one for one in turns if one >= effect.end()), default=len(said))
+    rest = said[:begin], said[end:]
+    are_tested = all(_P.search(one) for one in rest if one) and _P.search(said[begin:end])
+    return said[begin:end] if are_tested else said
+
+
+def _mask_brackets(said: str) -> str:
+    return re.sub(r"\([^()]*\)", lambda found: "_" * len(found[0]), said)
 
 
 def _bounds_of(interval: re.Match[str]) -> tuple[float, float]:
@@ -230,7 +255,7 @@ def _find_way(
     if not is_plain:
         return ""
     at = len(said) if effect is None else effect.start()
-    if effect is not None and effect.re is _MORE:
+    if effect is not None and effect.re in (_MORE, _OF):
         at = effect.end()
     return _read_way(said[:at]) or _read_way(said)
 

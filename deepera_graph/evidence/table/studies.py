@@ -71,6 +71,17 @@ _DESIGNS: tuple[tuple[str, str], ...] = (
 _FOUND = [
     (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE)) for name, said in _DESIGNS
 ]
+# What is said of studies that are not there: "randomised trials are needed".
+_AHEAD = re.compile(
+    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of)"
+    r"\s+(?:[\w-]+,?\s+){0,3}$",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(
+    r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
+    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b",
+    re.IGNORECASE,
+)
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
 
@@ -78,9 +89,18 @@ _LEAST_THINGS = 5
 def find_design(text: str) -> SentencePart | None:
     """Return how a study was made, in the first words that say so; None if none do."""
     for name, pattern in _FOUND:
-        if found := pattern.search(text):
-            return SentencePart(value=name, span=found.span())
+        for found in pattern.finditer(text):
+            if not _is_wanted(text, found):
+                return SentencePart(value=name, span=found.span())
     return None
+
+
+def _is_wanted(text: str, found: re.Match[str]) -> bool:
+    """Tell whether a sentence says of such a study that it is not there yet."""
+    begin = max(text.rfind(". ", 0, found.start()), text.rfind("\n", 0, found.start())) + 1
+    end = text.find(". ", found.end())
+    before, after = text[begin : found.start()], text[found.end() : None if end < 0 else end]
+    return bool(_AHEAD.search(before) or _BEHIND.match(after))
 
 
 def find_size(text: str) -> SentencePart | None:
