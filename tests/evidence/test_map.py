@@ -176,6 +176,13 @@ def test_a_study_stands_in_the_column_of_its_direction():
     assert {n: int(x // third) for n, x in places.items()} == {1: 0, 3: 1, 2: 2}
 
 
+def test_a_retracted_study_is_drawn_and_not_counted():
+    text = export_table(table(study(n="9"), study(n="9", status="retracted")), "svg")
+    assert len(studies(ElementTree.fromstring(text))) == 2
+    assert "supports (1)" in text
+    assert "1 supports, 1 retracted and not counted" in text
+
+
 def test_bands_status_and_unknown_sizes_differ_in_shape():
     rows = [study(n="9"), study(n="9", band="possible"), study(n="9", status="retracted"), study()]
     sure, possible, gone, unknown = (

@@ -74,7 +74,10 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
     if not columns[_OPTIONAL]:
         del columns[_OPTIONAL]
     wide = WIDTH / len(columns)
-    parts, heads = [], [wrap(f"{one} ({len(held)})", wide - 6) for one, held in columns.items()]
+    counts = {
+        title: sum(row.status != "retracted" for _, row in held) for title, held in columns.items()
+    }
+    parts, heads = [], [wrap(f"{one} ({n})", wide - 6) for one, n in counts.items()]
     for place, lines in enumerate(heads):
         parts += [
             write((place + 0.5) * wide, 14.0 + 16 * n, said, text_anchor="middle",
@@ -99,7 +102,9 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
         y += _LINE * max(math.ceil(len(held) / most) for held in cells)
     parts.append(rule(0.0, y, WIDTH, y, stroke_opacity=0.4))
     key, height = _draw_key(rows, y + 8)
-    n_said = ", ".join(f"{len(held)} {title}" for title, held in columns.items())
+    n_said = ", ".join(f"{n} {title}" for title, n in counts.items())
+    n_gone = len(rows) - sum(counts.values())
+    n_said += f", {n_gone} retracted and not counted" if n_gone else ""
     studies = f"{len(rows)} {'study' if len(rows) == 1 else 'studies'}"
     return Figure(
         title=f"Harvest plot: {studies} by direction, design and size",

@@ -106,7 +106,7 @@ def key_of(rows: Sequence[StudyRow]) -> list[tuple[str, str]]:
     for row in rows:
         is_possible, is_gone = row.band == POSSIBLE, row.status == "retracted"
         band = f"dashed outline: {POSSIBLE} evidence" if is_possible else "filled: evidence"
-        said.setdefault("crossed: retracted" if is_gone else band, row)
+        said.setdefault("crossed: retracted, not counted" if is_gone else band, row)
     return [
         (
             words,
