@@ -8,8 +8,9 @@ Science, Crossref, OpenAlex, Semantic Scholar, RIS and BibTeX, and of LangChain'
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, count
 from typing import Any, Self
 from unicodedata import normalize
 from urllib.parse import quote
@@ -362,17 +363,10 @@ def _bibtex_key(source: Citation, taken: set[str]) -> str:
     word = _LONG_WORD.search(_to_ascii(source.title))
     stem = _to_ascii(name) + source.year + (word.group() if word else "")
     stem = source.key or stem or _to_ascii(source.id) or "passage"
-    key = next(one for one in _number(stem) if one not in taken)
+    numbered = (f"{stem}-{n}" for n in count(2))
+    key = next(one for one in chain([stem], numbered) if one not in taken)
     taken.add(key)
     return key
-
-
-def _number(stem: str) -> Iterator[str]:
-    yield stem
-    n = 2
-    while True:
-        yield f"{stem}-{n}"
-        n += 1
 
 
 def _to_ascii(text: str) -> str:

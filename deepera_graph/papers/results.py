@@ -67,10 +67,8 @@ class Scope:
         if self.undated not in get_args(Undated):
             raise SettingsError(f"undated must be keep or drop, got {self.undated!r}")
         if self.year_from and self.year_to and self.year_from > self.year_to:
-            raise SettingsError(
-                f"no year is from {self.year_from} and up to {self.year_to}: year_from is after "
-                "year_to"
-            )
+            years = f"from {self.year_from} and up to {self.year_to}"
+            raise SettingsError(f"no year is {years}: year_from is after year_to")
 
     @property
     def is_open(self) -> bool:

@@ -129,9 +129,8 @@ class LocalPapers:
     def get(self, id: str, *, scope: Scope) -> Paper | None:
         """Return a paper."""
         with self._reading(scope) as (db, _, limits):
-            number = find_number(db, id)
-            kept = keep_allowed(db, [] if number is None else [number], limits)
-            return next(iter(read_papers(db, kept)), None)
+            number = self._find_allowed(db, id, limits)
+            return None if number is None else read_papers(db, [number])[0]
 
     def title(self, title: str, *, scope: Scope) -> TitleMatch:
         """Return the paper that a title names."""
@@ -290,13 +289,8 @@ class _Seek(NamedTuple):
         seen = {number for _, number in rows}
         whole = rank_words(self.db, match_any(words), n + len(rows), self.limits)
         rest = _in_order(self.db, [row for row in whole if row[1] not in seen], "sparse")
-        return [
-            *first,
-            *(
-                one._replace(by={"sparse": rank})
-                for rank, one in enumerate(rest, start=len(first) + 1)
-            ),
-        ]
+        ranks = enumerate(rest, start=len(first) + 1)
+        return [*first, *(one._replace(by={"sparse": rank}) for rank, one in ranks)]
 
     def _gate(self, words: Sequence[str]) -> list[str]:
         """Return the rarest words, as many as give the candidates that a search may score."""
