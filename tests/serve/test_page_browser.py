@@ -174,9 +174,10 @@ def test_pasted_passages_are_ranked_and_told_apart_with_reasons(page):
     said = "Evidence: 3 of 4 passages reached 0.5 (1 supports, 1 contradicts, 1 no difference)."
     assert outcome(page) == said
     page.click(".dropped-part summary")
-    dropped = page.locator(".dropped .card").inner_text()
-    assert "below the threshold" in dropped
-    assert "Why: it says 0.10" in dropped
+    dropped = page.locator(".dropped .card")
+    expect(dropped).to_be_visible()
+    expect(dropped).to_contain_text("below the threshold", use_inner_text=True)
+    expect(dropped).to_contain_text("Why: it says 0.10", use_inner_text=True)
 
 
 def test_a_run_that_begins_before_the_collections_are_known_waits_for_them(open_page, site):
