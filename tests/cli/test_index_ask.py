@@ -370,6 +370,14 @@ def test_conditions_that_nothing_meets_are_told_as_they_were_written(ask, questi
     assert f"no passage meets --where {shown}, of 1 that" in result.stderr
 
 
+def test_a_text_that_is_near_is_cut_between_words(ask, questions):
+    text = "Growers of tea were asked for opinions. " * 12
+    source = questions({"text": text, "title": "Tea"}, name="one.jsonl")
+    shown = " ".join(ask(source, "--threshold", "1").stdout.split())
+    assert re.search(r" (?:Growers|of|tea|were|asked|for|opinions\.) \.\.\. ", shown)
+    assert "set DEEPERA_ON_EMPTY=top1, which keeps the best" in shown
+
+
 @pytest.mark.parametrize("threshold", ["0", "1"])
 def test_quiet_shows_the_result_and_no_remark(deepera, source, threshold):
     args = ("ask", QUESTION, source, "--threshold", threshold)

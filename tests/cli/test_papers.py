@@ -1,6 +1,7 @@
 """`deepera papers`: a base built, searched, shown and followed on the command line."""
 
 import json
+import re
 
 import pytest
 
@@ -56,6 +57,7 @@ def test_lookups_are_named_in_words_and_listed_on_request(deepera, base, monkeyp
     monkeypatch.setenv("COLUMNS", "80")
     shown = deepera("papers", "ask", "study of sites", "-l", base, "-k", "3").stdout
     assert "found by search 1" in shown
+    assert re.search(r"found by (?:\w+ \d+, ){2}\w+ \d+ and \d+ more", " ".join(shown.split()))
     assert "looked up:" not in shown
     assert max(map(len, shown.splitlines())) <= 80
     told = deepera("papers", "ask", "study of sites", "-l", base, "-k", "3", "-v").stdout

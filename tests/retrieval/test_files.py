@@ -159,7 +159,7 @@ def test_a_text_that_marks_its_encoding_is_read(write, name, content, encoding):
         (
             "a.bib",
             b"@article{x, abstract = {Caf\xe9}}",
-            r"a\.bib:1: not UTF-8",
+            r"a\.bib:1: not UTF-8; save the file as UTF-8",
         ),
         ("a.bib", b"Nothing.", r"a\.bib: holds no records"),
         ("b*.txt", "", r"there is no file 'a\.pdf'"),

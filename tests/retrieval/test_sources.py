@@ -346,7 +346,7 @@ def test_what_is_no_record_of_pubmed_is_named(write):
     skipped = []
     raw = NBIB.encode().replace(b"An editorial", b"caf\xe9") + b"Otters.\n"
     assert [row[0] for row in read(write("a.nbib", raw), on_skip=skipped.append)] == ["31452104"]
-    reasons = ["not UTF-8", "not a record of PubMed: 'Otters.'"]
+    reasons = ["not UTF-8; save the file as UTF-8", "not a record of PubMed: 'Otters.'"]
     assert [one.reason for one in skipped] == reasons
 
 
@@ -383,7 +383,7 @@ def test_what_is_no_reference_in_ris_costs_itself_alone(write):
     found = [row[0] for row in read(write("a.ris", raw), on_skip=skipped.append)]
     assert found == ["10.1000/kelp", "10.1000/otters"]
     assert [str(one) for one in skipped] == [
-        "a.ris:22: not UTF-8",
+        "a.ris:22: not UTF-8; save the file as UTF-8",
         "a.ris:33: not a reference in RIS: 'Otters.'",
     ]
 

@@ -206,7 +206,8 @@ def _show_nearest(console: Console, result: RerankResult, *, quiet: bool) -> Non
     _show_in_lines(console, result, result.failed[:N_NEAREST])
     if result.dropped and not result.failed and not quiet:
         console.print(
-            "To see more: lower --threshold, raise --retrieve, or keep the best with on_empty=top1."
+            "To see more: lower --threshold, raise --retrieve, or set DEEPERA_ON_EMPTY=top1, which "
+            "keeps the best."
         )
 
 
@@ -242,4 +243,7 @@ def _indent(words: Text) -> Padding:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS].rstrip()} ..."
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    whole = text[: _SHOWN_CHARS + 1].rpartition(" ")[0]
+    return f"{(whole or text[:_SHOWN_CHARS]).rstrip()} ..."

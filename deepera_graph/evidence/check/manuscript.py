@@ -108,7 +108,7 @@ def read_manuscript(
             raise InputError(
                 f"{path}: no references found: it has no list under a heading such as References"
                 + (", and names no .bib file" if form in (".tex", ".md") else "")
-                + "; --bib names a file of them"
+                + "; --bib names a file of them, also one that is a SOURCE"
             )
         claims = find_claims(paragraphs, ReferenceIndex(references))
     if not claims:

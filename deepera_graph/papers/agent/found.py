@@ -19,6 +19,7 @@ from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
+_N_LOOKUPS = 3  # that a paper names
 _JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
 
 
@@ -258,7 +259,9 @@ def _listed(value: Any) -> str:
 
 def _paper_lines(one: FoundPaper, head: str) -> list[str]:
     score = "" if one.score is None else f"{one.score:.2f}  "
-    calls = ", ".join(_name_lookup(each["call"]) for each in one.found_by)
+    calls = ", ".join(_name_lookup(each["call"]) for each in one.found_by[:_N_LOOKUPS])
+    if (n_more := len(one.found_by) - _N_LOOKUPS) > 0:
+        calls += f" and {n_more} more"
     lines = [f"{head} {score}[{one.id}] {sanitize_line(str(one.citation))}"]
     if one.quote:
         lines.append(f"     “{sanitize_line(one.quote)}”")

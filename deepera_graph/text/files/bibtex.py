@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.jsonl import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.files.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
 from deepera_graph.text.files.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
@@ -69,7 +69,7 @@ def read_bibtex(source: BinaryIO) -> Iterator[RawRecord]:
     """Read references with their common names, as `read_records` gives those of other forms."""
     for entry in read_entries("".join(decode_lines(source))):
         if entry.error or find_bad_byte(entry.fields.values()):
-            yield RawRecord(entry.line, {}, entry.error or "not UTF-8")
+            yield RawRecord(entry.line, {}, entry.error or NOT_UTF8)
         else:
             yield to_reference(entry.line, _name_fields(entry))
 

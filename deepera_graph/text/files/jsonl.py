@@ -7,6 +7,8 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from deepera_graph.errors import InputError
 
+NOT_UTF8 = "not UTF-8; save the file as UTF-8"
+
 
 class RawRecord(NamedTuple):
     """One record of a file: its fields, or what is wrong with it; of a reference maybe both."""

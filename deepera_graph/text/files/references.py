@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from deepera_graph.text.files.jsonl import RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.files.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
 
 NO_ABSTRACT = "has no abstract"
 _NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
@@ -93,7 +93,7 @@ def _to_record(number: int, lines: Sequence[str], found: dict[str, Any] | str) -
     if isinstance(found, str):
         return RawRecord(number, {}, found)
     if find_bad_byte(lines):
-        return RawRecord(number, {}, "not UTF-8")
+        return RawRecord(number, {}, NOT_UTF8)
     return to_reference(number, found)
 
 
