@@ -279,7 +279,7 @@ class AgentRun(ABC, Generic[ResultT]):
                 f"{self.kind} as it was"
             )
         self._given, self._state = None, saved.values
-        self._is_over = not saved.next
+        self._is_over = not saved.tasks  # `next` leaves out tasks whose answers wait to be counted
 
 
 class Batched(ABC, Generic[JobT, ResultT]):

@@ -74,6 +74,19 @@ def test_a_finished_run_is_given_back_and_nothing_is_asked(is_async):
     assert backend.judge.calls == 6
 
 
+@pytest.mark.parametrize("n_events", range(1, 9))
+def test_a_stream_that_nobody_read_to_its_end_goes_on(n_events):
+    backend = scripted_backend(lambda task: judged(0.9))
+    reranker = EvidenceReranker(backend, checkpointer=InMemorySaver())
+    stream = reranker.stream(QUESTION, TEXTS, config=CONFIG)
+    for _ in range(n_events):
+        next(stream)
+    stream.close()
+    result = asked(reranker)
+    plain = scripted_backend(lambda task: judged(0.9))
+    assert verdicts(result) == verdicts(EvidenceReranker(plain).rerank(QUESTION, TEXTS))
+
+
 def test_a_stream_of_a_finished_run_has_the_result_alone():
     reranker = EvidenceReranker("local", checkpointer=InMemorySaver())
     asked(reranker)
