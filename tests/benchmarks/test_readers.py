@@ -22,6 +22,12 @@ def run(monkeypatch):
     sys.modules.pop("run", None)
 
 
+def test_every_reader_is_found_where_it_is_and_reads_an_abstract(run):
+    one = lake_abstracts()[0]
+    found = run.measure([run.Text("it", one.title, one.text)])
+    assert {name: one.raised for name, one in found.items() if one.raised} == {}
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(8))
 def test_no_reader_raises_on_what_is_repeated(part, run):
