@@ -90,6 +90,10 @@ def test_a_design_that_others_should_have_is_not_that_of_a_study(text, design):
             {"effect": "28%", "p": "0.003", "direction": "higher"},
         ),
         (
+            "Weight did not differ (p = 0.4), whereas height was 3% higher (p = 0.01).",
+            {"effect": "3%", "p": "0.01", "direction": "higher"},
+        ),
+        (
             "Weight fell by 3% (p = 0.04), but this was not significant when adjusted (p = 0.2).",
             {"effect": "3%", "direction": "no difference"},
         ),
@@ -98,3 +102,16 @@ def test_a_design_that_others_should_have_is_not_that_of_a_study(text, design):
 def test_a_row_is_of_one_comparison(text, cells):
     found = read_cells(text)
     assert {name: found[name].value if name in found else "" for name in cells} == cells
+
+
+def test_the_sentence_that_decides_comes_before_one_that_tells_more():
+    decides = "Water rose from 6.1% to 9.8% (p < 0.001)."
+    text = f"{decides} Conductivity fell by 55% (p = 0.02). Cores were few."
+    assert read_cells(text)["effect"].value == "55%"
+    cells = read_cells(text, (0, len(decides)))
+    assert ("effect" in cells, cells["p"].value, cells["direction"].value) == (
+        False,
+        "<0.001",
+        "higher",
+    )
+    assert read_cells(text, (len(text) - 16, len(text)))["effect"].value == "55%"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from deepera_graph.evidence.table.effects import FoundCell, SentencePart, find_effect
+from deepera_graph.evidence.table.effects import FoundCell, SentencePart, Span, find_effect
 from deepera_graph.evidence.table.studies import find_design, find_size
 
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
@@ -27,9 +27,12 @@ class Cell:
     span: tuple[int, int]
 
 
-def read_cells(text: str) -> dict[str, Cell]:
-    """Return the cells that a text tells, by the names of their columns."""
-    finding = find_effect(text)
+def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
+    """Return the cells that a text tells, by the names of their columns.
+
+    The finding is that of the sentence that *decides*, [start, end), if it tells one.
+    """
+    finding = find_effect(text, decides)
     parts: dict[str, SentencePart | None] = {"n": find_size(text), "design": find_design(text)}
     if finding is not None:
         parts |= {name: take(finding) for name, take in _OF_FINDING.items()}

@@ -122,10 +122,16 @@ class FoundCell:
         return (self.effect is not None and has_test, self.effect is not None, has_test)
 
 
-def find_effect(text: str) -> FoundCell | None:
-    """Return the first finding of a text that is told most fully; None if it tells none."""
+def find_effect(text: str, decides: Span | None = None) -> FoundCell | None:
+    """Return the first finding of a text that is told most fully; None if it tells none.
+
+    One in the part of the text that *decides* comes before all others, which may be of another
+    outcome.
+    """
     found = [one for sentence in split_sentences(text) for one in _read_sentence(text, sentence)]
-    return max(found, key=lambda one: one._rank, default=None)
+    start, end = decides or (0, 0)
+    deciding = [one for one in found if one.sentence[0] < end and start < one.sentence[1]]
+    return max(deciding or found, key=lambda one: one._rank, default=None)
 
 
 def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
@@ -134,11 +140,12 @@ def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
     named = found or _OF.search(said)
     is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
     effect = named if is_told_apart else found or _BY.search(said) or _MORE.search(said) or named
-    p = _P.search(said)
+    clause = _cut_clause(said, effect)
+    p = _P.search(said, *clause)
     end = effect.end() if effect else 0
     interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said[end:]) if named else None)
     shift = end if interval is not None and interval.re is _BARE_INTERVAL else 0
-    is_null = bool(_NULL.search(_cut_clause(said, effect)))
+    is_null = bool(_NULL.search(said[slice(*clause)]))
     if effect is None and p is None and interval is None and (not is_null or _AIM.search(said)):
         return
     value = None if effect is None else _to_float(effect["value"])
@@ -168,16 +175,16 @@ def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
     )
 
 
-def _cut_clause(said: str, effect: re.Match[str] | None) -> str:
-    """Return the part of a sentence that tells an effect, if others have tests of their own."""
+def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:
+    """Return where a sentence tells an effect, if its other parts have tests of their own."""
     if effect is None:
-        return said
+        return 0, len(said)
     turns = [one.end() for one in _TURN.finditer(_mask_brackets(said))]
     begin = max((one for one in turns if one <= effect.start()), default=0)
     end = min((one for one in turns if one >= effect.end()), default=len(said))
     rest = said[:begin], said[end:]
     are_tested = all(_P.search(one) for one in rest if one) and _P.search(said[begin:end])
-    return said[begin:end] if are_tested else said
+    return (begin, end) if are_tested else (0, len(said))
 
 
 def _mask_brackets(said: str) -> str:

@@ -100,7 +100,7 @@ def fill_by_rules(
     passages: Sequence[RankedPassage], columns: Sequence[str]
 ) -> dict[str, TableCell]:
     """Return the cells that rules find; what is of one finding is of one passage."""
-    read = [(one, read_cells(one.text)) for one in passages]
+    read = [(one, read_cells(one.text, one.quote_span)) for one in passages]
     whole = max(read, key=lambda pair: sum(name in pair[1] for name in FINDING), default=None)
     cells: dict[str, TableCell] = {}
     for column in columns:
