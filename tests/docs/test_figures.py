@@ -11,6 +11,7 @@ import pytest
 from deepera_graph import load_backend
 from deepera_graph.lab.build.writing.gates import Gates
 from deepera_graph.lab.quest.plan import QuestPlan
+from deepera_graph.papers.agent import asking, planners, roles, steps
 from deepera_graph.thresholds import OPERATING_POINT
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,15 @@ FIGURES = {
         "docs/quest.md", r"fewer than (\d+) answers are rejected", [QUEST.min_answers]),
     "quest: papers a call": (
         "docs/quest.md", r"its constraints, and (ten) papers with title", [QUEST.group]),
+    "paper search: PaSa": (
+        "docs/paper-search.md",
+        r"up to (\d+) queries of (\d+) papers; .* that score above ([\d.]+),",
+        [roles.N_QUERIES, asking.PAGE, steps.FIT]),
+    "paper search: PaperScout": (
+        "docs/paper-search.md",
+        r"at most (\d+) calls a round, .* (ten) papers a page; .* the (ten) best papers and the "
+        r"(ten) newest of the others; what scores below ([\d.]+) is dropped",
+        [planners.PARALLEL, asking.PAGE, asking.N_BEST, asking.N_NEWEST, planners.LEAST]),
 }  # fmt: skip
 WORDS = {"half": 0.5, "twice": 2, "five": 5, "ten": 10, "tenth": 10}
 
