@@ -347,10 +347,9 @@ def _exchanged(told: Iterator[_Relation], known: Sequence[_Relation]) -> Iterato
         swapped = [
             other
             for other in same
-            if one.left & other.right
-            and one.right & other.left
+            if one.left & (other.right - one.right)  # "in rats", which both have, says nothing
+            and (one.right - other.right) & other.left
             and not one.left & other.left
-            and not one.right & other.right
         ]
         if swapped and len(swapped) == len(same):
             yield f"{one.word}, where the passage has its sides the other way round"

@@ -50,6 +50,7 @@ TURNED = [
     ("Rust causes wilting of barley.", "Wilting of barley causes rust."),
     ("Moss inhibits lichen.", "Moss is inhibited by lichen."),
     ("Ferry noise predicts whale song.", "Whale song predicts ferry noise."),
+    ("Rust causes wilting in barley.", "Wilting causes rust in barley."),
 ]
 FAITHFUL = [
     ("Wax is effective against rust.", "Barley wax is effective against rust in all trials."),
@@ -85,6 +86,7 @@ FAITHFUL = [
     ("Rust causes wilting.", "Wilting is caused by rust."),
     ("Moss is inhibited by lichen.", "Lichen inhibits moss on stone."),
     ("Rust causes wilting of barley.", "Rust of barley causes wilting."),
+    ("Rust causes spots in barley.", "Wilting causes spots and rust in barley."),
     ("Boats are not red.", "Wax is effective against rust."),
     ("", "Wax is effective."),
     ("Wax is effective.", ""),
