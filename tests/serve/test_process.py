@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -77,8 +78,11 @@ def test_workers_share_an_address_their_counters_and_a_folder(tmp_path):
         for _ in range(6):
             with httpx.Client(base_url=client.base_url, headers=client.headers) as another:
                 assert another.post("/v1/evidence", json=ASKED).status_code == 200
-        told = client.get("/metrics").text
-        assert 'deepera_requests_total{method="POST",path="/v1/evidence",status="200"} 6.0' in told
+        counted = 'deepera_requests_total{method="POST",path="/v1/evidence",status="200"} 6.0'
+        deadline = time.monotonic() + 30
+        while counted not in client.get("/metrics").text:  # it counts once an answer is sent
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         asked = {"question": QUESTION, "library": "wax"}
 
         def search(_):
