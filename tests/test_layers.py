@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,25 @@ def test_no_module_is_imported_by_name_from_a_layer_above():
 def test_a_name_of_a_layer_above_is_seen(source):
     assert upward("deepera_graph/multihop/path.py", source, read_layers())
     assert not upward("deepera_graph/multihop/path.py", 'x = "langchain_deepera"', read_layers())
+
+
+TWICE = {"QueryReply"}  # a model sees the name of a reply's form, and answers kept go by it
+
+
+def test_a_public_class_name_stands_once():
+    places = defaultdict(list)
+    for file in sorted((ROOT / "deepera_graph").rglob("*.py")):
+        for one in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(one, ast.ClassDef) and not one.name.startswith("_"):
+                places[one.name].append(file.relative_to(ROOT).as_posix())
+    assert {name for name, found in places.items() if len(found) > 1} == TWICE
+
+
+def test_a_folder_has_at_most_ten_modules():
+    modules = (ROOT / "deepera_graph").glob("*/**/*.py")
+    counts = Counter(file.parent.relative_to(ROOT).as_posix() for file in modules)
+    counts.subtract(
+        file.parent.relative_to(ROOT).as_posix()
+        for file in (ROOT / "deepera_graph").glob("*/**/__init__.py")
+    )
+    assert not {folder: n for folder, n in counts.items() if n > 10}

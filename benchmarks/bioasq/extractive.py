@@ -33,7 +33,7 @@ from deepera_graph.bioasq.phase_b.local.terms import (
 )
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS, YesNoModel, describe
 from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
-from deepera_graph.bioasq.questions import Question, parse_question
+from deepera_graph.bioasq.questions import BioasqQuestion, parse_question
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.judges.trained.trees import Trees
@@ -70,7 +70,7 @@ class AnswerLesson:
     """
 
     edition: int
-    question: Question
+    question: BioasqQuestion
     texts: Sequence[str]
     features: Mapping[str, float]
     candidates: Candidates | None
@@ -86,7 +86,7 @@ class Fitted(NamedTuple):
     sentences: Mapping[str, float]
 
 
-def read_golden(folder: Path) -> Iterator[tuple[int, Question]]:
+def read_golden(folder: Path) -> Iterator[tuple[int, BioasqQuestion]]:
     """Yield the questions of the golden sets of a folder with the edition their file names.
 
     Raises:
@@ -104,7 +104,7 @@ def read_golden(folder: Path) -> Iterator[tuple[int, Question]]:
 
 
 def read_lesson(
-    edition: int, question: Question, directions: DirectionModel
+    edition: int, question: BioasqQuestion, directions: DirectionModel
 ) -> AnswerLesson | None:
     """Return what is known of a question; None without snippets or ideal answers."""
     texts = [one for one in dict.fromkeys(each.text for each in question.snippets) if one.strip()]
@@ -123,7 +123,7 @@ def read_lesson(
     )
 
 
-def _su4(answer: str, question: Question) -> float:
+def _su4(answer: str, question: BioasqQuestion) -> float:
     return rouge(answer, question.ideal_answers)["rouge-su4_f1"]
 
 
@@ -220,7 +220,7 @@ def fit_sentences(
     return dict(zip(names, weights.round(5).tolist(), strict=True))
 
 
-def answer(lesson: AnswerLesson, fitted: Fitted) -> Question:
+def answer(lesson: AnswerLesson, fitted: Fitted) -> BioasqQuestion:
     """Return a question with the answers that weights give."""
     question, exact = lesson.question, list[str]()
     if question.type == "yesno":
@@ -234,7 +234,7 @@ def answer(lesson: AnswerLesson, fitted: Fitted) -> Question:
     return replace(question, exact_answer=names or None, ideal_answers=(ideal,))
 
 
-def cross_validate(lessons: Sequence[AnswerLesson]) -> list[Question]:
+def cross_validate(lessons: Sequence[AnswerLesson]) -> list[BioasqQuestion]:
     """Return all questions as weights answer them that were fitted on the other editions.
 
     Questions of which a snippet is in the edition that is answered are fitted on neither.
@@ -257,7 +257,7 @@ _EXACT: Final = ("yesno_macro_f1", "factoid_mrr", "list_f1")
 _IDEAL: Final = ("ideal_rouge-su4_f1", "ideal_rouge-su4_recall")
 
 
-def measure(lessons: Sequence[AnswerLesson], given: Sequence[Question]) -> dict[str, Any]:
+def measure(lessons: Sequence[AnswerLesson], given: Sequence[BioasqQuestion]) -> dict[str, Any]:
     """Return what answers reach by edition and in all, and what two simple answers would reach.
 
     These are the snippets up to 200 words, and the single best sentence of each question if one
@@ -282,14 +282,14 @@ def measure(lessons: Sequence[AnswerLesson], given: Sequence[Question]) -> dict[
     }
 
 
-def _measure(pairs: Sequence[tuple[AnswerLesson, Question]]) -> dict[str, float]:
+def _measure(pairs: Sequence[tuple[AnswerLesson, BioasqQuestion]]) -> dict[str, float]:
     golden = [replace(one.question, exact_answer=_lower(one.question)) for one, _ in pairs]
     exact = evaluate_answers(golden, [given for _, given in pairs]).values()
     lessons, texts = [one for one, _ in pairs], [given.ideal_answers[0] for _, given in pairs]
     return {name: round(exact[name], 4) for name in _EXACT} | _measure_ideal(lessons, texts)
 
 
-def _lower(question: Question) -> Any:
+def _lower(question: BioasqQuestion) -> Any:
     exact = question.exact_answer
     return exact.lower() if isinstance(exact, str) else exact
 
@@ -301,7 +301,7 @@ def _measure_ideal(lessons: Sequence[AnswerLesson], texts: Sequence[str]) -> dic
     return {name: round(found[name], 4) for name in _IDEAL}
 
 
-def train(asked: Sequence[tuple[int, Question]]) -> dict[str, Any]:
+def train(asked: Sequence[tuple[int, BioasqQuestion]]) -> dict[str, Any]:
     """Fit all weights on questions with their editions; return them with measures.
 
     Raises:

@@ -22,7 +22,7 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.bioasq.phase_a import ordering
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
-from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid, read_questions
 from deepera_graph.cli.opening.stores import data_folder
 from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -41,7 +41,7 @@ NO_INTENT: IntentFields = {
 Row = dict[str, Any]
 
 
-def gather(questions: Sequence[Question], store: PassageStore, folder: Path) -> list[Row]:
+def gather(questions: Sequence[BioasqQuestion], store: PassageStore, folder: Path) -> list[Row]:
     """Return for each question its documents, with all that they are ordered by, and sentences."""
     reranker = EvidenceReranker("local", threshold=0.0, top_n=JUDGED, content="passage")
     judge = ordering.find_local_judge(reranker)
@@ -59,7 +59,7 @@ def gather(questions: Sequence[Question], store: PassageStore, folder: Path) -> 
     return rows
 
 
-def find(question: Question, search: Retrieve, reranker: EvidenceReranker, judge: Any) -> Row:
+def find(question: BioasqQuestion, search: Retrieve, reranker: EvidenceReranker, judge: Any) -> Row:
     """Return what is found for one question."""
     state: Any = {**receive({"question": question.body}), "question": question.body}  # type: ignore[typeddict-item]
     found = search.invoke(state)

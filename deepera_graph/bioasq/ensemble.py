@@ -18,8 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.questions import Question, read_pmid
-from deepera_graph.bioasq.runs import N_DOCUMENTS, RankedDocument, Ranking, Run, rank_scores
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
+from deepera_graph.bioasq.runs import N_DOCUMENTS, Ranking, Run, ScoredDocument, rank_scores
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 from deepera_graph.settings import check_at_least
@@ -38,7 +38,7 @@ def nominate(
     n_first: int = FIRST,
     n_second: int = SECOND,
     n: int | None = None,
-) -> dict[str, list[RankedDocument]]:
+) -> dict[str, list[ScoredDocument]]:
     """Take the best of one run, then those of another that are not among them.
 
     Where the second has too few, more of the first follow; where the first has too few, more of
@@ -80,7 +80,7 @@ def weigh(
     *,
     how: How = "rank",
     n: int = N_DOCUMENTS,
-) -> dict[str, list[RankedDocument]]:
+) -> dict[str, list[ScoredDocument]]:
     """Sum the weighted scores of documents over runs, and return the best *n*.
 
     Args:
@@ -177,7 +177,7 @@ class WeightSearch:
 def search_weights(
     first: Run,
     second: Run,
-    golden: Sequence[Question],
+    golden: Sequence[BioasqQuestion],
     *,
     grid: Sequence[float] = GRID,
     how: How = "rank",
@@ -264,7 +264,7 @@ def _pmids(ranking: Ranking) -> list[str]:
     return list(dict.fromkeys(one.pmid for one in ranking))
 
 
-def rank_places(pmids: Sequence[str]) -> list[RankedDocument]:
+def rank_places(pmids: Sequence[str]) -> list[ScoredDocument]:
     """Return documents in this order, with scores from 1 down to 1 / n."""
     n = len(pmids)
-    return [RankedDocument(pmid, (n - place) / n) for place, pmid in enumerate(pmids)]
+    return [ScoredDocument(pmid, (n - place) / n) for place, pmid in enumerate(pmids)]

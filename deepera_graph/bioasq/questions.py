@@ -57,7 +57,7 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class BioasqQuestion:
     """A question, and what is known or was answered.
 
     Attributes:
@@ -116,16 +116,16 @@ def document_url(pmid: str) -> str:
     return PUBMED + pmid if pmid.isdecimal() else pmid
 
 
-def as_question(given: object) -> Question:
+def as_question(given: object) -> BioasqQuestion:
     """Return a question as it is, and a text as a summary question without an id.
 
     Raises:
         InputError: It is neither, or blank.
     """
     if isinstance(given, str):
-        given = Question(id="", type="summary", body=given)
-    if not isinstance(given, Question):
-        raise InputError(f"question must be a Question or a text, got {type(given).__name__}")
+        given = BioasqQuestion(id="", type="summary", body=given)
+    if not isinstance(given, BioasqQuestion):
+        raise InputError(f"question must be a BioasqQuestion or a text, got {type(given).__name__}")
     if not given.body.strip():
         raise InputError(f"question must not be empty, got {given.body!r}")
     check_length(given.body)
@@ -138,12 +138,12 @@ def list_questions(given: object, name: str = "questions") -> list[Any]:
     Raises:
         InputError: It is one question, a text or a path, and no list.
     """
-    if isinstance(given, str | bytes | Mapping | Question) or not isinstance(given, Iterable):
+    if isinstance(given, str | bytes | Mapping | BioasqQuestion) or not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list of questions, got one {type(given).__name__}")
     return [*given]
 
 
-def read_questions(path: Path | str) -> list[Question]:
+def read_questions(path: Path | str) -> list[BioasqQuestion]:
     """Read a test set, a golden set or a submission: ``{"questions": [...]}``.
 
     Keys that are not known are passed over.
@@ -156,7 +156,7 @@ def read_questions(path: Path | str) -> list[Question]:
     return _parse_all(Path(path), read_raw(path))
 
 
-def read_submission(path: Path | str, asked: Iterable[Question]) -> list[Question]:
+def read_submission(path: Path | str, asked: Iterable[BioasqQuestion]) -> list[BioasqQuestion]:
     """Read answers to questions, whose types and bodies hold, also where the file has others.
 
     Answers to questions that were not asked are left out.
@@ -193,8 +193,8 @@ def read_raw(path: Path | str) -> list[Any]:
     return asked
 
 
-def _parse_all(path: Path, asked: Iterable[Any]) -> list[Question]:
-    questions: dict[str, Question] = {}
+def _parse_all(path: Path, asked: Iterable[Any]) -> list[BioasqQuestion]:
+    questions: dict[str, BioasqQuestion] = {}
     for number, fields in enumerate(asked, start=1):
         try:
             one = parse_question(fields)
@@ -206,13 +206,13 @@ def _parse_all(path: Path, asked: Iterable[Any]) -> list[Question]:
     return [*questions.values()]
 
 
-def write_questions(path: Path | str, questions: Iterable[Question]) -> None:
+def write_questions(path: Path | str, questions: Iterable[BioasqQuestion]) -> None:
     """Write questions in the form `read_questions` reads, and BioASQ takes."""
     whole = {"questions": [one.to_dict() for one in questions]}
     Path(path).write_text(json.dumps(whole, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def parse_question(fields: object) -> Question:
+def parse_question(fields: object) -> BioasqQuestion:
     """Make a question of what stands in a file.
 
     Raises:
@@ -220,7 +220,7 @@ def parse_question(fields: object) -> Question:
     """
     if not isinstance(fields, Mapping):
         raise InputError(f"expected an object, got {fields!r:.80}")
-    return Question(
+    return BioasqQuestion(
         id=_text(fields, "id"),
         type=cast("QuestionType", _text(fields, "type")),
         body=_text(fields, "body"),
@@ -294,11 +294,11 @@ def _parse_ideal(value: object) -> tuple[str, ...]:
 
 
 def choose_examples(
-    training: Sequence[Question],
-    asked: Iterable[Question],
+    training: Sequence[BioasqQuestion],
+    asked: Iterable[BioasqQuestion],
     *,
     shots: int,
-) -> dict[QuestionType, tuple[Question, ...]]:
+) -> dict[QuestionType, tuple[BioasqQuestion, ...]]:
     """Return for each type that is asked the first *shots* questions of a training file.
 
     An example has snippets, an ideal answer and, but for a summary, an exact one.
@@ -310,7 +310,7 @@ def choose_examples(
     """
     questions = [*asked]
     refuse_overlap(training, questions)
-    found: dict[QuestionType, tuple[Question, ...]] = {}
+    found: dict[QuestionType, tuple[BioasqQuestion, ...]] = {}
     for kind in dict.fromkeys(one.type for one in questions):
         usable = [one for one in training if one.type == kind and _is_usable(one)]
         if len(usable) < shots:
@@ -322,7 +322,7 @@ def choose_examples(
     return found
 
 
-def refuse_overlap(examples: Iterable[Question], asked: Iterable[Question]) -> None:
+def refuse_overlap(examples: Iterable[BioasqQuestion], asked: Iterable[BioasqQuestion]) -> None:
     """Raise `InputError` if an example is asked, too: by its id, or by its words."""
     questions = [*asked]
     ids = {one.id for one in questions}
@@ -340,13 +340,13 @@ def normal_body(body: str) -> str:
     return " ".join(words(body))
 
 
-def hash_examples(examples: Iterable[Question]) -> str:
+def hash_examples(examples: Iterable[BioasqQuestion]) -> str:
     """Return 12 hex digits that change with the examples."""
     plain: list[Any] = [one.to_dict() for one in examples]
     return sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def example_texts(example: Question) -> list[str]:
+def example_texts(example: BioasqQuestion) -> list[str]:
     """Return the snippets of an example, as many as `LONGEST_SNIPPETS` characters hold."""
     texts: list[str] = []
     for one in example.snippets:
@@ -356,6 +356,6 @@ def example_texts(example: Question) -> list[str]:
     return texts
 
 
-def _is_usable(one: Question) -> bool:
+def _is_usable(one: BioasqQuestion) -> bool:
     is_answered = one.type == "summary" or bool(one.exact_answer)
     return bool(one.snippets and one.ideal_answers and is_answered)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.bioasq.questions import Question, document_url, parse_question, read_pmid
+from deepera_graph.bioasq.questions import BioasqQuestion, document_url, parse_question, read_pmid
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
 from deepera_graph.jobs.forms import read_run as read_trec
@@ -16,18 +16,18 @@ from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
 N_DOCUMENTS = 10  # that a submission has for each question (BioASQ 13b)
 
 
-class RankedDocument(NamedTuple):
+class ScoredDocument(NamedTuple):
     """A document of a run."""
 
     pmid: str  # or the document's id in another corpus, see `name_document`
     score: float  # finite; higher is better, comparable within one question alone
 
 
-Ranking = Sequence[RankedDocument]  # of one question, best first, each document once
+Ranking = Sequence[ScoredDocument]  # of one question, best first, each document once
 Run = Mapping[str, Ranking]  # by the id of the question
 
 
-def read_run(path: Path) -> dict[str, list[RankedDocument]]:
+def read_run(path: Path) -> dict[str, list[ScoredDocument]]:
     """Read a run, best first: JSON lines as `write_run` writes them, or the lines of a TREC run.
 
     The spelling of a document makes no difference, see `name_document`. The order is that of the
@@ -43,7 +43,7 @@ def read_run(path: Path) -> dict[str, list[RankedDocument]]:
             name: _check(((one, score) for one, score in ranked), f"{path}, question {name!r}")
             for name, ranked in read_trec(path).items()
         }
-    run: dict[str, list[RankedDocument]] = {}
+    run: dict[str, list[ScoredDocument]] = {}
     with path.open("rb") as file:
         for line in read_raw_lines(file):
             place = f"{path}, line {line.number}"
@@ -89,13 +89,13 @@ def name_document(document: str) -> str:
     return read_pmid(document) if "://" in document else document.strip()
 
 
-def rank_scores(scores: Mapping[str, float]) -> list[RankedDocument]:
+def rank_scores(scores: Mapping[str, float]) -> list[ScoredDocument]:
     """Return documents with their scores, best first; equal scores stay in the order given."""
     order = sorted(scores, key=lambda pmid: -scores[pmid])
-    return [RankedDocument(pmid, scores[pmid]) for pmid in order]
+    return [ScoredDocument(pmid, scores[pmid]) for pmid in order]
 
 
-def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
+def submit_run(run: Run, questions: Iterable[BioasqQuestion]) -> list[BioasqQuestion]:
     """Return questions with the documents of a run, as a submission has them.
 
     Snippets that a question has are kept where their document is among them; answers are not.
@@ -105,7 +105,7 @@ def submit_run(run: Run, questions: Iterable[Question]) -> list[Question]:
         pmids = {name_document(ranked.pmid): ranked.pmid for ranked in run.get(one.id, ())}
         kept = tuple(piece for piece in one.snippets if name_document(piece.document) in pmids)
         made.append(
-            Question(
+            BioasqQuestion(
                 id=one.id,
                 type=one.type,
                 body=one.body,
@@ -142,16 +142,16 @@ def _parse_pair(pair: object) -> tuple[str, float]:
     return pmid, float(score)
 
 
-def _check(ranked: Iterable[tuple[str, float]], place: str) -> list[RankedDocument]:
+def _check(ranked: Iterable[tuple[str, float]], place: str) -> list[ScoredDocument]:
     """Return a ranking in which every document stands once, with a finite score."""
-    found: dict[str, RankedDocument] = {}
+    found: dict[str, ScoredDocument] = {}
     for document, score in ranked:
         pmid = name_document(document)
         if pmid in found:
             raise InputError(f"{place}: document {document!r} stands there twice")
         if not math.isfinite(score):
             raise InputError(f"{place}: the score of {document!r} must be finite, got {score}")
-        found[pmid] = RankedDocument(pmid, score)
+        found[pmid] = ScoredDocument(pmid, score)
     return [*found.values()]
 
 
@@ -161,7 +161,7 @@ DONE = ("ok", "nothing_retrieved")  # outcomes that another run would not better
 class SearchJournal(Journal):
     """Holds of each question its rankings and what went wrong; if something did, it is not done."""
 
-    def is_done(self, question: Question) -> bool:
+    def is_done(self, question: BioasqQuestion) -> bool:
         """Tell whether a question is there, as it stands now, and nothing went wrong.
 
         Raises:
@@ -183,14 +183,16 @@ class SearchJournal(Journal):
         fields = ("question", "outcome", "problems", "usage", "runs")
         self.put(found["question"]["id"], {**{name: found[name] for name in fields}, **more})
 
-    def question(self, asked: Question) -> Question:
+    def question(self, asked: BioasqQuestion) -> BioasqQuestion:
         """Return a question with what was found for it; as it is, without answers, if nothing."""
         entry = self.entries.get(asked.id)
         if entry is None:
-            return Question(id=asked.id, type=asked.type, body=asked.body)
+            return BioasqQuestion(id=asked.id, type=asked.type, body=asked.body)
         return parse_question({**entry["question"], "type": asked.type})
 
-    def run(self, name: str, questions: Sequence[Question]) -> dict[str, list[RankedDocument]]:
+    def run(
+        self, name: str, questions: Sequence[BioasqQuestion]
+    ) -> dict[str, list[ScoredDocument]]:
         """Return one ranking of every question that has it, by its name in `DocumentResult.runs`.
 
         ``whole`` is the final one, followed by all others that were retrieved.
@@ -200,17 +202,17 @@ class SearchJournal(Journal):
         }
         if name == "whole":
             return {one: _join(runs["final"], runs["judged"]) for one, runs in found.items()}
-        return {one: [RankedDocument(*pair) for pair in runs[name]] for one, runs in found.items()}
+        return {one: [ScoredDocument(*pair) for pair in runs[name]] for one, runs in found.items()}
 
 
-def _join(first: Sequence[Any], rest: Sequence[Any]) -> list[RankedDocument]:
+def _join(first: Sequence[Any], rest: Sequence[Any]) -> list[ScoredDocument]:
     """Return a ranking, then what another has beside it, with scores that only fall."""
     named = {pmid for pmid, _ in first}
-    found = [RankedDocument(*pair) for pair in first]
+    found = [ScoredDocument(*pair) for pair in first]
     below = min((one.score for one in found), default=1.0)
     others = [pmid for pmid, _ in rest if pmid not in named]
     n = len(others)
     return [
         *found,
-        *(RankedDocument(pmid, below - (place + 1) / n) for place, pmid in enumerate(others)),
+        *(ScoredDocument(pmid, below - (place + 1) / n) for place, pmid in enumerate(others)),
     ]

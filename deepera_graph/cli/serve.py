@@ -137,7 +137,7 @@ def serve(
         log_content=server.log_questions,
         workers=server.workers,
     )
-    from deepera_graph.serve.run import run
+    from deepera_graph.serve.app import run
 
     with listen(server.host, server.port) as listening:
         if not server.quiet:

@@ -251,7 +251,7 @@ def describe_model(backend: Backend) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate(HasUsage):
+class ConstructionEstimate(HasUsage):
     """The calls of a construction by step if every reply can be used, at 4 characters a token.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The application: its paths, and what they share, on one page.
+"""The application: its paths, what they share, and how it is run.
 
 | path | what |
 |---|---|
@@ -14,11 +14,19 @@
 """
 
 import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
+from threading import Timer
 from typing import TYPE_CHECKING, Any, Literal
 
+import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
@@ -27,6 +35,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
+from uvicorn.supervisors import Multiprocess
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
@@ -35,7 +44,7 @@ from deepera_graph.serve.backing.stores import Sources, StoredCollections
 from deepera_graph.serve.check import check_router
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.evidence import evidence_router
-from deepera_graph.serve.metrics import Metrics
+from deepera_graph.serve.metrics import FOLDER, Metrics
 from deepera_graph.serve.page.calls import page_router
 from deepera_graph.serve.page.files import read_files
 from deepera_graph.serve.replies import (
@@ -74,11 +83,12 @@ EXAMPLES: Mapping[str, Any] = {
         "texts": ["Wax-coated apples stayed firm (p < 0.001).", "Apples were waxed."],
     },
 }
-
-
 _PAPERS = "/papers"
 _SECONDS_TO_LOAD = 5.0  # a judge that is still loading at the end is waited for as long
 _KINDS = {404: "missing", 405: "method"}
+_FORM = "%(asctime)s %(levelname)s %(name)s %(message)s"
+_THREADS = "OMP_NUM_THREADS"
+_SECONDS_LEFT = 5.0  # for threads, once all requests have ended
 
 
 def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object] = int) -> ASGIApp:
@@ -226,3 +236,66 @@ def _name_path(known: Collection[str], scope: Scope) -> str:
         return scope["path"] if scope["path"] in known else "other"
     root = scope.get("root_path", "")
     return f"{root}{path}" if root and not path.startswith(root) else str(path)
+
+
+def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: bool) -> None:
+    """Answer until SIGTERM or Ctrl-C, and then until what is in flight is answered.
+
+    Args:
+        config: What is served.
+        listening: Where; see `deepera_graph.web.listen`.
+        grace: Most seconds that requests in flight get at the end.
+        quiet: Whether requests get no line in the log.
+    """
+    made = _configure(config, grace, logging.WARNING if quiet else logging.INFO)
+    if config.workers == 1:
+        _end_quietly()
+        uvicorn.Server(made).run(sockets=[listening])
+        return
+    with tempfile.TemporaryDirectory(prefix="deepera-metrics-") as folder:
+        os.environ[FOLDER] = folder
+        os.environ.setdefault(_THREADS, str(max(1, (os.cpu_count() or 1) // config.workers)))
+        Multiprocess(made, sockets=[listening]).run()
+
+
+def _configure(config: ServeConfig, grace: int, level: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        partial(_make, config),
+        factory=True,
+        workers=config.workers,
+        access_log=False,
+        log_config=_describe_log(level),
+        timeout_graceful_shutdown=grace,
+        server_header=False,
+        lifespan="on",
+    )
+
+
+def _make(config: ServeConfig) -> Any:
+    """Make the application in the process that runs it."""
+    return create_app(config, on_end=_leave_soon)
+
+
+def _leave_soon() -> None:
+    """End the process, even if a judge goes on with what nobody waits for."""
+    leaving = Timer(_SECONDS_LEFT, os._exit, (0,))
+    leaving.daemon = True
+    leaving.start()
+
+
+def _describe_log(level: int) -> dict[str, Any]:
+    """Return how is logged: one line a request, to stderr, without what it says."""
+    handlers = {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}}
+    own = {"handlers": ["stderr"], "level": level, "propagate": False}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"format": _FORM}},
+        "handlers": handlers,
+        "loggers": {"deepera_graph.serve": own, "uvicorn": {**own, "level": "WARNING"}},
+    }
+
+
+def _end_quietly() -> None:
+    """Have SIGTERM be the end, without an error: uvicorn raises it again once all is answered."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

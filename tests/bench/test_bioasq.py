@@ -8,7 +8,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 from deepera_graph.bioasq.questions import document_url, parse_question
-from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.bioasq.runs import ScoredDocument
 from deepera_graph.errors import BackendError, InputError, SettingsError, StoreError
 from deepera_graph.lab.bench.figures import figure_bytes
 from deepera_graph.lab.studies.bioasq.runs import (
@@ -57,7 +57,7 @@ def store():
 def run(**rankings):
     """A run: question to PMIDs with blanks between them, best first."""
     made = {
-        name: [RankedDocument(one, 1 / rank) for rank, one in enumerate(text.split(), start=1)]
+        name: [ScoredDocument(one, 1 / rank) for rank, one in enumerate(text.split(), start=1)]
         for name, text in rankings.items()
     }
     return TimedRun(made)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import open_store
-from deepera_graph.bioasq.questions import Question, Snippet
+from deepera_graph.bioasq.questions import BioasqQuestion, Snippet
 from support.moths import QUESTION, documents
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "bioasq" / "phase_a.py"
@@ -43,7 +43,9 @@ def test_what_is_found_is_gathered_once(phase_a, tmp_path):
     golden = Snippet(
         document="101", text="x", begin_section="abstract", begin=37, end_section="abstract", end=83
     )
-    asked = Question(id="q", type="yesno", body=QUESTION, documents=("101",), snippets=(golden,))
+    asked = BioasqQuestion(
+        id="q", type="yesno", body=QUESTION, documents=("101",), snippets=(golden,)
+    )
     with open_store("moths") as store:
         store.add(documents())
         [row] = phase_a.gather([asked], store, tmp_path)

@@ -326,5 +326,5 @@ def test_what_is_no_question_with_snippets_is_named(given):
 
 
 def test_one_question_is_no_batch():
-    with pytest.raises(InputError, match="must be a list of questions, got one Question"):
+    with pytest.raises(InputError, match="must be a list of questions, got one BioasqQuestion"):
         TypedAnswerer().batch(ALL[0])

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.ensemble import HOW, nominate, search_weights, weigh
-from deepera_graph.bioasq.questions import Question
-from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.bioasq.questions import BioasqQuestion
+from deepera_graph.bioasq.runs import ScoredDocument
 from deepera_graph.errors import InputError, SettingsError
 
 
 def ranking(names):
     """A ranking of documents named by letters or numbers, with falling scores."""
-    return [RankedDocument(str(name), 100.0 - place) for place, name in enumerate(names)]
+    return [ScoredDocument(str(name), 100.0 - place) for place, name in enumerate(names)]
 
 
 def names(ranked):
@@ -22,7 +22,7 @@ def names(ranked):
 
 
 def golden(name, *pmids):
-    return Question(id=name, type="summary", body="?", documents=pmids)
+    return BioasqQuestion(id=name, type="summary", body="?", documents=pmids)
 
 
 def test_six_of_the_first_and_four_of_the_second_that_are_new():
@@ -109,8 +109,8 @@ def test_ties_go_to_the_first_run():
 
 
 def test_scores_of_both_runs_are_brought_to_one_scale():
-    first = {"q": [RankedDocument("a", 9.0), RankedDocument("b", 8.0), RankedDocument("c", 0.0)]}
-    second = {"q": [RankedDocument("c", 0.2), RankedDocument("b", 0.1)]}
+    first = {"q": [ScoredDocument("a", 9.0), ScoredDocument("b", 8.0), ScoredDocument("c", 0.0)]}
+    second = {"q": [ScoredDocument("c", 0.2), ScoredDocument("b", 0.1)]}
     made = weigh([first, second], [1, 1], how="min-max")["q"]
     assert made == [("a", 1.0), ("c", 1.0), ("b", pytest.approx(8 / 9))]
 
@@ -188,6 +188,6 @@ def test_what_cannot_be_searched_is_refused():
 
 
 def test_golden_documents_are_found_however_they_are_spelled():
-    run = {"q": [RankedDocument("scifact/3", 1.0)]}
+    run = {"q": [ScoredDocument("scifact/3", 1.0)]}
     for spelling in ("scifact/3", "http://www.ncbi.nlm.nih.gov/pubmed/3", "3/"):
         assert search_weights(run, run, [golden("q", spelling)]).best.map == 1.0

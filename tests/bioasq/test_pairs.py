@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.questions import Question, read_pmid, read_questions
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid, read_questions
 from deepera_graph.bioasq.runs import rank_scores
 from deepera_graph.bioasq.tuning.pairs import (
     QuestionPool,
@@ -29,7 +29,7 @@ from support.minerals import CORPUS, write_corpus, write_golden
 
 def ask(name, body="", documents=("7",)):
     body = body or f"What about moss {name}?"
-    return Question(id=name, type="summary", body=body, documents=tuple(documents))
+    return BioasqQuestion(id=name, type="summary", body=body, documents=tuple(documents))
 
 
 @pytest.fixture

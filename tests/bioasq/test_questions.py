@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from deepera_graph.bioasq.measuring.measures import evaluate_phase
 from deepera_graph.bioasq.questions import (
     TYPES,
-    Question,
+    BioasqQuestion,
     Snippet,
     document_url,
     parse_question,
@@ -33,7 +33,7 @@ SNIPPETS = st.builds(
 )
 EXACT = st.none() | TEXT | st.lists(st.lists(TEXT, min_size=1).map(tuple), min_size=1).map(tuple)
 QUESTIONS = st.builds(
-    Question,
+    BioasqQuestion,
     id=TEXT,
     type=st.sampled_from(TYPES),
     body=TEXT,
@@ -59,7 +59,7 @@ def test_a_path_may_be_a_text(tmp_path):
 
 def test_a_question_has_one_of_the_types():
     with pytest.raises(InputError, match=r"type must be one of yesno, .*, got 'yes/no'"):
-        Question(id="q", type="yes/no", body="Do mosses need roots?")
+        BioasqQuestion(id="q", type="yes/no", body="Do mosses need roots?")
 
 
 @pytest.mark.parametrize("given", ["golden.json", parse_question(FIVE_GOLDEN[0]), {"id": "q"}, 5])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.runs import (
-    RankedDocument,
+    ScoredDocument,
     rank_scores,
     read_run,
     write_run,
@@ -16,7 +16,7 @@ from deepera_graph.bioasq.runs import (
 from deepera_graph.errors import InputError
 
 RUN = {
-    "q1": [RankedDocument("12", 3.5), RankedDocument("7", 3.5), RankedDocument("905", -1.0)],
+    "q1": [ScoredDocument("12", 3.5), ScoredDocument("7", 3.5), ScoredDocument("905", -1.0)],
     "q 2": [],
 }
 
@@ -38,7 +38,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
                 st.integers(1, 10**8).map(str), st.floats(allow_nan=False, allow_infinity=False)
             ),
             unique_by=lambda one: one[0],
-        ).map(lambda pairs: [RankedDocument(*one) for one in pairs]),
+        ).map(lambda pairs: [ScoredDocument(*one) for one in pairs]),
         max_size=4,
     )
 )
@@ -51,7 +51,7 @@ def test_any_run_survives_its_file(tmp_path_factory, run):
 def test_documents_are_known_by_their_pmid_however_they_are_spelled(tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_text('{"id": "q", "ranked": [["https://pubmed.ncbi.nlm.nih.gov/12/", 1]]}\n')
-    assert read_run(path) == {"q": [RankedDocument("12", 1.0)]}
+    assert read_run(path) == {"q": [ScoredDocument("12", 1.0)]}
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_trec_run_is_read_by_its_scores(tmp_path):
     path = tmp_path / "run.trec"
     path.write_text("q1 Q0 7 1 0.5 other\nq1 Q0 12 2 0.9 other\nq2 Q0 3 1 1 other\n")
     assert read_run(path) == {
-        "q1": [RankedDocument("12", 0.9), RankedDocument("7", 0.5)],
-        "q2": [RankedDocument("3", 1.0)],
+        "q1": [ScoredDocument("12", 0.9), ScoredDocument("7", 0.5)],
+        "q2": [ScoredDocument("3", 1.0)],
     }
 
 

@@ -10,7 +10,7 @@ from deepera_graph import Budget, open_cache, open_store
 from deepera_graph.bioasq.phase_a.ordering import Order, search_roles
 from deepera_graph.bioasq.phase_a.search import DocumentSearch, build_search_graph
 from deepera_graph.bioasq.phase_a.settings import SearchSettings
-from deepera_graph.bioasq.questions import Question, read_questions, write_questions
+from deepera_graph.bioasq.questions import BioasqQuestion, read_questions, write_questions
 from deepera_graph.errors import InputError, SettingsError
 from support.faults import ATTEMPTS, EVERY, Good
 from support.moths import (
@@ -28,7 +28,7 @@ from support.openai_server import ChatServer, Reply
 from support.scripted import Script
 
 WORDS = {"weigh_sentences": weigh_by_words}
-ASKED = Question(id="q1", type="yesno", body=QUESTION, exact_answer="yes")
+ASKED = BioasqQuestion(id="q1", type="yesno", body=QUESTION, exact_answer="yes")
 RETRY = {"attempts": 1}
 FAULTS = {name: one for name, one in EVERY.items() if not one.only_scores}
 SLOW = ("hang", "429 Retry-After", "slow")
@@ -459,7 +459,7 @@ async def test_faults_are_told_alike_in_threads_and_in_a_loop(name):
 
 @pytest.mark.parametrize("given", [None, 5, [QUESTION], {"body": QUESTION}])
 def test_what_is_no_question_is_named(given):
-    with pytest.raises(InputError, match=f"a Question or a text, got {type(given).__name__}"):
+    with pytest.raises(InputError, match=f"a BioasqQuestion or a text, got {type(given).__name__}"):
         search().search(given)
 
 

@@ -6,19 +6,19 @@ from contextlib import contextmanager
 import pytest
 
 from cli.conftest import deepera, own_cache  # noqa: F401 - fixtures
-from deepera_graph.bioasq.questions import Question, read_questions, write_questions
-from deepera_graph.bioasq.runs import RankedDocument, read_run, write_run
+from deepera_graph.bioasq.questions import BioasqQuestion, read_questions, write_questions
+from deepera_graph.bioasq.runs import ScoredDocument, read_run, write_run
 from support.moths import ABSTRACTS, QUESTION, play
 from support.openai_server import ChatServer, Reply
 
 ASKED = [
-    Question(id="q1", type="yesno", body=QUESTION, exact_answer="yes"),
-    Question(
+    BioasqQuestion(id="q1", type="yesno", body=QUESTION, exact_answer="yes"),
+    BioasqQuestion(
         id="q2",
         type="summary",
         body="What is known of wax moth venom in the blood of rats under pressure?",
     ),
-    Question(
+    BioasqQuestion(
         id="q3",
         type="list",
         body="Which peptides are in moth venom, and do rats at low pressure mind?",
@@ -124,7 +124,7 @@ def test_another_search_is_not_gone_on_with(search, files):
     done = search("--resume", "--depth", "5")
     assert done.exit_code == 2
     assert "settings.depth was 1000 and is 5" in done.stderr
-    write_questions(files / "questions.json", [Question(id="q1", type="list", body="Other?")])
+    write_questions(files / "questions.json", [BioasqQuestion(id="q1", type="list", body="Other?")])
     done = search("--resume")
     assert done.exit_code == 2
     assert "'q1' is not the one that was searched for" in done.stderr
@@ -176,11 +176,11 @@ def test_options_that_make_no_sense_are_named(search, args, problem):
 @pytest.fixture
 def runs(tmp_path):
     """Two runs and golden questions that the second answers better."""
-    one = {"q1": [RankedDocument("1", 3.0), RankedDocument("2", 2.0)]}
-    other = {"q1": [RankedDocument("3", 9.0), RankedDocument("1", 8.0)]}
+    one = {"q1": [ScoredDocument("1", 3.0), ScoredDocument("2", 2.0)]}
+    other = {"q1": [ScoredDocument("3", 9.0), ScoredDocument("1", 8.0)]}
     write_run(tmp_path / "one.jsonl", one)
     write_run(tmp_path / "other.jsonl", other)
-    golden = Question(id="q1", type="list", body="?", documents=("http://x/3",))
+    golden = BioasqQuestion(id="q1", type="list", body="?", documents=("http://x/3",))
     write_questions(tmp_path / "golden.json", [golden])
     return tmp_path
 
@@ -244,7 +244,7 @@ def test_a_run_without_a_document_is_refused(ensemble, runs):
 
 
 def test_what_only_one_run_has_is_told(ensemble, runs):
-    write_run(runs / "one.jsonl", {name: [RankedDocument("1", 1.0)] for name in ("q1", "q2")})
+    write_run(runs / "one.jsonl", {name: [ScoredDocument("1", 1.0)] for name in ("q1", "q2")})
     done = ensemble()
     assert f"{runs / 'other.jsonl'} has no document for 1 of 2 questions" in done.stderr
     assert "2 questions in " in done.stdout
@@ -252,7 +252,7 @@ def test_what_only_one_run_has_is_told(ensemble, runs):
 
 
 def test_questions_that_no_run_has_are_told_and_all_of_them_refused(ensemble, runs):
-    unknown = Question(id="q9", type="list", body="?")
+    unknown = BioasqQuestion(id="q9", type="list", body="?")
     write_questions(runs / "golden.json", [*read_questions(runs / "golden.json"), unknown])
     done = ensemble("--questions", runs / "golden.json", out="new.json")
     assert "1 of 2 questions in " in done.stderr

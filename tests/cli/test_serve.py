@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from deepera_graph.serve import run
+from deepera_graph.serve import app
 from deepera_graph.serve.config import KEYS, ServeConfig
 
 
@@ -12,7 +12,7 @@ from deepera_graph.serve.config import KEYS, ServeConfig
 def served(monkeypatch):
     """What would be run, instead of running it."""
     given = []
-    monkeypatch.setattr(run, "run", lambda config, listening, **how: given.append((config, how)))
+    monkeypatch.setattr(app, "run", lambda config, listening, **how: given.append((config, how)))
     return given
 
 

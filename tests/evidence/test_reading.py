@@ -3,7 +3,7 @@
 import pytest
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.citing import Paragraph, find_claims
+from deepera_graph.evidence.check.citing import ManuscriptParagraph, find_claims
 from deepera_graph.evidence.check.manuscript import read_manuscript
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex, read_printed
 from support.manuscripts import entry
@@ -14,7 +14,7 @@ NUMBERED = read_printed(LISTED)
 
 
 def claims(text, references=NUMBERED, section=""):
-    return find_claims([Paragraph(text, section)], ReferenceIndex(references))
+    return find_claims([ManuscriptParagraph(text, section)], ReferenceIndex(references))
 
 
 def keyed(*keys):

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from qdrant_client import models
 
 from deepera_graph.bioasq.ensemble import reciprocal_scores_of
-from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.bioasq.runs import ScoredDocument
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse, sum_reciprocals
 
@@ -160,5 +160,5 @@ def test_every_way_to_it_gives_the_same_to_the_last_digit(k):
         for rank in ranks:
             by_hand += 1 / (k + rank)
         assert score == by_hand == sum_reciprocals(ranks, k=k)
-    ranking = [RankedDocument("x", 9.0), RankedDocument("y", 8.0)]
+    ranking = [ScoredDocument("x", 9.0), ScoredDocument("y", 8.0)]
     assert reciprocal_scores_of(ranking, k=k) == {"x": 1 / (k + 1), "y": 1 / (k + 2)}

@@ -2,7 +2,7 @@
 
 import json
 
-from deepera_graph.bioasq.questions import Question, Snippet, document_url
+from deepera_graph.bioasq.questions import BioasqQuestion, Snippet, document_url
 
 TEXTS = {
     "yesno": (
@@ -50,7 +50,7 @@ def asked(kind, name="", texts=None):
     """A question of a type, with its snippets and no answer."""
     body, *found = TEXTS[kind]
     used = found if texts is None else texts
-    return Question(
+    return BioasqQuestion(
         id=name or f"{kind}-1",
         type=kind,
         body=body,
@@ -61,7 +61,7 @@ def asked(kind, name="", texts=None):
 
 def answered(kind, name="example", body="What about moss?"):
     """An answered question, for a prompt; none of those asked."""
-    return Question(
+    return BioasqQuestion(
         id=f"{name}-{kind}",
         type=kind,
         body=body,

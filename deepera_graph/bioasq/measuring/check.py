@@ -24,7 +24,7 @@ from deepera_graph.bioasq.measuring.measures import (
 from deepera_graph.bioasq.questions import (
     SNIPPET_KEYS,
     TYPES,
-    Question,
+    BioasqQuestion,
     document_url,
     read_pmid,
     read_raw,
@@ -42,7 +42,7 @@ ENDS = "at which the official evaluator ends"
 _Found = Iterator[tuple[str, Level, str, str]]  # name, level, field, message
 
 
-class Problem(NamedTuple):
+class SubmissionProblem(NamedTuple):
     """Something wrong with a submission.
 
     Attributes:
@@ -61,8 +61,8 @@ class Problem(NamedTuple):
 
 
 def check_submission(
-    path: Path, questions: Iterable[Question] | None = None, *, phase: Phase | None = None
-) -> list[Problem]:
+    path: Path, questions: Iterable[BioasqQuestion] | None = None, *, phase: Phase | None = None
+) -> list[SubmissionProblem]:
     """Return what is wrong with a submission, in the order of the file.
 
     Args:
@@ -82,7 +82,7 @@ def check_submission(
     asked = None if questions is None else {one.id: one for one in questions}
     wanted = _wanted(entries, phase)
     problems = [
-        Problem(name, level, _name_of(fields, number), field, message)
+        SubmissionProblem(name, level, _name_of(fields, number), field, message)
         for number, fields in enumerate(entries, start=1)
         for name, level, field, message in _check_question(fields, asked, wanted)
     ]
@@ -103,28 +103,28 @@ def _wanted(entries: Sequence[Any], phase: Phase | None) -> tuple[str, ...]:
 
 
 def _check_ids(
-    entries: Sequence[Any], asked: Mapping[str, Question] | None, wanted: Sequence[str]
-) -> Iterator[Problem]:
+    entries: Sequence[Any], asked: Mapping[str, BioasqQuestion] | None, wanted: Sequence[str]
+) -> Iterator[SubmissionProblem]:
     given = Counter(
         one["id"] for one in entries if isinstance(one, Mapping) and isinstance(one.get("id"), str)
     )
     for name, n in given.items():
         if n > 1:
             message = f"stands there {n} times; the evaluator takes the first"
-            yield Problem("repeated-id", "error", name, "id", message)
+            yield SubmissionProblem("repeated-id", "error", name, "id", message)
         if asked is not None and name not in asked:
             message = "no question of the test set has this id; it is passed over"
-            yield Problem("unknown-id", "warning", name, "id", message)
+            yield SubmissionProblem("unknown-id", "warning", name, "id", message)
     for name, one in (asked or {}).items():
         if name not in given:
             ends = "exact_answer" in wanted and one.type != "summary"
             costs = "the evaluator ends at it in phase B" if ends else "it counts 0 with us"
             level: Level = "error" if ends else "warning"
-            yield Problem("unanswered", level, name, "id", f"is not answered; {costs}")
+            yield SubmissionProblem("unanswered", level, name, "id", f"is not answered; {costs}")
 
 
 def _check_question(
-    fields: Any, asked: Mapping[str, Question] | None, wanted: Sequence[str]
+    fields: Any, asked: Mapping[str, BioasqQuestion] | None, wanted: Sequence[str]
 ) -> _Found:
     crashes = [*find_crashes(fields)]
     yield from (("crash", "error", one.field, one.message) for one in crashes)
@@ -148,7 +148,7 @@ def _check_question(
 
 
 def _check_type(
-    fields: Mapping[str, Any], asked: Mapping[str, Question] | None, wrong: Iterable[str]
+    fields: Mapping[str, Any], asked: Mapping[str, BioasqQuestion] | None, wrong: Iterable[str]
 ) -> _Found:
     name, kind = fields.get("id"), fields.get("type")
     if not isinstance(name, str) and "id" not in wrong:

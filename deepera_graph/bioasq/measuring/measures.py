@@ -19,10 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq.measuring.rouge import ROUGE, rouge
-from deepera_graph.bioasq.questions import ExactAnswer, Question, Snippet, list_questions, read_pmid
+from deepera_graph.bioasq.questions import (
+    BioasqQuestion,
+    ExactAnswer,
+    Snippet,
+    list_questions,
+    read_pmid,
+)
 from deepera_graph.errors import SettingsError
 
 Floats = NDArray[np.float64]
+Questions = Iterable[BioasqQuestion]
 Combine = Callable[[Floats], Floats]
 Phase = Literal["a", "b"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -74,7 +81,7 @@ class Evaluation:
         return {name: one.value() for name, one in self.measures.items()}
 
 
-def evaluate_documents(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+def evaluate_documents(golden: Questions, given: Questions) -> Evaluation:
     """Measure the first 10 documents: precision, recall, F1, MAP and GMAP over questions."""
     asked, answers, missing = _pair(golden, given, lambda one: bool(one.documents))
     rows = {}
@@ -112,7 +119,7 @@ def average_precision(ranked: Sequence[str], golden: Collection[str], k: int) ->
     return total / min(k, len(golden))
 
 
-def evaluate_snippets(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+def evaluate_snippets(golden: Questions, given: Questions) -> Evaluation:
     """Measure the first 10 snippets by the characters they share with golden ones.
 
     For average precision one is relevant if it overlaps a golden one that none before has found.
@@ -173,7 +180,7 @@ def _merge(pieces: Iterable[set[_Place]]) -> list[set[_Place]]:
     return merged
 
 
-def evaluate_answers(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+def evaluate_answers(golden: Questions, given: Questions) -> Evaluation:
     """Measure exact answers: yes or no, factoids and lists.
 
     Names are compared without regard to case and runs of blanks. Of a factoid the first 5
@@ -245,14 +252,14 @@ def _macro_f1(sums: Floats) -> Floats:
     return _over(np.where(present, found, 0.0).sum(axis=0), present.sum(axis=0))
 
 
-def _factoid(golden: Question, given: Question) -> tuple[float, float, float]:
+def _factoid(golden: BioasqQuestion, given: BioasqQuestion) -> tuple[float, float, float]:
     right = {_fold(name) for names in _entities(golden) for name in names}
     found = distinct(_first_names(given))[:MAX_CANDIDATES]
     rank = next((rank for rank, name in enumerate(found, start=1) if name in right), 0)
     return float(rank == 1), float(rank > 0), 1 / rank if rank else 0.0
 
 
-def _list(golden: Question, given: Question) -> tuple[float, float, float]:
+def _list(golden: BioasqQuestion, given: BioasqQuestion) -> tuple[float, float, float]:
     right = [{_fold(name) for name in names} for names in _entities(golden)]
     found = distinct(_first_names(given))[:MAX_ENTITIES]
     return precision_recall_f1(match_entities(found, right), len(found), len(right))
@@ -278,12 +285,12 @@ def match_entities(found: Sequence[str], right: Sequence[Collection[str]]) -> in
     return sum(assign(name, set()) for name in found)
 
 
-def _entities(one: Question) -> tuple[tuple[str, ...], ...]:
+def _entities(one: BioasqQuestion) -> tuple[tuple[str, ...], ...]:
     exact = one.exact_answer
     return ((exact,),) if isinstance(exact, str) else exact or ()
 
 
-def _first_names(given: Question) -> list[str]:
+def _first_names(given: BioasqQuestion) -> list[str]:
     return [_fold(names[0]) for names in _entities(given) if names]
 
 
@@ -291,7 +298,7 @@ def _fold(name: str) -> str:
     return " ".join(normalize("NFC", name).casefold().split())
 
 
-def evaluate_ideal(golden: Iterable[Question], given: Iterable[Question]) -> Evaluation:
+def evaluate_ideal(golden: Questions, given: Questions) -> Evaluation:
     """Measure ideal answers by ROUGE-2 and ROUGE-SU4, with all golden ones as references.
 
     Raises:
@@ -311,9 +318,7 @@ def check_phase(phase: str) -> None:
         raise SettingsError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
 
 
-def evaluate_phase(
-    golden: Iterable[Question], given: Iterable[Question], phase: Phase
-) -> Evaluation:
+def evaluate_phase(golden: Questions, given: Questions, phase: Phase) -> Evaluation:
     """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
 
     Raises:
@@ -384,14 +389,16 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def _pair(
-    golden: Iterable[Question], given: Iterable[Question], counts: Callable[[Question], bool]
-) -> tuple[list[Question], dict[str, Question], tuple[str, ...]]:
+    golden: Questions,
+    given: Questions,
+    counts: Callable[[BioasqQuestion], bool],
+) -> tuple[list[BioasqQuestion], dict[str, BioasqQuestion], tuple[str, ...]]:
     """Return golden questions that count, an answer to each, and the ids of unanswered ones.
 
     Where there is no answer, the question stands there with nothing filled in.
     """
     asked = [one for one in golden if counts(one)]
     known = {one.id: one for one in given}
-    empty = {one.id: Question(id=one.id, type=one.type, body=one.body) for one in asked}
+    empty = {one.id: BioasqQuestion(id=one.id, type=one.type, body=one.body) for one in asked}
     missing = tuple(one.id for one in asked if one.id not in known)
     return asked, empty | {name: known[name] for name in empty.keys() & known.keys()}, missing

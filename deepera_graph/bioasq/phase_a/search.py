@@ -41,13 +41,13 @@ from deepera_graph.bioasq.phase_a.settings import (
     SearchState,
 )
 from deepera_graph.bioasq.questions import (
-    Question,
+    BioasqQuestion,
     Snippet,
     as_question,
     document_url,
     list_questions,
 )
-from deepera_graph.bioasq.runs import RankedDocument
+from deepera_graph.bioasq.runs import ScoredDocument
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
@@ -81,9 +81,9 @@ class DocumentResult(AgentResult):
         manifest: Who judged and sorted, with which settings and versions.
     """
 
-    question: Question
-    documents: tuple[RankedDocument, ...]
-    runs: Mapping[str, tuple[RankedDocument, ...]]
+    question: BioasqQuestion
+    documents: tuple[ScoredDocument, ...]
+    runs: Mapping[str, tuple[ScoredDocument, ...]]
     query: str
     outcome: SearchOutcome
     problems: tuple[str, ...]
@@ -206,7 +206,7 @@ def _sort_node(
     )
 
 
-class DocumentSearch(Batched[Question | str, DocumentResult]):
+class DocumentSearch(Batched[BioasqQuestion | str, DocumentResult]):
     """Finds the documents and snippets that answer biomedical questions (BioASQ, phase A).
 
     ``DocumentSearch(store).search("Is wax moth venom an allergen?").question.documents``
@@ -260,7 +260,7 @@ class DocumentSearch(Batched[Question | str, DocumentResult]):
         )
 
     def search(
-        self, question: Question | str, *, config: RunnableConfig | None = None
+        self, question: BioasqQuestion | str, *, config: RunnableConfig | None = None
     ) -> DocumentResult:
         """Find documents and snippets for one question.
 
@@ -276,16 +276,16 @@ class DocumentSearch(Batched[Question | str, DocumentResult]):
         return self.run(question, config).finish()
 
     async def asearch(
-        self, question: Question | str, *, config: RunnableConfig | None = None
+        self, question: BioasqQuestion | str, *, config: RunnableConfig | None = None
     ) -> DocumentResult:
         """Do what `search` does, in the running loop."""
         return await self.run(question, config).afinish()
 
-    def run(self, question: Question | str, config: RunnableConfig | None = None) -> "_Run":
+    def run(self, question: BioasqQuestion | str, config: RunnableConfig | None = None) -> "_Run":
         """Return the run of one question."""
         return _Run(self, question, config)
 
-    def check(self, questions: object) -> list[Question | str]:
+    def check(self, questions: object) -> list[BioasqQuestion | str]:
         """Return the questions; raise `InputError` if they are no list."""
         return list_questions(questions)
 
@@ -325,7 +325,7 @@ class _Run(AgentRun[DocumentResult]):
     name, modes = "DeepEra BioASQ search", ("values",)
 
     def __init__(
-        self, search: DocumentSearch, question: Question | str, config: RunnableConfig | None
+        self, search: DocumentSearch, question: BioasqQuestion | str, config: RunnableConfig | None
     ) -> None:
         self._asked, self._search = as_question(question), search
         super().__init__(search.graph, {"question": self._asked.body}, config, search.settings)
@@ -336,7 +336,7 @@ class _Run(AgentRun[DocumentResult]):
         names = {"retrieved": "retrieved", "judged": "judged", "listed": "listed"}
         runs = {name: _read(state[key]) for name, key in {**names, "final": "documents"}.items()}
         return DocumentResult(
-            question=Question(
+            question=BioasqQuestion(
                 id=asked.id,
                 type=asked.type,
                 body=asked.body,
@@ -355,8 +355,8 @@ class _Run(AgentRun[DocumentResult]):
         )
 
 
-def _read(pairs: Sequence[Sequence[Any]]) -> tuple[RankedDocument, ...]:
-    return tuple(RankedDocument(pmid, score) for pmid, score in pairs)
+def _read(pairs: Sequence[Sequence[Any]]) -> tuple[ScoredDocument, ...]:
+    return tuple(ScoredDocument(pmid, score) for pmid, score in pairs)
 
 
 def _outcome(state: Mapping[str, Any]) -> SearchOutcome:

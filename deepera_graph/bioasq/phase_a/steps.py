@@ -24,7 +24,7 @@ from deepera_graph.bioasq.phase_a.ordering import (
     value_of,
 )
 from deepera_graph.bioasq.phase_a.settings import Pairs, SearchSettings, SearchState
-from deepera_graph.bioasq.runs import RankedDocument, name_document
+from deepera_graph.bioasq.runs import ScoredDocument, name_document
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.pipeline.state import Update
@@ -337,8 +337,8 @@ def _title(passage: Document) -> str:
     return title if isinstance(title, str) else ""
 
 
-def _read_pairs(pairs: Pairs) -> list[RankedDocument]:
-    return [RankedDocument(pmid, score) for pmid, score in pairs]
+def _read_pairs(pairs: Pairs) -> list[ScoredDocument]:
+    return [ScoredDocument(pmid, score) for pmid, score in pairs]
 
 
 def _told(step: str, what: str) -> list[str]:

@@ -36,8 +36,8 @@ from deepera_graph.bioasq.phase_b.steps import (
     TypedState,
 )
 from deepera_graph.bioasq.questions import (
+    BioasqQuestion,
     ExactAnswer,
-    Question,
     QuestionType,
     list_questions,
     refuse_overlap,
@@ -147,7 +147,7 @@ def extractive_backend() -> TypedBackend:
     )
 
 
-class TypedAnswerer(Batched[Question, TypedAnswer]):
+class TypedAnswerer(Batched[BioasqQuestion, TypedAnswer]):
     """Answers BioASQ questions from their snippets: phase B.
 
     ``TypedAnswerer(typed_backend("openai:gpt-5-mini", style=2)).answer(question).exact``
@@ -175,7 +175,9 @@ class TypedAnswerer(Batched[Question, TypedAnswer]):
         self.settings = TypedSettings.of(settings)
         self.graph = build_answer_graph(self.backend, self.settings, cache=cache)
 
-    def answer(self, question: Question, *, config: RunnableConfig | None = None) -> TypedAnswer:
+    def answer(
+        self, question: BioasqQuestion, *, config: RunnableConfig | None = None
+    ) -> TypedAnswer:
         """Answer one question.
 
         Args:
@@ -188,12 +190,12 @@ class TypedAnswerer(Batched[Question, TypedAnswer]):
         return self.run(question, config).finish()
 
     async def aanswer(
-        self, question: Question, *, config: RunnableConfig | None = None
+        self, question: BioasqQuestion, *, config: RunnableConfig | None = None
     ) -> TypedAnswer:
         """Do what `answer` does, in the running loop."""
         return await self.run(question, config).afinish()
 
-    def run(self, question: Question, config: RunnableConfig | None = None) -> "_Run":
+    def run(self, question: BioasqQuestion, config: RunnableConfig | None = None) -> "_Run":
         """Return the run of one question."""
         return _Run(self, question, config)
 
@@ -202,7 +204,7 @@ class TypedAnswerer(Batched[Question, TypedAnswer]):
         """How many questions of a batch are worked on at the same time, >= 1."""
         return self.settings.max_concurrency
 
-    def most_calls(self, questions: Iterable[Question]) -> int:
+    def most_calls(self, questions: Iterable[BioasqQuestion]) -> int:
         """Return the most model calls these questions take, if every reply is usable."""
         if self.backend.name == EXTRACTIVE:
             return 0
@@ -216,13 +218,13 @@ class TypedAnswerer(Batched[Question, TypedAnswer]):
         """Return what made the answers: backend, style, prompts, settings, versions."""
         return make_manifest(self.backend, self.settings)
 
-    def check(self, questions: object) -> list[Question]:
+    def check(self, questions: object) -> list[BioasqQuestion]:
         """Return the questions; raise `InputError` for what is none, or an example."""
         asked = list_questions(questions)
         for one in asked:
-            if not isinstance(one, Question):
+            if not isinstance(one, BioasqQuestion):
                 raise InputError(
-                    f"question must be a Question with its snippets, got {type(one).__name__}"
+                    f"question must be a BioasqQuestion with its snippets, got {type(one).__name__}"
                 )
         refuse_overlap(self.backend.examples, asked)
         return asked
@@ -234,7 +236,7 @@ class _Run(AgentRun[TypedAnswer]):
     name, modes = "DeepEra typed answer", ("values",)
 
     def __init__(
-        self, answerer: TypedAnswerer, question: Question, config: RunnableConfig | None
+        self, answerer: TypedAnswerer, question: BioasqQuestion, config: RunnableConfig | None
     ) -> None:
         answerer.check([question])
         self._answerer, self._asked = answerer, question
@@ -257,7 +259,7 @@ class _Run(AgentRun[TypedAnswer]):
         )
 
 
-def _as_input(question: Question) -> TypedInput:
+def _as_input(question: BioasqQuestion) -> TypedInput:
     return {
         "type": question.type,
         "question": question.body,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.bioasq.questions import ExactAnswer, Question, parse_question
+from deepera_graph.bioasq.questions import BioasqQuestion, ExactAnswer, parse_question
 from deepera_graph.usage import HasUsage, Usage
 
 PartStatus = Literal[
@@ -36,7 +36,7 @@ class TypedAnswer(HasUsage):
         stands_in: Whether rules answered for a role that failed or that the budget did not allow.
     """
 
-    question: Question
+    question: BioasqQuestion
     exact: ExactAnswer | None
     ideal: str
     exact_status: PartStatus
@@ -67,10 +67,10 @@ class TypedAnswer(HasUsage):
             return "partly_extracted"
         return "answered" if parts == {"answered"} else "extracted"
 
-    def to_question(self) -> Question:
+    def to_question(self) -> BioasqQuestion:
         """Return the question with its answers, as a submission has it."""
         asked = self.question
-        return Question(
+        return BioasqQuestion(
             id=asked.id,
             type=asked.type,
             body=asked.body,
@@ -98,7 +98,7 @@ class TypedAnswer(HasUsage):
         }
 
 
-def submission_of(answers: Iterable[TypedAnswer]) -> list[Question]:
+def submission_of(answers: Iterable[TypedAnswer]) -> list[BioasqQuestion]:
     """Return the questions that have all their answers, as a submission; the rest is left out."""
     return [one.to_question() for one in answers if one.is_complete]
 
@@ -106,7 +106,7 @@ def submission_of(answers: Iterable[TypedAnswer]) -> list[Question]:
 _OF_NO_EFFECT = ("budget", "max_concurrency", "fallback")  # on an answer that is there
 
 
-def digest_of(question: Question) -> str:
+def digest_of(question: BioasqQuestion) -> str:
     """Return 16 hex digits of what is asked of a question: its type, body and snippets."""
     plain = [question.type, question.body, [one.text for one in question.snippets]]
     return sha256(json.dumps(plain).encode()).hexdigest()[:16]
@@ -124,7 +124,7 @@ class AnswerJournal(Journal):
         super().__init__(path, {name: _effect_of(value) for name, value in manifest.items()})
         self._manifest = manifest
 
-    def find_done(self, questions: Iterable[Question]) -> dict[str, TypedAnswer]:
+    def find_done(self, questions: Iterable[BioasqQuestion]) -> dict[str, TypedAnswer]:
         """Return by id the answers that need not be asked for again.
 
         Those are complete, to the same question with the same snippets, and none of their parts
@@ -151,7 +151,7 @@ def _effect_of(value: Any) -> Any:
 
 
 def _as_answer(
-    question: Question, line: Mapping[str, Any], manifest: Mapping[str, Any]
+    question: BioasqQuestion, line: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> TypedAnswer:
     read = parse_question(
         {

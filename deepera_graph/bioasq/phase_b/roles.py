@@ -24,7 +24,12 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, YesNoReply
-from deepera_graph.bioasq.questions import Question, QuestionType, example_texts, hash_examples
+from deepera_graph.bioasq.questions import (
+    BioasqQuestion,
+    QuestionType,
+    example_texts,
+    hash_examples,
+)
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.parsing import sanitize_line, schemas_hash
 from deepera_graph.chat.structured import request_reply
@@ -37,7 +42,7 @@ from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 PACKAGE = "deepera_graph.bioasq.prompts"
 Part = Literal["exact", "ideal"]
 Preset = Literal["paper"]
-Examples = Mapping[QuestionType, Sequence[Question]]
+Examples = Mapping[QuestionType, Sequence[BioasqQuestion]]
 TYPE_NAMES: Mapping[QuestionType, str] = {
     "yesno": "yes/no",
     "factoid": "factoid",
@@ -108,7 +113,7 @@ class TypedBackend(RoleSet):
     ideal: Runnable[TypedAnswerTask, IdealAnswered]
     hints: bool = True
     status: Literal["answered", "extracted"] = "answered"
-    examples: Sequence[Question] = ()
+    examples: Sequence[BioasqQuestion] = ()
 
 
 def typed_backend(
@@ -199,7 +204,7 @@ class LlmIdeal(_TypedRole):
 
 
 def exact_messages(
-    task: TypedAnswerTask, templates: Templates, examples: Sequence[Question] = ()
+    task: TypedAnswerTask, templates: Templates, examples: Sequence[BioasqQuestion] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an exact answer; the task has none yet."""
     shots = [_exact_shot(one, whole=templates.query == "T2") for one in examples]
@@ -207,7 +212,7 @@ def exact_messages(
 
 
 def ideal_messages(
-    task: TypedAnswerTask, templates: Templates, examples: Sequence[Question] = ()
+    task: TypedAnswerTask, templates: Templates, examples: Sequence[BioasqQuestion] = ()
 ) -> list[BaseMessage]:
     """Return the prompt for an ideal answer; with T2 it is told the exact one."""
     with_hint = templates.query == "T2"
@@ -220,20 +225,20 @@ def ideal_messages(
 class _Shot(NamedTuple):
     """An example: what is asked, what is told with it, and the answer as text and as a reply."""
 
-    example: Question
+    example: BioasqQuestion
     hint: str
     answer: str
     reply: Mapping[str, Any]
 
 
-def _exact_shot(example: Question, *, whole: bool) -> _Shot:
+def _exact_shot(example: BioasqQuestion, *, whole: bool) -> _Shot:
     names = _names_of(example, whole=whole)
     is_yes_no = example.type == "yesno"
     reply: dict[str, Any] = {"answer": names[0]} if is_yes_no else {"names": names}
     return _Shot(example, "", "; ".join(names), reply)
 
 
-def _ideal_shot(example: Question, *, with_hint: bool) -> _Shot:
+def _ideal_shot(example: BioasqQuestion, *, with_hint: bool) -> _Shot:
     exact = "; ".join(_names_of(example, whole=True))
     text = sanitize_line(example.ideal_answers[0])
     return _Shot(example, _hint(exact) if with_hint and exact else "", text, {"text": text})
@@ -307,7 +312,7 @@ def _numbered(texts: Sequence[str]) -> str:
     return "\n".join(f"[{number}] {sanitize_line(one)}" for number, one in enumerate(texts, 1))
 
 
-def _names_of(example: Question, *, whole: bool) -> list[str]:
+def _names_of(example: BioasqQuestion, *, whole: bool) -> list[str]:
     """Return the golden answer of an example as names; unless *whole*, the first item of a list."""
     exact = example.exact_answer
     if exact is None or isinstance(exact, str):

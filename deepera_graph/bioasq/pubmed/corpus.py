@@ -121,7 +121,7 @@ class CorpusReport:
         return plain
 
 
-class Progress(NamedTuple):
+class CorpusProgress(NamedTuple):
     """How far a reading is."""
 
     n_bytes: int  # of the files, as they are on disk
@@ -135,7 +135,7 @@ def write_corpus(
     *,
     resume: bool = False,
     overwrite: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[CorpusProgress], None] | None = None,
 ) -> CorpusReport:
     """Read PubMed's files and write the records that are left, one JSON object a line, by PMID.
 
@@ -188,7 +188,9 @@ def _check_out(out: Path, *, resume: bool, overwrite: bool) -> None:
 
 
 def _read_all(
-    state: "_State", todo: list[tuple[int, Path]], on_progress: Callable[[Progress], None] | None
+    state: "_State",
+    todo: list[tuple[int, Path]],
+    on_progress: Callable[[CorpusProgress], None] | None,
 ) -> None:
     n_before, n_records = 0, 0
     n_in_all = sum(path.stat().st_size for _, path in todo)
@@ -196,7 +198,7 @@ def _read_all(
 
         def watch(n_bytes: int, n_new: int, before: int = n_before, done: int = n_records) -> None:
             if on_progress is not None:
-                on_progress(Progress(before + n_bytes, n_in_all, done + n_new))
+                on_progress(CorpusProgress(before + n_bytes, n_in_all, done + n_new))
 
         n_records += state.read(rank, path, watch)
         n_before += path.stat().st_size

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.bioasq.runs import RankedDocument, rank_scores
+from deepera_graph.bioasq.runs import ScoredDocument, rank_scores
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, measure_map
 from deepera_graph.bioasq.tuning.plan import TuningSettings
 from deepera_graph.errors import SettingsError
@@ -164,7 +164,7 @@ def _last_checkpoint(folder: Path) -> Path | None:
     return max(whole, key=lambda one: int(one.name.rpartition("-")[2]), default=None)
 
 
-def rank_pools(read: Read, pools: Sequence[QuestionPool]) -> dict[str, list[RankedDocument]]:
+def rank_pools(read: Read, pools: Sequence[QuestionPool]) -> dict[str, list[ScoredDocument]]:
     """Return what was found for each question in the order of a cross-encoder."""
     pairs = [(pool.question, one.passage) for pool in pools for one in pool.found]
     logits = iter(read(pairs) if pairs else ())

@@ -23,7 +23,7 @@ from langchain_core.documents import Document
 from deepera_graph.bioasq.measuring.measures import MAX_DOCUMENTS, average_precision
 from deepera_graph.bioasq.phase_a.settings import SearchSettings, SearchState
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
-from deepera_graph.bioasq.questions import Question, read_pmid
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.bioasq.tuning.plan import PARTS, check_shares
 from deepera_graph.errors import InputError, StoreError
@@ -49,22 +49,22 @@ class QuestionSplit:
         without_documents: Questions left out since they have no golden documents.
     """
 
-    train: tuple[Question, ...]
-    validation: tuple[Question, ...]
-    test: tuple[Question, ...]
+    train: tuple[BioasqQuestion, ...]
+    validation: tuple[BioasqQuestion, ...]
+    test: tuple[BioasqQuestion, ...]
     joined: int
     in_test: int
     without_documents: int
 
-    def parts(self) -> dict[str, tuple[Question, ...]]:
+    def parts(self) -> dict[str, tuple[BioasqQuestion, ...]]:
         """Return the parts by name."""
         return {name: getattr(self, name) for name in PARTS}
 
 
 def split_questions(
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     *,
-    test: Sequence[Question] | None = None,
+    test: Sequence[BioasqQuestion] | None = None,
     shares: Sequence[float] | None = None,
     seed: int = 0,
 ) -> QuestionSplit:
@@ -113,13 +113,13 @@ def question_key(body: str) -> str:
     return " ".join(words) or body.strip()
 
 
-def _keys(one: Question) -> list[str]:
+def _keys(one: BioasqQuestion) -> list[str]:
     return [f"id {one.id}", f"body {question_key(one.body)}"]
 
 
-def _join_alike(questions: Sequence[Question]) -> list[Question]:
+def _join_alike(questions: Sequence[BioasqQuestion]) -> list[BioasqQuestion]:
     """Return one question of each group that shares ids or texts, with all golden documents."""
-    groups: dict[str, list[Question]] = {}
+    groups: dict[str, list[BioasqQuestion]] = {}
     for one, group in zip(questions, find_groups([*map(_keys, questions)]), strict=True):
         groups.setdefault(group, []).append(one)
     return [
@@ -130,7 +130,9 @@ def _join_alike(questions: Sequence[Question]) -> list[Question]:
     ]
 
 
-def _leave_out(questions: Sequence[Question], reserved: Sequence[Question]) -> list[Question]:
+def _leave_out(
+    questions: Sequence[BioasqQuestion], reserved: Sequence[BioasqQuestion]
+) -> list[BioasqQuestion]:
     """Return the questions that share no group with a reserved one."""
     groups = find_groups([*map(_keys, [*reserved, *questions])])
     taken = {*groups[: len(reserved)]}
@@ -187,7 +189,7 @@ class QuestionPool:
 
 
 def collect_pools(
-    questions: Iterable[Question],
+    questions: Iterable[BioasqQuestion],
     source: Any,
     *,
     n_candidates: int = N_CANDIDATES,
@@ -218,7 +220,7 @@ def collect_pools(
     return pools
 
 
-def _build_pool(question: Question, found: Sequence[Document], source: Any) -> QuestionPool:
+def _build_pool(question: BioasqQuestion, found: Sequence[Document], source: Any) -> QuestionPool:
     golden = {read_pmid(one): one for one in question.documents}
     known = {one.pmid: one for one in map(_to_document, found)}
     absent = [name for pmid in golden if pmid not in known for name in (pmid, golden[pmid])]

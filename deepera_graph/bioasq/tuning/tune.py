@@ -19,7 +19,7 @@ from typing import Any
 
 from deepera_graph import __version__
 from deepera_graph.agents.journal import find_differences
-from deepera_graph.bioasq.runs import RankedDocument, rank_scores, write_run
+from deepera_graph.bioasq.runs import ScoredDocument, rank_scores, write_run
 from deepera_graph.bioasq.tuning.encoder_trainer import (
     ONNX,
     STACK,
@@ -257,7 +257,7 @@ class _Measured:
 
     pools: Mapping[str, Sequence[QuestionPool]]
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
-    runs: dict[str, dict[str, list[RankedDocument]]] = field(default_factory=dict)
+    runs: dict[str, dict[str, list[ScoredDocument]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for part, its in self._parts():
@@ -286,7 +286,7 @@ class _Measured:
     def _parts(self) -> Iterator[tuple[str, Sequence[QuestionPool]]]:
         return ((part, its) for part, its in self.pools.items() if part != "train" and its)
 
-    def _note(self, part: str, name: str, run: dict[str, list[RankedDocument]]) -> None:
+    def _note(self, part: str, name: str, run: dict[str, list[ScoredDocument]]) -> None:
         self.runs[f"{part}.{name}"] = run
         self.figures.setdefault(part, {})[name] = measure_map(self.pools[part], run)
 

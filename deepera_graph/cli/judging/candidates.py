@@ -65,7 +65,7 @@ def _read_years(condition: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundCandidates:
     """The candidates for a question, and how the services went that were asked, if any."""
 
     documents: list[Document]
@@ -127,7 +127,7 @@ class Place:
         """What a command that was done otherwise ends with."""
         return OK if self._read is None else self._read.exit_code
 
-    def find(self, question: str) -> Found:
+    def find(self, question: str) -> FoundCandidates:
         """Return the candidates; say on stderr what could not be read, and why there are none."""
         if self._scope is not None:
             return self._ask_services(question, self._scope)
@@ -147,7 +147,7 @@ class Place:
                 found = self._note_citations(found)
         if not found and not self.conditions:
             say("no passage shares a word with the question")
-        return Found(documents=self._mark_retracted(found))
+        return FoundCandidates(documents=self._mark_retracted(found))
 
     @contextmanager
     def open(self) -> Iterator[Opened]:
@@ -215,7 +215,7 @@ class Place:
         assert embeddings is not None
         return NeighbourGraph.build(passages, embeddings, k)
 
-    def _ask_services(self, question: str, scope: Scope) -> Found:
+    def _ask_services(self, question: str, scope: Scope) -> FoundCandidates:
         from deepera_graph.cli.shared.values import read_max_words
 
         answer = search_literature(
@@ -227,7 +227,7 @@ class Place:
             quiet=self.quiet,
         )
         documents = answer.to_documents(max_words=read_max_words(self._max_words))
-        return Found(documents=self._mark_retracted(documents), answer=answer)
+        return FoundCandidates(documents=self._mark_retracted(documents), answer=answer)
 
     def _search_papers(self, question: str) -> list[Document]:
         """Search a library that has papers and no passages: their abstracts are judged."""

@@ -87,7 +87,7 @@ class Cited(NamedTuple):
     keys: tuple[str, ...]
 
 
-class Paragraph(NamedTuple):
+class ManuscriptParagraph(NamedTuple):
     """A part of a manuscript."""
 
     text: str
@@ -119,7 +119,7 @@ class Claim(PlainRecord):
     page: str = ""
 
 
-def find_style(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Style:
+def find_style(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex) -> Style:
     """Return how a manuscript cites: by keys, by numbers, or by names and years."""
     texts = [one.text for one in paragraphs]
     if any(_KEYED.search(text) and find_marks(text, "keys", index) for text in texts):
@@ -129,7 +129,7 @@ def find_style(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Style:
     return "names"
 
 
-def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[Claim]:
+def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex) -> list[Claim]:
     """Return the claims of a manuscript in order; what has no citation is none."""
     style, claims = find_style(paragraphs, index), list[Claim]()
     if style == "names" and not any(find_marks(one.text, style, index) for one in paragraphs):
@@ -156,7 +156,9 @@ def find_claims(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> list[
     return claims
 
 
-def write_raised(paragraphs: Sequence[Paragraph], index: ReferenceIndex) -> Sequence[Paragraph]:
+def write_raised(
+    paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
+) -> Sequence[ManuscriptParagraph]:
     """Write raised numbers that follow a word as ``[1,2]``, if all that do are of the list."""
     n_marks = 0
 
@@ -234,7 +236,7 @@ def _name_key(name: str, year: str, index: ReferenceIndex) -> str:
 
 
 def _read_sentence(
-    sentence: str, place: Paragraph, style: Style, index: ReferenceIndex
+    sentence: str, place: ManuscriptParagraph, style: Style, index: ReferenceIndex
 ) -> Iterator[tuple[str, tuple[str, ...], Purpose]]:
     """Yield what is said with each group of citations; what stands side by side is one group."""
     groups = _join_marks(sentence, find_marks(sentence, style, index))

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.citing import Claim, Paragraph, find_claims
+from deepera_graph.evidence.check.citing import Claim, ManuscriptParagraph, find_claims
 from deepera_graph.evidence.check.references import (
     Reference,
     ReferenceIndex,
@@ -176,7 +176,7 @@ def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any
     return replace(manuscript, duplicates=tuple(groups.values()))
 
 
-Read = tuple[str, list[Paragraph], list[Reference]]
+Read = tuple[str, list[ManuscriptParagraph], list[Reference]]
 
 
 def _read_docx(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
@@ -217,7 +217,7 @@ def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
         for begin, end in zip([0, *cuts], [*cuts, len(section.text)], strict=True):
             page = max((start for start in page_of if start <= begin), default=0)
             text = section.text[begin:end].strip()
-            paragraphs.append(Paragraph(text, section.name, str(page_of.get(page, ""))))
+            paragraphs.append(ManuscriptParagraph(text, section.name, str(page_of.get(page, ""))))
     return article.title, paragraphs, read_printed(lines, wrapped=True)
 
 
@@ -256,7 +256,7 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
     article = build_article(body, title, {})
     sections = article.sections if article else ()
     paragraphs = [
-        Paragraph(" ".join(text.split()), section.name)
+        ManuscriptParagraph(" ".join(text.split()), section.name)
         for section in sections
         for text in section.text.split("\n\n")
     ]

@@ -28,7 +28,7 @@ _NO_LIMIT = 1_000_000  # tokenizers that have no limit name one above it
 _PADS = ("[PAD]", "<pad>", "<|padding|>")
 
 
-class Tokens(NamedTuple):
+class PairTokens(NamedTuple):
     """One pair: ids, and 0 for the question, 1 for the passage, where the tokenizer tells."""
 
     ids: Sequence[int]
@@ -58,12 +58,12 @@ class PairTokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
-    def encode(self, pair: Pair) -> Tokens:
+    def encode(self, pair: Pair) -> PairTokens:
         """Cut one pair into tokens; an `InputError` if there is no room for both parts."""
         whole = self._tokenizer.encode(*pair)
         n_over = len(whole.ids) - self.max_tokens
         if n_over <= 0:
-            return Tokens(whole.ids, whole.type_ids)
+            return PairTokens(whole.ids, whole.type_ids)
         question, passage = (
             [place for place, one in enumerate(whole.sequence_ids) if one == part]
             for part in (0, 1)
@@ -76,9 +76,9 @@ class PairTokenizer:
         left_out = {*question[n_asked:], *passage[n_read:]}
         kept = [place for place in range(len(whole.ids)) if place not in left_out]
         ids, types = ([row[place] for place in kept] for row in (whole.ids, whole.type_ids))
-        return Tokens(ids, types, len(passage) - n_read, len(question) - n_asked)
+        return PairTokens(ids, types, len(passage) - n_read, len(question) - n_asked)
 
-    def arrays(self, batch: Sequence[Tokens]) -> dict[str, NDArray[np.int64]]:
+    def arrays(self, batch: Sequence[PairTokens]) -> dict[str, NDArray[np.int64]]:
         """Return the inputs of a model by name, padded at the end, shape (n_pairs, n_longest)."""
         shape = len(batch), max(len(one.ids) for one in batch)
         ids = np.full(shape, self._pad, dtype=np.int64)
@@ -181,7 +181,7 @@ class OnnxModel(PairModel):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
         self._session = None
 
-    def _run(self, batch: Sequence[Tokens]) -> list[float]:
+    def _run(self, batch: Sequence[PairTokens]) -> list[float]:
         if self._session is None:
             self._session = self._load()
         arrays = self._tokenizer.arrays(batch)
@@ -244,7 +244,7 @@ def _find_beside(path: Path, name: str) -> Path:
     raise SettingsError(f"{path} needs a {name} beside it")
 
 
-def _tell_cut(tokens: Tokens) -> str:
+def _tell_cut(tokens: PairTokens) -> str:
     """Return what of a pair was not read; empty if all was."""
     cut = {"passage": tokens.n_cut, "question": tokens.n_cut_question}
     parts = [f"the last {n} tokens of the {name}" for name, n in cut.items() if n]

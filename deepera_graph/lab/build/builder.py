@@ -19,7 +19,7 @@ from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import io_loop
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.asking import (
-    Estimate,
+    ConstructionEstimate,
     Model,
     describe_model,
     estimate_steps,
@@ -286,7 +286,9 @@ def open_build_store(name: str, embeddings: Embeddings, **place: Any) -> Passage
     return open_store(collection, mode="dense", embeddings=embeddings, **place)
 
 
-def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -> Estimate:
+def estimate_build(
+    corpus: Corpus, plan: BuildPlan, generators: Sequence[str]
+) -> ConstructionEstimate:
     """Count the calls of a build of a corpus from which nothing was left out yet.
 
     Its `most_calls` are those of all attempts at every distractor; documents without a question
@@ -318,4 +320,4 @@ def estimate_build(corpus: Corpus, plan: BuildPlan, generators: Sequence[str]) -
         "questions": n_questions,
         "most_calls": n_calls + n_written * (plan.attempts - 1) * (1 + plan.verify),
     }
-    return Estimate(counts=counts, usage=usage)
+    return ConstructionEstimate(counts=counts, usage=usage)

@@ -9,7 +9,7 @@ from typing import Any
 from deepera_graph.calibration.instance import Context, Instance
 from deepera_graph.lab.build.plan import BuildPlan, DropRecord, Setting
 from deepera_graph.lab.build.writing.answers import contains_answer
-from deepera_graph.lab.build.writing.distractors import Draft, Drafts
+from deepera_graph.lab.build.writing.distractors import Drafts, InstanceDraft
 from deepera_graph.lab.build.writing.questions import fold
 from deepera_graph.lab.construction import ReasonLog, RowSink
 
@@ -74,7 +74,7 @@ class DraftedSet:
                 self._questions.add(asked)
                 self._keep(draft)
 
-    def _keep(self, draft: Draft) -> None:
+    def _keep(self, draft: InstanceDraft) -> None:
         self._n["drafts"] += 1
         self._n["found"] += draft.was_found
         self._n["elsewhere"] += _has_answer_elsewhere(draft)
@@ -130,14 +130,14 @@ def _list_counts(counts: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{name} {n}" for name, n in counts)
 
 
-def _has_answer_elsewhere(draft: Draft) -> bool:
+def _has_answer_elsewhere(draft: InstanceDraft) -> bool:
     """Tell whether a passage that is not golden has the words of the answer."""
     golden, pair = draft.pair.golden, draft.pair
     others = (one.chunk.text for one in draft.pool if one.chunk != golden)
     return any(contains_answer(text, pair.answer, pair.question) for text in others)
 
 
-def make_instance(draft: Draft, setting: Setting, plan: BuildPlan) -> Instance:
+def make_instance(draft: InstanceDraft, setting: Setting, plan: BuildPlan) -> Instance:
     """Return the instance of a draft in one setting."""
     golden = draft.pair.golden
     contexts = [
@@ -164,7 +164,9 @@ def make_instance(draft: Draft, setting: Setting, plan: BuildPlan) -> Instance:
     )
 
 
-def _with_distractors(natural: list[Context], draft: Draft, plan: BuildPlan) -> list[Context]:
+def _with_distractors(
+    natural: list[Context], draft: InstanceDraft, plan: BuildPlan
+) -> list[Context]:
     """Put distractors at random places, in the room of the last passages that are not golden."""
     n = len(draft.distractors)
     room = max(0, len(natural) + n - plan.n_contexts)

@@ -31,7 +31,7 @@ from deepera_graph.lab.cli.running import (
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-    from deepera_graph.lab.asking import Estimate
+    from deepera_graph.lab.asking import ConstructionEstimate
     from deepera_graph.lab.build.workers import Workers
     from deepera_graph.lab.construction import Built
 
@@ -277,7 +277,7 @@ def _settle(
     )
 
 
-def _describe_estimate(found: Estimate, by_step: str, price: str) -> str:
+def _describe_estimate(found: ConstructionEstimate, by_step: str, price: str) -> str:
     total, counts = found.total_usage, found.counts
     return (
         f"{count(counts['questions'], 'question')} from {count(counts['documents'], 'document')}: "

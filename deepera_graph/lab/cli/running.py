@@ -28,7 +28,7 @@ from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.asking import Estimate
+    from deepera_graph.lab.asking import ConstructionEstimate
     from deepera_graph.lab.construction import Built, Progress
     from deepera_graph.lab.rankers.named import Models
     from deepera_graph.lab.studies.experiment import About, StudyResult
@@ -333,10 +333,10 @@ def tell_built(
 
 
 def tell_estimate(
-    found: Estimate,
+    found: ConstructionEstimate,
     budget: options.BudgetOptions,
     output: options.OutputOptions,
-    describe: Callable[[Estimate, str, str], str],
+    describe: Callable[[ConstructionEstimate, str, str], str],
 ) -> None:
     """Write what a run would ask of models, and what that costs where prices are known."""
     from deepera_graph.budget import Budget

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self, get_args
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.asking import Estimate, estimate_steps
+from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
 from deepera_graph.papers.results import Scope
 from deepera_graph.settings import check_at_least, check_choice, read_fields
 from deepera_graph.usage import Usage
@@ -279,7 +279,7 @@ def estimate_quest(
     n_sources: int,
     n_topics: int = 0,
     n_questions: int | None = None,
-) -> Estimate:
+) -> ConstructionEstimate:
     """Count the calls of a construction from topics, or from questions that are there."""
     n_questions = n_topics * len(INTENTS) if n_questions is None else n_questions
     n_searched = (1 + plan.rewrites * len(KINDS)) * plan.per_search * n_sources * NEW_SHARE
@@ -298,14 +298,16 @@ def estimate_quest(
         "pairs": per_question * n_questions,
         "most_pairs": plan.max_scored * n_questions,
     }
-    return Estimate(counts=counts, usage={**estimate_steps(before, PACKAGE), **judging})
+    return ConstructionEstimate(counts=counts, usage={**estimate_steps(before, PACKAGE), **judging})
 
 
-def estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, *, n_judges: int) -> Estimate:
+def estimate_judging(
+    n_pairs: Sequence[int], plan: QuestPlan, *, n_judges: int
+) -> ConstructionEstimate:
     """Count the calls that judging takes, by the number of pairs of each question."""
     n = sum(n_pairs)
     counts = {"topics": 0, "questions": len(n_pairs), "pairs": n, "most_pairs": n}
-    return Estimate(counts=counts, usage=_estimate_judging(n_pairs, plan, n_judges))
+    return ConstructionEstimate(counts=counts, usage=_estimate_judging(n_pairs, plan, n_judges))
 
 
 def _estimate_judging(n_pairs: Sequence[int], plan: QuestPlan, n_judges: int) -> dict[str, Usage]:

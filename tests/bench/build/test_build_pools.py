@@ -13,7 +13,7 @@ from deepera_graph.lab.build.corpus import Chunk
 from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files, make_instance
 from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import PoolChunk
-from deepera_graph.lab.build.writing.distractors import Distractor, Draft, Drafts, QAPair
+from deepera_graph.lab.build.writing.distractors import Distractor, Drafts, InstanceDraft, QAPair
 from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden
 from deepera_graph.lab.construction import ReasonLog, RowFile
 
@@ -24,7 +24,7 @@ PLAN = BuildPlan(n_contexts=8, n_distractors=3)
 
 def draft(golden=2, *, pool=FOUND[:8], n_distractors=3, id="q"):
     distractors = tuple(Distractor(f"Pond {n} thawed.", "background") for n in range(n_distractors))
-    return Draft(
+    return InstanceDraft(
         id=id,
         dataset="lmqg",
         subject="",
@@ -122,4 +122,4 @@ def test_a_data_set_keeps_no_draft_once_it_is_written(tmp_path):
 
 def _count_alive():
     gc.collect()
-    return sum(isinstance(one, Draft | Drafts | Instance) for one in gc.get_objects())
+    return sum(isinstance(one, InstanceDraft | Drafts | Instance) for one in gc.get_objects())

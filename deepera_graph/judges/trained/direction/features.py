@@ -15,7 +15,7 @@ from deepera_graph.judges.trained.direction.wording import (
     COMPARED,
     NEAR,
     POLAR,
-    Asked,
+    ReadQuestion,
     SignedWords,
     is_negated,
     read_question,
@@ -49,7 +49,7 @@ def describe(question: str, text: str, quote: str = "") -> dict[str, float]:
     return {name: max(-1.0, min(1.0, value)) for name, value in found.items() if value}
 
 
-def _rank_sentences(asked: Asked, sentences: Sequence[str], quote: str) -> list[str]:
+def _rank_sentences(asked: ReadQuestion, sentences: Sequence[str], quote: str) -> list[str]:
     """Return the sentences, the quoted one first, then by how much of the question they name."""
 
     def key(place: int) -> tuple[bool, float]:
@@ -63,7 +63,7 @@ def _rank_sentences(asked: Asked, sentences: Sequence[str], quote: str) -> list[
     return [sentences[place] for place in order]
 
 
-def _describe_question(asked: Asked, found: defaultdict[str, float]) -> None:
+def _describe_question(asked: ReadQuestion, found: defaultdict[str, float]) -> None:
     found[f"asks {asked.kind}"] = 1
     found["asks not"] = asked.negated
     found["asks for a comparison"] = bool(asked.second)
@@ -71,7 +71,7 @@ def _describe_question(asked: Asked, found: defaultdict[str, float]) -> None:
     found[f"asks value {asked.value}"] = 1
 
 
-def _find_clause(asked: Asked, sentence: str) -> str:
+def _find_clause(asked: ReadQuestion, sentence: str) -> str:
     """Return the part of a sentence that names most of the outcome, and tells a finding."""
 
     def key(clause: str) -> float:
@@ -82,7 +82,11 @@ def _find_clause(asked: Asked, sentence: str) -> str:
 
 
 def _describe_sentences(
-    name: str, asked: Asked, sentences: Sequence[str], most: int, found: defaultdict[str, float]
+    name: str,
+    asked: ReadQuestion,
+    sentences: Sequence[str],
+    most: int,
+    found: defaultdict[str, float],
 ) -> None:
     """Add what the sentences say, in an order that does not depend on the hash seed."""
     share = 1 / (len(sentences) or 1) ** 0.5
@@ -108,7 +112,7 @@ class _Told(NamedTuple):
 
 
 @lru_cache(maxsize=256)  # a sentence may be the best, the last and one of several at once
-def _tell(asked: Asked, sentence: str) -> _Told:
+def _tell(asked: ReadQuestion, sentence: str) -> _Told:
     read = read_words(sentence)
     measures = list(measure_agreement(asked, sentence, read))
     said = _SAID.intersection(one for one, _ in measures) | _SAID.intersection(read.signs)
@@ -116,7 +120,7 @@ def _tell(asked: Asked, sentence: str) -> _Told:
 
 
 def measure_agreement(
-    asked: Asked, sentence: str, read: SignedWords
+    asked: ReadQuestion, sentence: str, read: SignedWords
 ) -> Iterator[tuple[str, float]]:
     """Yield named measures of what a sentence says against what is asked."""
     is_turned = _is_turned(asked, sentence)
@@ -145,7 +149,7 @@ def measure_agreement(
 
 
 def _judge_sign(
-    asked: Asked, read: SignedWords, place: int, way: int, *, is_turned: bool
+    asked: ReadQuestion, read: SignedWords, place: int, way: int, *, is_turned: bool
 ) -> Iterator[tuple[str, float]]:
     """Yield whether one polar word goes the way that is asked about, or the other."""
     sign = read.signs[place]
@@ -174,12 +178,12 @@ def _find_value(read: SignedWords, place: int) -> int:
     return -POLAR[sign] if any(map(BAD_OUTCOME.match, around)) else 0
 
 
-def _is_close(asked: Asked, read: SignedWords, place: int) -> bool:
+def _is_close(asked: ReadQuestion, read: SignedWords, place: int) -> bool:
     around = read.stems[max(0, place - NEAR) : place + NEAR + 1]
     return not asked.stems.isdisjoint(around)
 
 
-def _is_of_control(asked: Asked, read: SignedWords, place: int) -> bool:
+def _is_of_control(asked: ReadQuestion, read: SignedWords, place: int) -> bool:
     """Tell whether a polar word is said of those compared with, as in ``higher with placebo``."""
     if read.signs[place + 1 : place + 2] == ("than",):
         return False
@@ -199,7 +203,7 @@ _CONTROL: Final = frozenset(
 )
 
 
-def _is_turned(asked: Asked, sentence: str) -> bool:
+def _is_turned(asked: ReadQuestion, sentence: str) -> bool:
     """Tell whether a sentence compares the other way round than the question does."""
     if not asked.first or not asked.second:
         return False
@@ -277,7 +281,7 @@ def _to_float(number: str) -> float:
     return float(re.sub("[−–]", "-", number).replace("·", "."))
 
 
-def relate_signs(asked: Asked, read: SignedWords) -> list[str]:
+def relate_signs(asked: ReadQuestion, read: SignedWords) -> list[str]:
     """Return a sentence as signs relative to the question; other words are ``_``, once a row."""
     signs: list[str] = []
     for word, sign, one in zip(read.words, read.signs, read.stems, strict=True):
@@ -287,7 +291,7 @@ def relate_signs(asked: Asked, read: SignedWords) -> list[str]:
     return signs
 
 
-def _name_word(asked: Asked, word: str, one: str) -> str:
+def _name_word(asked: ReadQuestion, word: str, one: str) -> str:
     for name, known in (("A", asked.first), ("C", asked.second), ("Q", asked.stems)):
         if one and one in known:
             return name
@@ -305,7 +309,7 @@ _KEPT: Final = frozenset(
 )
 
 
-def _relate_sign(asked: Asked, sign: str) -> str:
+def _relate_sign(asked: ReadQuestion, sign: str) -> str:
     """Return a sign relative to the way the question asks."""
     if sign in ("up", "down") and asked.kind in ("up", "down"):
         return "same" if sign == asked.kind else "opposite"

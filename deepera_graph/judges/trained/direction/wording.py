@@ -190,7 +190,7 @@ COMPARED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ReadQuestion:
     """What a question asks about, and which way it asks."""
 
     kind: str  # the sign of its predicate: up, down, good, bad, null, link, or none
@@ -208,7 +208,7 @@ class Asked:
 
 
 @lru_cache(maxsize=64)
-def read_question(question: str) -> Asked:
+def read_question(question: str) -> ReadQuestion:
     """Read what a question asks from its wording."""
     read = read_words(question)
     kind, place = _find_predicate(read)
@@ -227,7 +227,7 @@ def read_question(question: str) -> Asked:
         first, second = one - other, other - one
     else:
         first = frozenset(read.stems[:place]) - {""}
-    return Asked(
+    return ReadQuestion(
         kind="null" if is_negated and kind in ("link", "none") else kind,
         place=place,
         value=value,

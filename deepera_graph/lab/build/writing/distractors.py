@@ -119,7 +119,7 @@ class Distractor:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class InstanceDraft:
     """All that the instances of one question are made of."""
 
     id: str
@@ -137,7 +137,7 @@ class Draft:
 class Drafts:
     """The drafts of a document, in order, and what was lost on the way."""
 
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[InstanceDraft] = field(default_factory=list)
     rejected: list[RejectedDistractor] = field(default_factory=list)
     drops: list[DropRecord] = field(default_factory=list)
 
@@ -152,7 +152,7 @@ class PoolProfile:
     samples: tuple[str, ...]  # those that are not golden: not to be copied
 
     @classmethod
-    def of(cls, draft: Draft) -> "PoolProfile":
+    def of(cls, draft: InstanceDraft) -> "PoolProfile":
         """Describe the pool of a draft."""
         nearest = [one.chunk for one in draft.pool[:N_SHOWN]]
         return cls(
@@ -173,7 +173,9 @@ class DistractorWriter:
         self._prose = ProseModel.fit(search.sample_texts(MOST_TEXTS))
         self._evidence = EvidenceCheck()
 
-    async def write(self, draft: Draft) -> tuple[list[Distractor], list[RejectedDistractor]]:
+    async def write(
+        self, draft: InstanceDraft
+    ) -> tuple[list[Distractor], list[RejectedDistractor]]:
         """Return the distractors that passed the gates, and all tries that did not."""
         profile, plan = PoolProfile.of(draft), self._plan
         types = draw_types(plan.n_distractors, plan.seed, draft.id)
@@ -231,7 +233,7 @@ class DistractorWriter:
 
     async def _fill_slot(
         self,
-        draft: Draft,
+        draft: InstanceDraft,
         slot: int,
         guide: FilledGuide,
         *,

@@ -26,7 +26,12 @@ from deepera_graph.lab.build.plan import (
 )
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import containment, contains_answer
-from deepera_graph.lab.build.writing.distractors import DistractorWriter, Draft, Drafts, QAPair
+from deepera_graph.lab.build.writing.distractors import (
+    DistractorWriter,
+    Drafts,
+    InstanceDraft,
+    QAPair,
+)
 from deepera_graph.prompts import messages_of
 
 EXTRACT = "extract"
@@ -237,7 +242,7 @@ class Drafter:
     async def draft(self, document: Document) -> Drafts:
         """Return the drafts of a document; a failure that concerns it alone is a drop."""
         found = Drafts()
-        unfinished: list[Draft] = []
+        unfinished: list[InstanceDraft] = []
         for number, pair in enumerate(await self._usable_pairs(document, found.drops), start=1):
             try:
                 draft = await self._finish(document, number, pair)
@@ -270,13 +275,13 @@ class Drafter:
                 usable.append(pair)
         return usable[: self._plan.per_document]
 
-    async def _finish(self, document: Document, number: int, pair: QAPair) -> Draft:
+    async def _finish(self, document: Document, number: int, pair: QAPair) -> InstanceDraft:
         left_out = find_ambiguous(self._corpus.chunks[document.id], pair)
         n = self._plan.n_contexts
         found = await self._search.find_nearest(pair.question, n + len(left_out))
         clear = [one for one in found if one.chunk.id not in left_out]
         pool, was_found = insert_golden(clear, pair, n=n, golden=self._plan.golden)
-        draft = Draft(
+        draft = InstanceDraft(
             id=f"{self._generator.name}-{document.id}-{number}",
             dataset=self._generator.name,
             subject=document.subject,

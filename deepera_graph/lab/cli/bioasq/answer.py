@@ -33,7 +33,7 @@ from deepera_graph.lab.cli.running import check_resume, going_on
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
     from deepera_graph.bioasq.phase_b.answered import TypedAnswer
-    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.questions import BioasqQuestion
 
 _prompt = partial(opt, panel="How a chat model is asked")
 _NO_MODEL = ("preset", "style", "shots", "examples", "no_fallback")
@@ -162,7 +162,7 @@ def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
 
 @contextmanager
 def _open_answerer(
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     how: AnswerOptions,
     chat: options.ChatOptions,
     cache: options.CacheOptions,
@@ -201,7 +201,7 @@ def _open_answerer(
 
 def _answer_all(
     answerer: TypedAnswerer,
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     log: Path,
     *,
     files: AnswerFileOptions,

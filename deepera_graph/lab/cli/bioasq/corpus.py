@@ -30,7 +30,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.pubmed.corpus import CorpusReport, Progress
+    from deepera_graph.bioasq.pubmed.corpus import CorpusProgress, CorpusReport
     from deepera_graph.bioasq.pubmed.index import IndexReport
     from deepera_graph.retrieval.collections.passage_store import PassageStore
 
@@ -85,7 +85,7 @@ def read(
 
     with progress_bar("reading", hidden=output.quiet) as bar:
 
-        def watch(step: Progress) -> None:
+        def watch(step: CorpusProgress) -> None:
             bar.move(to=step.n_bytes, total=step.n_bytes_in_all, count=step.n_records)
 
         more = ["--resume"] if files.out.exists() else []

@@ -19,7 +19,7 @@ from deepera_graph.lab.cli.bioasq.search import check_pair
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.ensemble import Tried, WeightSearch
-    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.questions import BioasqQuestion
     from deepera_graph.bioasq.runs import Run
 
 _BEST_SHOWN = 5
@@ -158,7 +158,7 @@ def _compare_runs(runs: Mapping[Path, Run]) -> Iterator[str]:
 
 
 def _compare_asked(
-    runs: Sequence[Run], questions: Path, asked: Sequence[Question]
+    runs: Sequence[Run], questions: Path, asked: Sequence[BioasqQuestion]
 ) -> Iterator[str]:
     """Yield how many questions no run has; raise `SettingsError` if that is all of them."""
     n_lacking = sum(all(one.id not in run for run in runs) for one in asked)
@@ -168,7 +168,7 @@ def _compare_asked(
         yield f"{n_lacking} of {count(len(asked), 'question')} in {questions} are in neither run"
 
 
-def _write_join(made: Any, asked: Sequence[Question] | None, files: JoinFiles) -> None:
+def _write_join(made: Any, asked: Sequence[BioasqQuestion] | None, files: JoinFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
 

@@ -17,7 +17,7 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.measuring.check import Problem
+    from deepera_graph.bioasq.measuring.check import SubmissionProblem
     from deepera_graph.bioasq.measuring.measures import Evaluation, Phase
     from deepera_graph.calibration.statistics import Interval
 
@@ -102,7 +102,7 @@ def check(
         raise typer.Exit(SOME_FAILED)
 
 
-def _list_problems(problems: Sequence[Problem]) -> str:
+def _list_problems(problems: Sequence[SubmissionProblem]) -> str:
     """Return the problems by name, errors first, the first few of each."""
     lines = []
     ordered = sorted(problems, key=lambda one: (one.level, one.name))

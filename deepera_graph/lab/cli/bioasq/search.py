@@ -34,7 +34,7 @@ from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_a.search import DocumentSearch
-    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.questions import BioasqQuestion
     from deepera_graph.bioasq.runs import SearchJournal
 
 DAILY = {
@@ -260,7 +260,7 @@ def _open_models(
 
 def _search_all(
     finder: DocumentSearch,
-    asked: Sequence[Question],
+    asked: Sequence[BioasqQuestion],
     files: SearchFiles,
     store: places.StoreOptions,
     output: options.OutputOptions,
@@ -284,7 +284,7 @@ def _search_all(
 
 def _run(
     finder: DocumentSearch,
-    left: Sequence[Question],
+    left: Sequence[BioasqQuestion],
     n_asked: int,
     journal: SearchJournal,
     output: options.OutputOptions,
@@ -302,7 +302,7 @@ def _run(
                 say(f"question {result.question.id!r}: {'; '.join(result.problems)}")
 
 
-def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles) -> None:
+def _write(journal: SearchJournal, asked: Sequence[BioasqQuestion], files: SearchFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
     from deepera_graph.bioasq.runs import write_run, write_trec
 
@@ -318,7 +318,7 @@ def _write(journal: SearchJournal, asked: Sequence[Question], files: SearchFiles
 
 def _tell_outcomes(
     journal: SearchJournal,
-    asked: Sequence[Question],
+    asked: Sequence[BioasqQuestion],
     files: SearchFiles,
     n_earlier: int,
     output: options.OutputOptions,

@@ -22,7 +22,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.questions import Question
+    from deepera_graph.bioasq.questions import BioasqQuestion
     from deepera_graph.lab.studies.bioasq.runs import TimedRun
     from deepera_graph.lab.studies.bioasq.study import BioasqBench
     from deepera_graph.lab.studies.experiment import StudyResult
@@ -186,7 +186,9 @@ class _Experiment:
         with judgements_of(backend, self.cache.cache) as kept:
             yield {"model": backend, "cache": kept, **spending}
 
-    def run(self, name: str, asked: Sequence[Question]) -> tuple[StudyResult, dict[str, TimedRun]]:
+    def run(
+        self, name: str, asked: Sequence[BioasqQuestion]
+    ) -> tuple[StudyResult, dict[str, TimedRun]]:
         """Return what was found of an experiment of phase A, and the runs made for it."""
         from deepera_graph.bioasq.runs import read_run
         from deepera_graph.cli.opening.stores import open_collection
@@ -266,7 +268,7 @@ class _Experiment:
                     how.pop(key, None)
         return made
 
-    def styles(self, asked: Sequence[Question]) -> tuple[StudyResult, dict[str, TimedRun]]:
+    def styles(self, asked: Sequence[BioasqQuestion]) -> tuple[StudyResult, dict[str, TimedRun]]:
         """Return what prompt styles of phase B are worth; no run is made."""
         from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
         from deepera_graph.lab.studies.bioasq import styles
@@ -305,7 +307,9 @@ def _check_names(names: Sequence[str]) -> None:
             raise SettingsError(f"{other!r} and {one!r} would be kept in one file")
 
 
-def _make_styles(model: Any, questions: Sequence[Question], chosen: StudyOptions) -> dict[str, Any]:
+def _make_styles(
+    model: Any, questions: Sequence[BioasqQuestion], chosen: StudyOptions
+) -> dict[str, Any]:
     """Return the roles of every style and number of examples."""
     from deepera_graph.bioasq.phase_b.roles import typed_backend
     from deepera_graph.bioasq.questions import choose_examples, read_questions

@@ -19,7 +19,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.asking import Estimate
+    from deepera_graph.lab.asking import ConstructionEstimate
     from deepera_graph.lab.construction import Built
     from deepera_graph.lab.quest.plan import QuestPlan
     from deepera_graph.schema import Backend
@@ -236,7 +236,7 @@ def describe_made(made: Built) -> str:
     return "\n".join(lines)
 
 
-def describe_estimate(found: Estimate, by_step: str, price: str) -> str:
+def describe_estimate(found: ConstructionEstimate, by_step: str, price: str) -> str:
     """Return what a dry run says."""
     total, counts = found.total_usage, found.counts
     return (

@@ -16,8 +16,8 @@ from langchain_core.documents import Document
 
 from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.phase_a.search import DocumentResult, DocumentSearch
-from deepera_graph.bioasq.questions import Question, read_pmid
-from deepera_graph.bioasq.runs import RankedDocument, Ranking, Run, SearchJournal, rank_scores
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
+from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, SearchJournal, rank_scores
 from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
@@ -91,7 +91,7 @@ class _Clock:
 def retrieve(
     store: PassageStore,
     names: Sequence[str],
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     depth: int,
     *,
     kept: Kept = Kept(),
@@ -135,7 +135,7 @@ def retrieve(
 
 
 def _ranked(entry: Mapping[str, Any]) -> Ranking:
-    return [RankedDocument(*pair) for pair in entry["ranked"]]
+    return [ScoredDocument(*pair) for pair in entry["ranked"]]
 
 
 def _timed(
@@ -165,7 +165,7 @@ def _check_retriever(store: PassageStore, name: str) -> None:
         raise SettingsError(f"{name} needs a collection that has vectors, and this is {store.mode}")
 
 
-def _make_retriever(store: PassageStore, name: str) -> Callable[[str, int], list[RankedDocument]]:
+def _make_retriever(store: PassageStore, name: str) -> Callable[[str, int], list[ScoredDocument]]:
     if name == "bm25":
         texts = {one.passage.id or "": join_title(one.passage) for one in store.scan()}
         bm25 = CorpusBM25(texts)
@@ -179,7 +179,7 @@ def _make_retriever(store: PassageStore, name: str) -> Callable[[str, int], list
     )
 
 
-def _search_by_meaning(store: PassageStore, text: str, k: int) -> list[RankedDocument]:
+def _search_by_meaning(store: PassageStore, text: str, k: int) -> list[ScoredDocument]:
     embeddings = store.vectorstore.embeddings
     if embeddings is None:
         raise StoreError("the collection has no embeddings")
@@ -187,7 +187,7 @@ def _search_by_meaning(store: PassageStore, text: str, k: int) -> list[RankedDoc
     return _to_ranking((one.id, one.cosine) for one in near)
 
 
-def _to_ranking(pairs: Any) -> list[RankedDocument]:
+def _to_ranking(pairs: Any) -> list[ScoredDocument]:
     scores: dict[str, float] = {}
     for name, score in pairs:
         scores.setdefault(read_pmid(name), score)
@@ -203,7 +203,7 @@ class Reranked(NamedTuple):
 
 def find_candidates(
     store: PassageStore,
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     depth: int,
     *,
     on_progress: Progress = lambda done: None,
@@ -218,7 +218,7 @@ def find_candidates(
 
 
 def candidates_as_run(
-    candidates: Mapping[str, Sequence[Document]], questions: Sequence[Question]
+    candidates: Mapping[str, Sequence[Document]], questions: Sequence[BioasqQuestion]
 ) -> TimedRun:
     """Return the first stage's ranking as a run."""
     return TimedRun(
@@ -234,7 +234,7 @@ def candidates_as_run(
 
 def rerank(
     candidates: Mapping[str, Sequence[Document]],
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     judge: Any,
     *,
     name: str = "reranked",
@@ -294,7 +294,7 @@ def _with_effect(described: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _judged(entry: Mapping[str, Any]) -> Ranking:
-    return [RankedDocument(*pair) for pair in entry["runs"]["judged"]]
+    return [ScoredDocument(*pair) for pair in entry["runs"]["judged"]]
 
 
 def _weigh_nothing(question: str, windows: Sequence[Window]) -> list[list[float]]:
@@ -314,7 +314,7 @@ def _listed_first(entry: Mapping[str, Any]) -> Ranking:
     listed = [pmid for pmid, _ in entry["runs"]["listed"]]
     rest = [pmid for pmid, _ in entry["runs"]["judged"] if pmid not in listed]
     n = len(listed) + len(rest)
-    return [RankedDocument(pmid, (n - place) / n) for place, pmid in enumerate([*listed, *rest])]
+    return [ScoredDocument(pmid, (n - place) / n) for place, pmid in enumerate([*listed, *rest])]
 
 
 def describe_collection(store: PassageStore) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from deepera_graph.bioasq.measuring.measures import (
     average_precision,
     precision_recall_f1,
 )
-from deepera_graph.bioasq.questions import Question, read_pmid
+from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
@@ -77,7 +77,7 @@ class BioasqBench(Resampling):
         SettingsError: A number is out of range.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[BioasqQuestion, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,13 +86,13 @@ class BioasqBench(Resampling):
 
     @classmethod
     def of(
-        cls, questions: Sequence[Question], *, limit: int | None = None, **how: int
+        cls, questions: Sequence[BioasqQuestion], *, limit: int | None = None, **how: int
     ) -> "BioasqBench":
         """Keep the questions with golden documents, or the first *limit* of them."""
         kept = tuple(islice((one for one in questions if one.documents), limit))
         return cls(questions=kept, **how)
 
-    def golden(self, question: Question) -> set[str]:
+    def golden(self, question: BioasqQuestion) -> set[str]:
         """Return the PMIDs of the golden documents."""
         return {*map(read_pmid, question.documents)}
 
@@ -159,7 +159,7 @@ def _recall(bench: BioasqBench, run: Run, k: int) -> Values:
     return Values.of([len(golden.intersection(found)) / len(golden) for golden, found in pairs])
 
 
-def _pmids(run: Run, question: Question) -> list[str]:
+def _pmids(run: Run, question: BioasqQuestion) -> list[str]:
     return [one.pmid for one in run.get(question.id, ())]
 
 

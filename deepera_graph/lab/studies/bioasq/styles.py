@@ -12,7 +12,7 @@ from typing import Any
 from deepera_graph.bioasq.measuring.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 from deepera_graph.bioasq.phase_b.answered import AnswerJournal, TypedAnswer, submission_of
-from deepera_graph.bioasq.questions import TYPES, Question
+from deepera_graph.bioasq.questions import TYPES, BioasqQuestion
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError
 from deepera_graph.lab.studies.bioasq.runs import Kept, Progress
@@ -33,8 +33,8 @@ _SHOWN = {
 
 
 def draw_questions(
-    questions: Sequence[Question], *, per_type: int = PER_TYPE, seed: int = 0
-) -> list[Question]:
+    questions: Sequence[BioasqQuestion], *, per_type: int = PER_TYPE, seed: int = 0
+) -> list[BioasqQuestion]:
     """Draw questions of each type that have snippets and golden answers, in the order of the file.
 
     Raises:
@@ -54,7 +54,7 @@ def draw_questions(
 
 def answer_all(
     answerer: TypedAnswerer,
-    questions: Sequence[Question],
+    questions: Sequence[BioasqQuestion],
     *,
     name: str = "answers",
     kept: Kept = Kept(),  # noqa: B008 - it cannot be changed
@@ -76,7 +76,7 @@ def answer_all(
         SettingsError: What is kept is of something else.
     """
     asked = [
-        Question(id=one.id, type=one.type, body=one.body, snippets=one.snippets)
+        BioasqQuestion(id=one.id, type=one.type, body=one.body, snippets=one.snippets)
         for one in questions
     ]
     with AnswerJournal(kept.path_of(name), answerer.manifest()).open(resume=kept.resume) as journal:
@@ -93,7 +93,7 @@ def answer_all(
 
 
 def study_styles(
-    golden: Sequence[Question],
+    golden: Sequence[BioasqQuestion],
     answers: Mapping[str, Sequence[TypedAnswer]],
     *,
     n_resamples: int = 10_000,

@@ -46,7 +46,7 @@ def _behind_first(phrase: str) -> str:
 Span = tuple[int, int]
 
 
-class Near(NamedTuple):
+class NearWords(NamedTuple):
     """What stands in all that a pattern finds: it is looked for around that alone.
 
     Attributes:
@@ -165,7 +165,9 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         *RANGE,
     ),
 )
-NEAR_YEARS = Near([re.compile(r"(?:19|20)\d\d"), re.compile(r"'[5-9]0s"), *YEAR_WORDS], 100, 40)
+NEAR_YEARS = NearWords(
+    [re.compile(r"(?:19|20)\d\d"), re.compile(r"'[5-9]0s"), *YEAR_WORDS], 100, 40
+)
 COUNT = rf"(?P<n>\d{{1,2}}|{'|'.join(NUMBERS)})"
 AGES = (
     (
@@ -186,7 +188,7 @@ AGES = (
     ),
     (re.compile(rf"{LEAD}(?:\b(?:in|from)\s+)?\bthis\s+(?P<n>)(?P<unit>year)\b", re.I), 0),
 )
-NEAR_AGES = Near(["year", "decade"], 80, 40)
+NEAR_AGES = NearWords(["year", "decade"], 80, 40)
 NAME = r"((?:[A-Z][\w&+.-]*)(?:(?:,\s*|\s+(?:or|and|nor)\s+(?:at\s+)?|\s+)[A-Z][\w&+.-]*)*)"
 NOT_AT = re.compile(
     ONSET
@@ -200,8 +202,8 @@ ONLY_AT = re.compile(
     + r"(?:at|in|from)\s+"
     + NAME
 )
-NEAR_NOT_AT = Near(["not", "excluding", "except", "leaving out", "without"], 30, 60)
-NEAR_ONLY = Near([one.split()[0] for one in WORDS["limits"]["only"]] + ["alone"], 200, 80)
+NEAR_NOT_AT = NearWords(["not", "excluding", "except", "leaving out", "without"], 30, 60)
+NEAR_ONLY = NearWords([one.split()[0] for one in WORDS["limits"]["only"]] + ["alone"], 200, 80)
 
 
 def venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
@@ -267,8 +269,8 @@ def _sign_of(cue: str) -> str:
 
 _SIGNS = {_sign_of(one) for name in ("anywhere", "soft", "clause", "place") for one in CUES[name]}
 _NO = re.compile(r"no[rt]?\b(?:(?<=\bno)|(?<=\bno[rt]))")
-NEAR_EXCLUDING = Near([_NO, "n't", *sorted(_SIGNS - {"no", "nor", "not"})], 120, 60)
-NEAR_AFTER = Near(sorted({max(one.split(), key=len) for one in CUES["after"]}), 400, 60)
+NEAR_EXCLUDING = NearWords([_NO, "n't", *sorted(_SIGNS - {"no", "nor", "not"})], 120, 60)
+NEAR_AFTER = NearWords(sorted({max(one.split(), key=len) for one in CUES["after"]}), 400, 60)
 BREAKS = any_of(
     [
         *CUES["anywhere"],
@@ -310,7 +312,7 @@ AHEAD = (
 _AHEAD_SIGNS = r"outperform|beat|surpass|exceed|better\s+than|superior\s+to"
 DIRECTIONS = (
     (
-        Near(
+        NearWords(
             [re.compile(r"(?:better|higher|stronger)\s+(?:result|score|perf|accu)")], _WHOLE, _WHOLE
         ),
         re.compile(
@@ -322,7 +324,7 @@ DIRECTIONS = (
         2,
     ),
     (
-        Near(
+        NearWords(
             [re.compile(r"outperf|beat|surpass|exceed|better\s+than|superior\s+to")], _WHOLE, _WHOLE
         ),
         re.compile(

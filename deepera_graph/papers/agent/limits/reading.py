@@ -42,7 +42,7 @@ from deepera_graph.papers.agent.limits.patterns import (
     TYPES,
     YEAR_WORDS,
     YEARS,
-    Near,
+    NearWords,
     Pick,
     Span,
     join_spans,
@@ -91,7 +91,7 @@ class _Reading:
         self._contrasts: list[str] = []  # words of the question that are searched for all the same
         self._notes: list[str] = []
         self._better: tuple[str, ...] = ()
-        self._near: Near | None = None  # for which the spans are known
+        self._near: NearWords | None = None  # for which the spans are known
         self._spans: list[Span] = []
 
     def read(self) -> None:
@@ -127,7 +127,9 @@ class _Reading:
             notes=tuple(self._notes),
         )
 
-    def _take(self, pattern: "re.Pattern[str]", near: Near | None) -> Iterator["re.Match[str]"]:
+    def _take(
+        self, pattern: "re.Pattern[str]", near: NearWords | None
+    ) -> Iterator["re.Match[str]"]:
         """Yield the matches of a pattern, and take them out of the text."""
         at = 0
         while found := self._search(pattern, at, near):
@@ -136,7 +138,7 @@ class _Reading:
             yield found
 
     def _search(
-        self, pattern: "re.Pattern[str]", at: int, near: Near | None
+        self, pattern: "re.Pattern[str]", at: int, near: NearWords | None
     ) -> "re.Match[str] | None":
         """Return the first match, which is looked for only near what stands in all."""
         if near is None:
