@@ -336,7 +336,7 @@ def find_model(name: str, **options: Any) -> BaseChatModel:
     except (ImportError, ValueError) as error:
         if options.get("base_url"):  # models of Ollama have a colon in their names
             raise SettingsError(
-                f"model {name!r} cannot be made: there is no provider {provider!r} here; a server "
+                f"model {name!r} cannot be made: provider {provider!r} is not supported; a server "
                 f"that speaks OpenAI's protocol takes 'openai:{name}'"
             ) from error
         raise SettingsError(

@@ -114,7 +114,7 @@ def _open(where: str | None) -> JudgementCache | None:
         return open_cache(folder)
     if where is None:
         return None
-    raise SettingsError(f"there is no judgement cache in {str(folder)!r}")
+    raise SettingsError(f"no judgement cache in {str(folder)!r}")
 
 
 def _folder(where: str | None) -> Path:

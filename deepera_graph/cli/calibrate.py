@@ -75,7 +75,7 @@ def calibrate(
 ) -> None:
     """Fit from labelled passages how probable evidence is at which score."""
     if not labelled.exists():
-        raise InputError(f"there is no file {str(labelled)!r}")
+        raise InputError(f"no such file: {str(labelled)!r}")
     with needing("calibrate", "calibrate"):
         from deepera_graph.calibration import report
         from deepera_graph.calibration.calibrate import check_method

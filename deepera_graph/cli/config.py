@@ -151,7 +151,7 @@ def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
 
     file = find_file()
     if file is None:
-        raise SettingsError(f"there is no {FILE}, and no {TABLE} of a {PROJECT}, here or above")
+        raise SettingsError(f"no {FILE}, and no {TABLE} in a {PROJECT}, in this folder or above")
     if what.remove:
         was = trusting.forget(file)
         said = f"{file} is trusted no more" if was else f"{file} was not trusted"

@@ -110,7 +110,7 @@ def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     for name in ids:
         if name not in questions:
             known, hint = ", ".join(questions), suggest_value(name, questions)
-            raise SettingsError(f"there is no question {name!r}; there are {known}{hint}")
+            raise SettingsError(f"unknown question {name!r}; available: {known}{hint}")
     return [question for name, question in questions.items() if not ids or name in ids]
 
 

@@ -176,7 +176,7 @@ def _find_neighbours(
         has = f"{store.library!r} has {count(n, 'passage')}"
         again = f"give --neighbours {k} again when there are more"
         if n < 2:
-            say(f"note: {has}, so there are no neighbours to find; {again}")
+            say(f"note: {has}, so it has no neighbours to find; {again}")
             return None
         if not quiet:
             say(f"note: {has}, so each gets {count(n - 1, 'neighbour')}, not {k}; {again}")

@@ -176,7 +176,7 @@ def _open(place: places.PlaceOptions) -> Catalogue:
 
 def _describe_all(where: str, found: Sequence[CollectionInfo]) -> Sequence[str]:
     if not found:
-        return [f"there are no libraries in {where}; deepera index makes them"]
+        return [f"no libraries in {where}; deepera index makes them"]
     width = max(len(one.name) for one in found)
     return [
         f"{one.name:<{width}}  {count(one.n_passages, 'passage'):>15}  {_describe_mode(one)}"

@@ -149,7 +149,7 @@ def _name_base(place: str) -> str:
     if place.startswith(("http://", "https://")):
         return urlsplit(place).netloc.rpartition("@")[2]  # a password is no part of a name
     if not Path(place).exists():
-        raise MissingStoreError(f"there is no file of papers {place!r}")
+        raise MissingStoreError(f"no such file of papers: {place!r}")
     return Path(place).stem
 
 
@@ -168,5 +168,5 @@ def _choose(names: tuple[str, ...], place: places.CollectionsOptions) -> StoredC
     if names and place.qdrant_url is None:
         known = collections.names()
         for missing in (one for one in names if one not in known):
-            say(f"note: there is no library {missing!r} yet; `deepera index` makes it")
+            say(f"note: library {missing!r} does not exist yet; `deepera index` makes it")
     return collections

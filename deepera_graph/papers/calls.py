@@ -191,7 +191,7 @@ def read_error(plain: Mapping[str, Any]) -> DeepEraError:
 def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     call = CALLS.get(name)
     if call is None:
-        raise SettingsError(f"there is no call {name!r}; there are {', '.join(CALLS)}")
+        raise SettingsError(f"unknown call {name!r}; available: {', '.join(CALLS)}")
     allowed = (call.needs, *call.takes, *LIMITS)
     for given in arguments:
         if given not in allowed:

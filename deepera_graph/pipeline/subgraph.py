@@ -144,7 +144,7 @@ def _name_keys(keys: Mapping[str, str]) -> dict[str, str]:
     for name in keys:
         if name not in known:
             raise SettingsError(
-                f"keys: there is no {name!r}; there are {', '.join(dict.fromkeys(known))}"
+                f"keys: unknown key {name!r}; available: {', '.join(dict.fromkeys(known))}"
             )
     names = {**{one: one for one in (*_GIVEN, *_ALWAYS)}, **keys}
     out = [name for one, name in names.items() if one not in _GIVEN]

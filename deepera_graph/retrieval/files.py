@@ -220,7 +220,7 @@ def _find(path: Path, pdf_reader: str) -> tuple[list[InFile], list[Skipped]]:
             return _choose(_list_archive(path), [], pdf_reader, f"the archive {str(path)!r}")
         return [_check_kind(path, pdf_reader)], []
     if _PATTERN.isdisjoint(str(path)):
-        raise InputError(f"there is no file {str(path)!r}")
+        raise InputError(f"no such file: {str(path)!r}")
     matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
     if not matches:
         raise InputError(f"no file matches {str(path)!r}")

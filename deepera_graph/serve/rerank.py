@@ -225,7 +225,7 @@ class Rankings:
         if model is None or self._judging.knows(model):
             return self._judging.find(model), []
         name = self._judging.default
-        return name, [f"there is no judge {model!r:.80} here; {name!r} has judged"]
+        return name, [f"unknown judge {model!r:.80}; {name!r} was used instead"]
 
     async def _judge(
         self,

@@ -123,12 +123,12 @@ def test_a_limit_takes_the_first_questions(folder):
     [
         pytest.param("passages.jsonl", ['{"id": "a"}'], "record 1: 'text' must be", id="no text"),
         pytest.param("passages.jsonl", ["[]"], "record 1: must be a JSON object", id="list"),
-        pytest.param("passages.jsonl", [], "there are no passages", id="empty"),
-        pytest.param("questions.jsonl", [], "there are no questions", id="no questions"),
+        pytest.param("passages.jsonl", [], "no passages", id="empty"),
+        pytest.param("questions.jsonl", [], "no questions", id="no questions"),
         pytest.param(
             "questions.jsonl",
             ['{"id": "q", "question": "Who?", "supporting": ["gone"]}'],
-            "record 1: there is no passage 'gone'",
+            "record 1: unknown passage 'gone'",
             id="no such passage",
         ),
         pytest.param(
@@ -152,7 +152,7 @@ def test_an_id_that_comes_twice_is_refused(tmp_path):
 
 
 def test_a_folder_without_the_files_is_refused():
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_hop_data(Path("nowhere"))
 
 

@@ -199,7 +199,7 @@ def test_documents_without_questions_are_refused(tmp_path):
     documents = write_jsonl(tmp_path / "ponds.jsonl", [POND.model_dump(mode="json")])
     with pytest.raises(DatasetError, match="holds no questions"):
         open_natural(documents)
-    with pytest.raises(DatasetError, match="there is no file or folder"):
+    with pytest.raises(DatasetError, match="no such file or folder"):
         open_natural(tmp_path / "none")
 
 

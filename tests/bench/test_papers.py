@@ -243,7 +243,7 @@ def test_the_page_has_all_figures_and_no_worst_questions(bench, result):
         ({}, {}, InputError, "no run"),
         ({"x": {"q9": QueryRun()}}, {}, InputError, "'x' has none of the 3 queries"),
         ({"x": PLAIN}, {"baseline": "y"}, SettingsError, "one of x, got 'y'"),
-        ({"x": PLAIN}, {"shown": ("q7",)}, SettingsError, "no query 'q7'"),
+        ({"x": PLAIN}, {"shown": ("q7",)}, SettingsError, "unknown query 'q7'"),
         ({"x": PLAIN}, {"buckets": (5, 5)}, SettingsError, r"rising numbers from 1, got \(5, 5\)"),
     ],
 )

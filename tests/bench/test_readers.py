@@ -130,7 +130,7 @@ def test_the_kind_of_a_data_set_is_seen_from_its_files(tmp_path, beir_folder, ar
 
 
 def test_a_path_without_data_is_refused(tmp_path):
-    with pytest.raises(DatasetError, match="is no data set"):
+    with pytest.raises(DatasetError, match="is not a data set"):
         open_dataset(Path(tmp_path))
 
 

@@ -227,7 +227,7 @@ def test_a_collection_of_words_is_one_by_option(deepera_lab, corpus):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("none.jsonl", "-l", "moss"), "there is no file 'none.jsonl'"),
+        (("none.jsonl", "-l", "moss"), "no such file: 'none.jsonl'"),
         (("{corpus}",), "--library must name a library"),
         (("{corpus}", "-l", "moss", "--int8"), "--int8 goes with --qdrant-url"),
         (("{corpus}", "-l", "m", "--engine", "ray", "--mode", "sparse"), "embeds nothing"),

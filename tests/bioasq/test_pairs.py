@@ -361,7 +361,7 @@ def test_a_corpus_without_any_golden_document_is_an_error(deepera_lab, tmp_path)
         ((), "give -o FOLDER to tune a model, --export-pairs FILE, or both"),
         (("-o", "out"), "give --library or --corpus"),
         (("-o", "out", "--corpus", "c.jsonl", "-l", "both"), "give --library or --corpus"),
-        (("-o", "out", "--corpus", "none.jsonl"), "there is no file 'none.jsonl'"),
+        (("-o", "out", "--corpus", "none.jsonl"), "no such file: 'none.jsonl'"),
         (("-o", "out", "--corpus", "c.jsonl", "--ratio", "1:x"), "got '1:x'"),
         (("-o", "out", "--corpus", "c.jsonl", "--since", "19"), "--since must be a year"),
         (("-o", "out", "--corpus", "c.jsonl", "--shares", "1,1"), "three numbers"),

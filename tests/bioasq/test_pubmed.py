@@ -318,7 +318,7 @@ def test_official_names_give_the_order_and_others_the_order_given(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda folder: folder / "none.xml", "there is no file"),
+        (lambda folder: folder / "none.xml", "no such file"),
         (lambda folder: folder, r"holds no \.xml or \.xml\.gz file"),
         (lambda folder: _touch(folder / "moss.json"), r"expected \.xml or \.xml\.gz"),
     ],

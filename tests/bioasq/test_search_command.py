@@ -273,7 +273,7 @@ def test_questions_that_no_run_has_are_told_and_all_of_them_refused(ensemble, ru
         (["--documents", "5"], "--documents goes with --weights or --search-weights"),
         (["--weights", "1"], "--weights must be two numbers >= 0, got '1'"),
         (["--weights", "1,x"], "--weights must be numbers"),
-        (["--questions", "nowhere.json"], "there is no file 'nowhere.json'"),
+        (["--questions", "nowhere.json"], "no such file: 'nowhere.json'"),
     ],
 )
 def test_ways_that_make_no_sense_are_named(ensemble, args, problem):

@@ -100,7 +100,7 @@ def test_passages_of_a_small_collection_get_all_the_neighbours_there_are(index, 
 
 def test_a_single_passage_has_no_neighbours_and_that_is_said(index, store, questions):
     result = index("--neighbours", 16, given=questions(CHAIN[0], name="one.jsonl"))
-    assert "'papers' has 1 passage, so there are no neighbours to find" in result.stderr
+    assert "'papers' has 1 passage, so it has no neighbours to find" in result.stderr
     assert not (store / "neighbours").exists()
 
 

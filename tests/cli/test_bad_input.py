@@ -119,7 +119,7 @@ def test_a_setting_out_of_range_is_one_line(rerank, questions, args, problem):
 def test_a_missing_file_is_an_error(rerank, tmp_path):
     result = rerank(tmp_path / "none.jsonl")
     assert result.exit_code == 2
-    assert "there is no file" in result.stderr
+    assert "no such file" in result.stderr
 
 
 def test_a_folder_is_no_file(rerank, tmp_path):
@@ -153,7 +153,7 @@ def test_the_input_is_never_the_output(rerank, questions):
 def test_a_missing_folder_for_the_output_is_an_error(rerank, questions, tmp_path):
     result = rerank(questions(line()), "--backend", TEA, "-o", tmp_path / "no" / "out.jsonl")
     assert result.exit_code == 2
-    assert "cannot be written: there is no folder" in result.stderr
+    assert "cannot be written: no such folder" in result.stderr
 
 
 @pytest.mark.parametrize("name", ["out.jsonl.gz", "out.csv", "out.html"])
@@ -229,5 +229,5 @@ def test_ask_says_how_a_question_is_quoted_and_a_file_written(
 def test_a_mistyped_file_beside_a_question_of_one_word_is_told_alone(deepera):
     result = deepera("ask", "glucose", "none.jsonl")
     assert result.exit_code == 2
-    assert "there is no file 'none.jsonl'" in result.stderr
+    assert "no such file: 'none.jsonl'" in result.stderr
     assert "quotes" not in result.stderr

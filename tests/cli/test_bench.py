@@ -104,7 +104,7 @@ def test_options_that_cannot_be_are_one_line(table, args, problem):
 def test_what_is_no_data_set_is_one_line(deepera_lab, tmp_path):
     result = deepera_lab("bench", "table", tmp_path / "none.jsonl")
     assert result.exit_code == 2
-    assert "is no data set" in result.stderr
+    assert "is not a data set" in result.stderr
 
 
 def test_the_default_metrics_are_those_in_the_help(table, deepera_lab):

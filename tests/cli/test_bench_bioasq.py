@@ -118,7 +118,7 @@ def test_a_chat_model_sorts_and_answers_in_styles(deepera_lab, golden, plants):
         (("speed",), "'speed'"),
         (("depth", "--runs", "a=b", "--resume"), "--resume goes with --out"),
         (("depth", "--resume", "--overwrite"), "give --resume or --overwrite, not both"),
-        (("styles", "--model", "m", "--examples", "none.json"), "there is no file 'none.json'"),
+        (("styles", "--model", "m", "--examples", "none.json"), "no such file: 'none.json'"),
     ],
 )
 def test_what_cannot_work_is_a_usage_error(deepera_lab, golden, args, message):

@@ -61,7 +61,7 @@ def test_natural_replaces_nothing_unasked(natural):
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("none.json", None, "there is no file or folder"),
+        ("none.json", None, "no such file or folder"),
         ("empty.json", "", "expected '{'"),
         ("list.json", "[]", "expected '{'"),
         ("bare.json", json.dumps({"1": {**ENTRY, "LABELS": ["A", "B", "C"]}}), "no question of"),
@@ -80,7 +80,7 @@ def test_what_cannot_be_used_is_one_line(deepera_lab, tmp_path, name, content, p
 
 def test_natural_needs_a_folder_that_is_there(deepera_lab, pubmedqa, tmp_path):
     result = deepera_lab("bench", "natural", pubmedqa, "--out", tmp_path / "no" / "out.jsonl")
-    assert (result.exit_code, "there is no folder" in result.stderr) == (2, True)
+    assert (result.exit_code, "no such folder" in result.stderr) == (2, True)
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_realism_can_fail_a_build(realism):
     [
         (("--types", "misleading"), "has no distractor of type 'misleading'; it has 'no type'"),
         (("--types", "a,,b"), "--types must be names with commas between them"),
-        (("nowhere.jsonl",), "is no data set"),
+        (("nowhere.jsonl",), "is not a data set"),
     ],
 )
 def test_realism_names_what_is_wrong_in_one_line(realism, args, problem):

@@ -75,4 +75,4 @@ def test_values_out_of_range_are_usage_errors(multihop, args, message):
 def test_a_folder_without_data_is_named(multihop, tmp_path):
     result = multihop(folder=tmp_path / "nowhere")
     assert result.exit_code == 2
-    assert "passages.jsonl: there is no such file" in result.stderr
+    assert "passages.jsonl: no such file" in result.stderr

@@ -132,7 +132,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
     [
         ((), "--library must name a base of papers, --runs files"),
         (("--runs", "pasa"), "--runs must be NAME=FILE"),
-        (("--runs", "a=b.jsonl"), "there is no file 'b.jsonl'"),
+        (("--runs", "a=b.jsonl"), "no such file: 'b.jsonl'"),
         (("--systems", "sparse"), "--systems are searches of a base"),
         (("--library", "BASE", "--systems", "spares"), "did you mean"),
         (("--library", "BASE", "--systems", "dense"), "has no vectors"),
@@ -142,7 +142,7 @@ def test_all_is_written_and_a_run_is_not_lost(deepera_lab, world, tmp_path):
         (("--library", "BASE", "--resume"), "--resume goes with --out"),
         (("--library", "BASE", "--judges", "1.5"), "must be in [0, 1], got 1.5"),
         (("--library", "BASE", "--baseline", "pasa"), "must be one of sparse, got 'pasa'"),
-        (("--library", "BASE", "--show", "q99"), "there is no query 'q99'"),
+        (("--library", "BASE", "--show", "q99"), "unknown query 'q99'"),
     ],
 )
 def test_what_cannot_work_is_a_usage_error(deepera_lab, world, args, message):

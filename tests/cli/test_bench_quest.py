@@ -159,7 +159,7 @@ def test_a_file_that_is_no_manifest_is_named(quest, topics, tmp_path):
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (("build", "none.txt"), "there is no file 'none.txt'"),
+        (("build", "none.txt"), "no such file: 'none.txt'"),
         (("build", "TOPICS", "--judge-model", "a@b"), "NAME or NAME@URL, got 'a@b'"),
         (("build", "TOPICS", "--max-hops", 3), "max_hops must be one of 0, 1, 2, got 3"),
         (("build", "TOPICS", "--judge-model", "a,a"), "'a' twice"),

@@ -77,14 +77,14 @@ def test_the_report_has_the_published_figures_in_text_json_and_a_page(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("draw", "nowhere", "-o", "audit"), "there is no folder 'nowhere'"),
+        (("draw", "nowhere", "-o", "audit"), "no such folder: 'nowhere'"),
         (("draw", ".", "-o", "audit"), "it has no judgements.jsonl"),
         (("draw", ".", "-o", "audit", "--per-grade", "0"), "--per-grade"),
         (("label", "nowhere"), "has no audit.json; `deepera-lab bench quest audit draw` makes one"),
         (("label", "DRAWN", "--rater", "a/b"), "the name of a rater must be"),
         (("report", "DRAWN"), "has no labels yet"),
         (("report", "DRAWN", "--sheets", "anna"), "--sheets must be NAME=FILE"),
-        (("report", "DRAWN", "--sheets", "anna=gone.csv"), "there is no file 'gone.csv'"),
+        (("report", "DRAWN", "--sheets", "anna=gone.csv"), "no such file: 'gone.csv'"),
         (("report", "DRAWN", "--sheets", "anna=SHEET", "--out", "DRAWN"), "another folder"),
     ],
 )

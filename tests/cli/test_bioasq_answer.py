@@ -170,7 +170,7 @@ def test_a_question_without_snippets_is_left_out_and_named(deepera_lab, files):
         (("--preset", "paper"), "--preset goes with --model"),
         (("--model", "openai:any", "--style", "4"), "--style must be 1, 2 or 3, got 4"),
         (("--model", "openai:any", "--shots", "2"), "--shots needs --examples"),
-        (("--model", "openai:any", "--examples", "none.json"), "there is no file 'none.json'"),
+        (("--model", "openai:any", "--examples", "none.json"), "no such file: 'none.json'"),
         (("--model", "openai:any"), "OPENAI_API_KEY"),
         (("--resume", "--overwrite"), "not both"),
     ],

@@ -155,7 +155,7 @@ def test_prune_keeps_to_its_limits(rerank, deepera, args, n_removed):
     [
         (("prune",), "give --older-than, --max-mb or both"),
         (("prune", "--max-mb", "-1"), "-1"),
-        (("stats", "--cache", "nowhere"), "there is no judgement cache in 'nowhere'"),
+        (("stats", "--cache", "nowhere"), "no judgement cache in 'nowhere'"),
         (("clear", "--cache", "off"), "--cache must be a folder, got 'off'"),
         (("shrink",), "No such command 'shrink'"),
     ],

@@ -136,7 +136,7 @@ def test_options_that_cannot_be_are_one_line(deepera, labelled, args, problem):
 def test_a_file_that_is_not_there_is_one_line(deepera, tmp_path):
     result = deepera("calibrate", tmp_path / "none.jsonl")
     assert result.exit_code == 2
-    assert "there is no file" in result.stderr
+    assert "no such file" in result.stderr
 
 
 def test_unlabelled_lines_are_named(deepera, questions):

@@ -200,4 +200,4 @@ def test_without_evidence_the_closing_line_counts_empty_results(deepera):
 def test_an_unknown_question_is_an_error(deepera):
     result = deepera("demo", "--question", "q99")
     assert result.exit_code == 2
-    assert "there is no question 'q99'; there are q01" in result.stderr
+    assert "unknown question 'q99'; available: q01" in result.stderr

@@ -449,7 +449,7 @@ def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monke
         (("source", "--embeddings", "json:dumps"), "cannot be built"),
         (("source", "--embeddings", "builtins:dict"), "must return LangChain Embeddings"),
         (("source", "--threshold", "7"), "threshold must be in [0, 1], got 7"),
-        (("none.jsonl",), "there is no file 'none.jsonl'"),
+        (("none.jsonl",), "no such file: 'none.jsonl'"),
         (("--library", "c", "--path", ":memory:"), "--path must be a folder"),
     ],
 )
@@ -469,7 +469,7 @@ def test_a_blank_question_is_an_error(deepera, source):
 def test_a_missing_collection_is_a_usage_error(ask, indexed):
     result = ask("--library", "other", "--path", indexed)
     assert result.exit_code == 2
-    assert "there is no library 'other'; there are 'papers'; deepera index" in result.stderr
+    assert "unknown library 'other'; available: 'papers'; deepera index" in result.stderr
     near = ask("--library", "papres", "--path", indexed)
     assert "makes it; did you mean 'papers'?" in near.stderr
 
@@ -477,7 +477,7 @@ def test_a_missing_collection_is_a_usage_error(ask, indexed):
 def test_a_missing_store_is_a_usage_error(ask, tmp_path):
     result = ask("--library", "papers", "--path", tmp_path / "nowhere")
     assert result.exit_code == 2
-    assert "there is no passage store" in result.stderr
+    assert "no passage store" in result.stderr
 
 
 @pytest.mark.full
@@ -611,7 +611,7 @@ def test_a_file_without_a_passage_makes_no_collection(
     result = deepera("index", *args) if command == "index" else ask(source)
     assert result.exit_code == 1
     assert f"skipped {source}: " in result.stderr
-    assert result.stderr.endswith(f"there is no passage in '{source}'\n")
+    assert result.stderr.endswith(f"no passages in '{source}'\n")
     assert result.stderr.count("\n") == 2
     assert ("see deepera rerank" in result.stderr) == ("question" in content)
     assert not store.exists()
@@ -640,7 +640,7 @@ def test_a_failed_run_leaves_no_empty_collection(deepera, source, store, tmp_pat
     result = deepera(*args, "new", "--embeddings", "failing_embeddings:build")
     assert result.exit_code == 130
     missing = deepera("ask", QUESTION, "-l", "new", "--path", store)
-    assert "there is no library 'new'; there are 'old'" in missing.stderr
+    assert "unknown library 'new'; available: 'old'" in missing.stderr
 
 
 def test_max_words_cuts_longer_texts(deepera, questions, store):

@@ -35,7 +35,7 @@ def test_libraries_are_listed_shown_renamed_and_deleted(library):
     assert "        1  doi  e.g. '10.1/kelp'" in shown
     assert library("rename", "papers", "old").stdout == "'papers' is 'old' now (2 passages)\n"
     assert library("delete", "old", "--yes").stdout == "'old' deleted (2 passages)\n"
-    assert library("list").stdout.startswith("there are no libraries in ")
+    assert library("list").stdout.startswith("no libraries in ")
 
 
 @pytest.mark.usefixtures("indexed")
@@ -58,7 +58,7 @@ def test_nothing_is_deleted_without_a_yes(library, given):
 @pytest.mark.usefixtures("indexed")
 def test_a_yes_deletes(library):
     assert library("delete", "papers", given="y\n").exit_code == 0
-    assert "there are no libraries" in library("list").stdout
+    assert "no libraries" in library("list").stdout
 
 
 def test_no_store_is_no_error_for_a_list(library):
@@ -71,10 +71,10 @@ def test_no_store_is_no_error_for_a_list(library):
 @pytest.mark.parametrize(
     ("args", "code", "problem"),
     [
-        (("show", "none"), 2, "there is no collection 'none'; there are 'papers'"),
-        (("delete", "none"), 2, "there is no collection 'none'"),
+        (("show", "none"), 2, "unknown collection 'none'; available: 'papers'"),
+        (("delete", "none"), 2, "unknown collection 'none'"),
         (("rename", "papers", "papers"), 2, "'papers' exists already"),
-        (("list", "--path", "nowhere"), 2, "there is no passage store in the folder 'nowhere'"),
+        (("list", "--path", "nowhere"), 2, "no passage store in the folder 'nowhere'"),
         (("list", "--path", ":memory:"), 2, "--path must be a folder"),
     ],
 )
@@ -166,11 +166,11 @@ def test_papers_go_where_their_library_goes(deepera, library, kelp, tmp_path):
     assert deepera("index", tmp_path / "kelp.jsonl", "-l", "kelp").exit_code == 0
     for asked in (("ask", "Did kelp grow?"), ("papers", "search", "kelp")):
         said = deepera(*asked, "-l", "kelpp").stderr
-        assert "there is no library 'kelpp'; there are 'kelp'; deepera index" in said
+        assert "unknown library 'kelpp'; available: 'kelp'; deepera index" in said
         assert said.endswith("did you mean 'kelp'?\n")
     gone = deepera("papers", "show", "k1", "-l", "weed")
     assert (
-        "there is no library 'weed'; there are 'kelp'; deepera index FILES -l weed makes it"
+        "unknown library 'weed'; available: 'kelp'; deepera index FILES -l weed makes it"
         in gone.stderr
     )
 

@@ -171,7 +171,7 @@ def test_a_file_that_the_user_names_needs_no_trust(write, deepera, ask, monkeypa
 
 def test_without_a_file_there_is_nothing_to_trust(deepera):
     result = deepera("config", "trust")
-    assert (result.exit_code, "there is no deepera.toml" in result.stderr) == (2, True)
+    assert (result.exit_code, "no deepera.toml" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{"])

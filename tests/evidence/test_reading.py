@@ -154,7 +154,7 @@ def test_a_table_of_claims_has_references_by_doi_title_or_entry(tmp_path):
             b"# On\n\nWax.\n\n# References\n\n1. Lund A. Wax on apples. 2018.\n",
             "nothing cites",
         ),
-        ("a.tex", b"Wax \\cite{a}.\\bibliography{gone}", "there is no file of references"),
+        ("a.tex", b"Wax \\cite{a}.\\bibliography{gone}", "no such file of references"),
         ("a.csv", b"claim,other\nWax keeps apples firm,x\n", "no references found"),
         (
             "a.csv",

@@ -262,7 +262,7 @@ def test_a_damaged_graph_is_an_error(build, passages, tmp_path, how, message):
 
 
 def test_a_folder_without_a_graph_is_an_error(tmp_path):
-    with pytest.raises(StoreError, match="there is no graph in"):
+    with pytest.raises(StoreError, match="no graph in"):
         NeighbourGraph.load(tmp_path / "nowhere")
 
 

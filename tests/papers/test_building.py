@@ -227,7 +227,7 @@ def test_a_base_can_be_read_where_nothing_can_be_written(tmp_path, world):
 def test_a_missing_source_or_folder_is_named(tmp_path):
     with pytest.raises(InputError, match=r"no\.jsonl"):
         PaperBase.build(tmp_path / "b.papers", tmp_path / "no.jsonl")
-    with pytest.raises(StoreError, match="there is no folder"):
+    with pytest.raises(StoreError, match="no such folder"):
         PaperBase.build(tmp_path / "none" / "b.papers", [])
     with pytest.raises(SettingsError, match=r"form must be one of .* got 's3'"):
         PaperBase.build(tmp_path / "c.papers", [], form="s3")
@@ -359,7 +359,7 @@ def test_a_base_without_its_vectors_or_with_foreign_ones_says_so(dense, tmp_path
             return base.search("glacier")
 
     for data, message in (
-        (None, "are missing: there is no file"),
+        (None, "are missing: no such file"),
         (kept[:-40], "are cut off"),
         (kept[:-4] + b"\1\2\3\4", "checksum differs"),
         (b"x" * len(kept), "is no file of vectors"),

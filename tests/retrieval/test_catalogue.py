@@ -81,7 +81,7 @@ def test_a_collection_of_another_program_is_listed_as_such(tmp_path):
 @pytest.mark.parametrize(
     ("name", "to", "error", "message"),
     [
-        ("none", "new", StoreError, "there is no collection 'none'; there are 'papers'"),
+        ("none", "new", StoreError, "unknown collection 'none'; available: 'papers'"),
         ("papers", "papers", SettingsError, "'papers' exists already"),
         ("papers", "", SettingsError, "'' is no name"),
         ("papers", "a/b", SettingsError, "no collection can be named 'a/b'"),
@@ -100,5 +100,8 @@ def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(
 
 @pytest.mark.parametrize("act", ["describe", "sample", "delete"])
 def test_a_missing_collection_is_named(folder, act):
-    with Catalogue(folder) as catalogue, pytest.raises(StoreError, match="no collection 'none'"):
+    with (
+        Catalogue(folder) as catalogue,
+        pytest.raises(StoreError, match="unknown collection 'none'"),
+    ):
         getattr(catalogue, act)("none")

@@ -162,7 +162,7 @@ def test_a_text_that_marks_its_encoding_is_read(write, name, content, encoding):
             r"a\.bib:1: not UTF-8; save the file as UTF-8",
         ),
         ("a.bib", b"Nothing.", r"a\.bib: holds no records"),
-        ("b*.txt", "", r"there is no file 'a\.pdf'"),
+        ("b*.txt", "", r"no such file: 'a\.pdf'"),
     ],
 )
 def test_what_cannot_be_read_is_named(write, name, content, message):

@@ -279,7 +279,7 @@ def test_lines_before_a_bad_one_are_numbered_over_the_whole_folder(write):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("missing.jsonl", "no file 'missing.jsonl'"),
+        ("missing.jsonl", "no such file: 'missing.jsonl'"),
         ("a.odt", r"a\.odt: cannot read this kind .*; save it as DOCX or PDF"),
     ],
 )

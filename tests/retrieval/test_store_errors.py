@@ -67,12 +67,14 @@ def closed_port():
 def test_a_missing_collection_is_named_with_those_that_exist(tmp_path):
     for name in ("whales", "birds"):
         open_store(name, path=tmp_path).close()
-    with pytest.raises(StoreError, match=r"no collection 'fish'; there are 'birds', 'whales'"):
+    with pytest.raises(
+        StoreError, match=r"unknown collection 'fish'; available: 'birds', 'whales'"
+    ):
         open_store("fish", path=tmp_path, must_exist=True)
 
 
 def test_a_missing_collection_in_memory_is_an_error():
-    with pytest.raises(StoreError, match="no collection 'fish'; there are none"):
+    with pytest.raises(StoreError, match="unknown collection 'fish'; no collections exist"):
         open_store("fish", must_exist=True)
 
 

@@ -247,7 +247,7 @@ async def test_a_host_that_lists_the_tools_waits_for_nothing_heavy(start, tmp_pa
             assert len((await client.list_tools()).tools) == len(OWN + OF_PAPERS)
         errors.seek(0)
         *said, modules = errors.read().splitlines()
-    assert said == ["deepera: note: there is no library 'plums' yet; `deepera index` makes it"]
+    assert said == ["deepera: note: library 'plums' does not exist yet; `deepera index` makes it"]
     assert HEAVY & set(json.loads(modules)) == set()
 
 
@@ -277,7 +277,7 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         (
             "ask",
             {"question": QUESTION, "library": "aples"},
-            "there is no library 'aples'; give one of 'apples', 'pears'",
+            "unknown library 'aples'; give one of 'apples', 'pears'",
         ),
         ("find_evidence", {}, "find_evidence: question is missing"),
         (
@@ -320,12 +320,12 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         (
             "search_papers",
             {"query": "x", "library": ["world"]},
-            "no library of papers ['world']; give",
+            "unknown library of papers ['world']; give",
         ),
         (
             "search_papers",
             {"query": "x", "library": "wrld"},
-            "there is no library of papers 'wrld'; give one of 'world'",
+            "unknown library of papers 'wrld'; give one of 'world'",
         ),
         ("search_papers", {"query": "x", "venues": ["NORDA"]}, "near it: NORDAI"),
     ],
@@ -356,7 +356,7 @@ async def test_old_names_are_answered_until_0_11_and_the_log_says_so(library, ca
 
 async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(library):
     async with inside(library) as client:
-        with pytest.raises(MCPError, match="no tool 'find'; there are find_evidence, ask"):
+        with pytest.raises(MCPError, match="unknown tool 'find'; available: find_evidence, ask"):
             await client.call_tool("find", {})
 
 
@@ -605,7 +605,7 @@ async def test_what_cannot_be_tabulated_or_checked_is_told(library):
     ("args", "said"),
     [
         (["--port", "8000"], "--port goes with --http"),
-        (["--library", "none.papers"], "there is no file of papers 'none.papers'"),
+        (["--library", "none.papers"], "no such file of papers: 'none.papers'"),
         (["--threshold", "80"], "threshold must be"),
         (["--library", "a,,b"], "--library must be names with commas between them"),
     ],

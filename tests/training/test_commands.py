@@ -148,9 +148,9 @@ def test_weights_are_not_lost_by_accident(deepera_lab, lines, weights, trained):
         (["train", "-o", "out"], "Missing option '--data'"),
         (
             ["train", "--data", "nowhere", "-o", "out", "--encoder", "BASE"],
-            "nowhere is no data set",
+            "nowhere is not a data set",
         ),
-        (["train", "--data", "DATA", "-o", "out", "--encoder", "none"], "no folder 'none'"),
+        (["train", "--data", "DATA", "-o", "out", "--encoder", "none"], "no such folder: 'none'"),
         (
             ["train", "--data", "DATA", "-o", "out", "--encoder", "BASE", "--validation", "2"],
             "got 2",
@@ -208,7 +208,7 @@ def test_a_path_that_leads_nowhere_is_told_before_a_missing_package(deepera_lab,
     for command in (("train", "-o", "out"), ("evaluate",)):
         result = deepera_lab("judge", *command, "--data", "nowhere")
         assert result.exit_code == 2
-        assert "nowhere is no data set: there is no such file or folder" in result.stderr
+        assert "nowhere is not a data set: no such file or folder" in result.stderr
 
 
 @pytest.mark.parametrize(("package", "args"), [

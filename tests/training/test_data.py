@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, content, message):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(DatasetError, match=r"nowhere is no data set"):
+    with pytest.raises(DatasetError, match=r"nowhere is not a data set"):
         read_pools([tmp_path / "nowhere"])
 
 

@@ -114,7 +114,7 @@ def _find_below(path: Path) -> list[Path]:
             raise InputError(f"the folder {str(path)!r} holds no {' or '.join(SUFFIXES)} file")
         return [one for one in below if one.is_file()]
     if not path.exists():
-        raise InputError(f"there is no file {str(path)!r}")
+        raise InputError(f"no such file: {str(path)!r}")
     if not path.name.lower().endswith(SUFFIXES):
         raise InputError(f"{path}: expected {' or '.join(SUFFIXES)}, as PubMed's files are named")
     return [path]

@@ -298,7 +298,7 @@ def _check_one_place(
         told = f"{' and '.join(given)} were given" if given else "none was given"
         raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
     if unquoted:
-        raise SettingsError(f"there is no file or folder {words[0]!r}{hint}")
+        raise SettingsError(f"no such file or folder: {words[0]!r}{hint}")
     if store.library is None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
     if store.library is not None:

@@ -63,7 +63,7 @@ class CheckOptions:
     )
     out: Path | None = opt(
         "File of the report, whose suffix says the form: .md, .html, .csv, .json, or else text. "
-        f"Verdicts are kept beside it, in FILE{_JOURNAL}, for --resume.",
+        f"Verdicts are saved in FILE{_JOURNAL}, for --resume.",
         "--out",
         "-o",
         brief="File of the report: .html, .md, .csv, .json or .txt.",

@@ -238,7 +238,7 @@ class _Job:
         if self.source == STANDARD:
             return
         if not source.exists():
-            raise SettingsError(f"there is no file {self.source!r}")
+            raise SettingsError(f"no such file: {self.source!r}")
         if source.is_dir() or not os.access(source, os.R_OK):
             raise SettingsError(f"{self.source!r} is a folder or cannot be read")
 

@@ -171,7 +171,7 @@ class PassageSource:
         first = next(self.passages, None)
         if first is None:
             self.tell()
-            say(f"there is no passage in {', '.join(map(repr, self._paths))}")
+            say(f"no passages in {', '.join(map(repr, self._paths))}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
 

@@ -203,9 +203,9 @@ def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
 
     here = [] if place.qdrant_url else list_collections(place_of(place)["path"])
     known = sorted({*here, *list_papers(place)})
-    listed = f"; there are {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else ""
+    listed = f"; available: {', '.join(map(repr, known[:_MOST_NAMED]))}" if known else ""
     return MissingStoreError(
-        f"there is no library {library!r}{listed}; deepera index FILES -l {library} makes it"
+        f"unknown library {library!r}{listed}; deepera index FILES -l {library} makes it"
         f"{suggest_value(library, known)}"
     )
 

@@ -322,14 +322,14 @@ def check_data(paths: Iterable[Path]) -> None:
     """Raise `SettingsError` if a data set is nowhere: said before packages are imported."""
     for path in paths:
         if not path.exists() and not str(path).startswith("sample-"):
-            raise SettingsError(f"{path} is no data set: there is no such file or folder")
+            raise SettingsError(f"{path} is not a data set: no such file or folder")
 
 
 def check_input(*paths: Path | None) -> None:
     """Raise `SettingsError` for a file that is not there: said before packages are imported."""
     for path in paths:
         if path is not None and not path.is_file():
-            raise SettingsError(f"there is no file {str(path)!r}")
+            raise SettingsError(f"no such file: {str(path)!r}")
 
 
 def check_file(path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
@@ -341,7 +341,7 @@ def check_file(path: Path, *, overwrite: bool, resume: bool | None = None) -> No
     if path.is_dir():
         raise SettingsError(f"{str(path)!r} cannot be written: it is a folder")
     if not folder.is_dir():
-        raise SettingsError(f"{str(path)!r} cannot be written: there is no folder {str(folder)!r}")
+        raise SettingsError(f"{str(path)!r} cannot be written: no such folder: {str(folder)!r}")
     if not may_write(path):
         raise SettingsError(f"{str(path)!r} cannot be written: permission denied")
     if path.exists() and not (overwrite or resume):

@@ -94,7 +94,7 @@ def read_manuscript(
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"there is no manuscript {str(path)!r}")
+        raise InputError(f"no such manuscript: {str(path)!r}")
     form = suffix_of(path)
     if form not in FORMS:
         raise InputError(f"{path}: a manuscript must be {', '.join(FORMS)}, got {form or 'none'!r}")

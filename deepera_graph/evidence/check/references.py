@@ -88,7 +88,7 @@ def read_bibliography(path: Path) -> list[Reference]:
     if suffix_of(path) not in BIBLIOGRAPHIES:
         raise InputError(f"{path}: references must be {', '.join(BIBLIOGRAPHIES)}")
     if not path.is_file():
-        raise InputError(f"there is no file of references {str(path)!r}")
+        raise InputError(f"no such file of references: {str(path)!r}")
     with open_records(path) as (source, _):
         records = [one.fields for one in read_records(source, suffix_of(path)) if one.fields]
     found = [

@@ -143,7 +143,7 @@ def _find_kind(model: str) -> Kind:
     if place.is_file():
         raise SettingsError(f"model must be an ONNX file or a folder, got the file {model!r}")
     if model.startswith(_PATH_LIKE):
-        raise SettingsError(f"model must be a name, a file or a folder; there is no {model!r}")
+        raise SettingsError(f"model must be a name, a file or a folder; {model!r} does not exist")
     return "sentence-transformers"
 
 
@@ -159,7 +159,7 @@ def _find_kind_of_folder(folder: Path) -> Kind:
 
 def _find_file(place: Path) -> Path:
     if not place.exists():
-        raise SettingsError(f"there is no {str(place)!r}")
+        raise SettingsError(f"{str(place)!r} does not exist")
     for one in (place, *(place / name for name in _ONNX_FILES)):
         if one.is_file():
             return one.resolve()

@@ -241,7 +241,7 @@ def _find_beside(path: Path, name: str) -> Path:
     for folder in (path.parent, path.parent.parent):
         if (folder / name).is_file():
             return folder / name
-    raise SettingsError(f"{path} needs a {name} beside it")
+    raise SettingsError(f"{path} needs a {name} in the same folder")
 
 
 def _tell_cut(tokens: PairTokens) -> str:

@@ -50,7 +50,7 @@ class Weights:
         place = self.place()
         sums = place / SUMS
         if not sums.is_file():
-            raise SettingsError(f"there are no weights of a judge in {str(place)!r}: no {SUMS}")
+            raise SettingsError(f"no judge weights in {str(place)!r}: no {SUMS}")
         return sha256(sums.read_bytes()).hexdigest()[:_DIGITS]
 
     def place(self) -> Path:

@@ -169,7 +169,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
             path.stem, partial(read_article_documents, path), partial(read_article_questions, path)
         )
     if not path.exists():
-        raise DatasetError(f"there is no file or folder {str(path)!r}")
+        raise DatasetError(f"no such file or folder: {str(path)!r}")
     raise DatasetError(
         f"{path} holds no questions about its documents; expected PubMedQA's JSON, a folder with "
         "passages.jsonl and questions.jsonl, or a file of questions beside it"

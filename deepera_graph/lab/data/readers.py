@@ -69,7 +69,7 @@ def open_dataset(
     if str(path) in NAMES:
         return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
     raise DatasetError(
-        f"{path} is no data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
+        f"{path} is not a data set: expected a JSON lines file, PubMedQA's JSON, a folder with "
         "corpus.jsonl, a folder with passages.jsonl, or one of " + ", ".join(NAMES)
     )
 

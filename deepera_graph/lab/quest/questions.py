@@ -36,7 +36,7 @@ def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
             raise InputError(f"{where}: the id {one.id!r} comes twice")
         found[one.id] = one
     if not found:
-        raise InputError(f"{path}: there are no questions")
+        raise InputError(f"{path}: no questions found")
     return tuple(found.values())
 
 
@@ -59,7 +59,7 @@ def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str,
             continue
         id = line.get("query_id", line.get("id"))
         if not isinstance(id, str) or id not in known:
-            raise InputError(f"{where}: there is no question with the id {id!r:.80}")
+            raise InputError(f"{where}: unknown question id {id!r:.80}")
         ids = line.get("paper_ids", line.get("ranked", [line.get("paper_id")]))
         if not isinstance(ids, list) or not all(isinstance(one, str) and one for one in ids):
             raise InputError(f"{where}: 'ranked' must be a list of ids, got {ids!r:.80}")

@@ -139,7 +139,7 @@ def replace_weights(target: Path) -> AbstractContextManager[Path]:
 def find_encoder(folder: Path) -> tuple[Path, Path]:
     """Return the encoder and the tokenizer of a folder; a `SettingsError` if one is missing."""
     if not folder.is_dir():
-        raise SettingsError(f"there is no folder {str(folder)!r}")
+        raise SettingsError(f"no such folder: {str(folder)!r}")
     for name in (ENCODER, TOKENIZER):
         if not (folder / name).is_file():
             raise SettingsError(
@@ -172,7 +172,7 @@ def write_sums(folder: Path) -> None:
 def read_sums(folder: Path) -> dict[str, str]:
     """Return the recorded SHA-256 of each file of a folder of weights, by name."""
     if not folder.is_dir():
-        raise SettingsError(f"there is no folder {str(folder)!r}")
+        raise SettingsError(f"no such folder: {str(folder)!r}")
     try:
         lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
     except OSError as error:

@@ -98,7 +98,7 @@ def _read_manifest(place: Path) -> dict[str, Any]:
     try:
         about = json.loads((place / _MANIFEST).read_bytes())
     except FileNotFoundError as error:
-        raise StoreError(f"there is no graph in {str(place)!r}") from error
+        raise StoreError(f"no graph in {str(place)!r}") from error
     except (OSError, ValueError) as error:
         raise StoreError(f"the graph in {str(place)!r} is damaged: {error}") from error
     if not isinstance(about, dict) or about.get("format") != _FORMAT:

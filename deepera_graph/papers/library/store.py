@@ -130,7 +130,7 @@ def check_there(path: str | Path) -> None:
     """Raise `MissingStoreError` if there is no file of a base."""
     if not Path(path).is_file():
         raise MissingStoreError(
-            f"there is no base of papers {str(path)!r}; deepera papers build makes one"
+            f"no such base of papers: {str(path)!r}; deepera papers build makes one"
         )
 
 

@@ -141,7 +141,7 @@ def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats
     """Map the rows into memory; shape (count, dimensions)."""
     if not path.is_file():
         raise StoreError(
-            f"the vectors of the base are missing: there is no file {str(path)!r}; it has to lie "
+            f"the vectors of the base are missing: no such file: {str(path)!r}; it must be "
             "beside the base. Search with mode='sparse', or build again with the same embeddings"
         )
     size = _HEADER + 4 * info.dimensions * info.count

@@ -162,7 +162,7 @@ class Writer:
         lock = FileLock(f"{self.path}{LOCK}")
         try:
             if not self.path.parent.is_dir():
-                raise StoreError(f"there is no folder {str(self.path.parent)!r}")
+                raise StoreError(f"no such folder: {str(self.path.parent)!r}")
             lock.acquire(timeout=0)
         except Timeout as error:
             raise StoreError(

@@ -80,7 +80,7 @@ def open_collection(
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise MissingStoreError(f"there is no collection {name!r}; {describe_others(client, name)}")
+        raise MissingStoreError(f"unknown collection {name!r}; {describe_others(client, name)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
@@ -208,5 +208,5 @@ def describe_others(client: QdrantClient, name: str) -> str:
     """Say which collections there are, and which of them was probably meant by a name."""
     names = sorted(collection.name for collection in client.get_collections().collections)
     if not names:
-        return "there are none"
-    return f"there are {', '.join(map(repr, names))}{suggest_value(name, names)}"
+        return "no collections exist"
+    return f"available: {', '.join(map(repr, names))}{suggest_value(name, names)}"

@@ -139,7 +139,7 @@ def _read_host(url: str) -> str | None:
 def _open_folder(folder: Path, *, must_exist: bool) -> QdrantClient:
     if must_exist and not (folder / "meta.json").is_file():
         raise MissingStoreError(
-            f"there is no passage store in the folder {str(folder)!r}; deepera index makes one"
+            f"no passage store in the folder {str(folder)!r}; deepera index makes one"
         )
     try:
         try:

@@ -256,5 +256,5 @@ class Catalogue:
         with wrap_errors(self.place):
             if not name or not self._client.collection_exists(name):
                 others = describe_others(self._client, name)
-                raise MissingStoreError(f"there is no collection {name!r}; {others}")
+                raise MissingStoreError(f"unknown collection {name!r}; {others}")
             yield

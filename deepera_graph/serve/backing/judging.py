@@ -73,7 +73,7 @@ class ServerJudges:
         known = ", ".join(map(repr, self.names))
         hint = suggest_value(name, self.names)
         raise RequestRefusedError(
-            422, "settings", f"there is no judge {name!r:.80}; there are {known}{hint}"
+            422, "settings", f"unknown judge {name!r:.80}; available: {known}{hint}"
         )
 
     def knows(self, name: str) -> bool:

@@ -114,7 +114,7 @@ class Holdings:
             raise InputError("no library can be searched here; give the passages themselves")
         name = collection if collection is not None else _only(names, "library")
         if self._collections is None or name not in names:
-            raise MissingStoreError(f"there is no library {name!r:.80}; {_offer(names)}")
+            raise MissingStoreError(f"unknown library {name!r:.80}; {_offer(names)}")
         return self._collections, name
 
     def base(self, name: str | None = None) -> "PaperBase":
@@ -127,7 +127,7 @@ class Holdings:
         chosen = name if name is not None else _only(self.bases, "library")
         if chosen not in self.bases:
             raise MissingStoreError(
-                f"there is no library of papers {chosen!r:.80}; {_offer(self.bases)}"
+                f"unknown library of papers {chosen!r:.80}; {_offer(self.bases)}"
             )
         with self._lock:
             if not hasattr(self._bases[chosen], "search"):

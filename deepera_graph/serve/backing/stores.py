@@ -157,7 +157,7 @@ class Sources:
         for one in wanted:
             if one not in self._services:
                 known = ", ".join(map(repr, self.names)) or "none"
-                message = f"there is no source {one!r:.80}; there are {known}"
+                message = f"unknown source {one!r:.80}; available: {known}"
                 raise RequestRefusedError(404, "missing", message)
         return [self._services[one] for one in wanted]
 

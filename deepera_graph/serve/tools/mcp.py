@@ -62,7 +62,7 @@ def create_mcp_server(library: Library) -> Server[Any]:
         if name != params.name:
             _logger.warning("%s is %s since 0.10; the old name ends with 0.11", params.name, name)
         if name not in known:
-            said = f"there is no tool {params.name!r:.80}; there are {', '.join(known)}"
+            said = f"unknown tool {params.name!r:.80}; available: {', '.join(known)}"
             raise MCPError(types.INVALID_PARAMS, said)
         async with places:
             return await _call(library, name, params.arguments or {}, context)

@@ -110,7 +110,7 @@ def test_a_question_with_too_few_answers_is_left_out_with_its_number(build):
 @pytest.mark.parametrize("line", ['{"id": ["1"], "ranked": ["p"]}', '{"id": "2", "ranked": ["p"]}'])
 def test_papers_of_a_question_that_is_not_there_are_named(tmp_path, line):
     (tmp_path / "run.jsonl").write_text(line, encoding="utf-8")
-    with pytest.raises(InputError, match="there is no question with the id"):
+    with pytest.raises(InputError, match="unknown question id"):
         read_candidates(tmp_path / "run.jsonl", [QuestQuestion(id="1", query="Kelp")])
 
 

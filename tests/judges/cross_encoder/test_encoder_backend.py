@@ -291,8 +291,8 @@ def test_what_is_no_model_is_named(tmp_path, folder, twin):
     for model, named in [
         (tmp_path / "empty", "holds no model: neither model.onnx with tokenizer.json"),
         (tmp_path / "notes.txt", "must be an ONNX file or a folder, got the file"),
-        (tmp_path / "gone.onnx", "there is no "),
-        (tmp_path / "gone", "must be a name, a file or a folder; there is no "),
+        (tmp_path / "gone.onnx", "does not exist"),
+        (tmp_path / "gone", "must be a name, a file or a folder; "),
         ("", "must be a name, a file or a folder, got ''"),
         (7, "or an object with predict"),
         (None, "or an object with predict"),

@@ -56,10 +56,10 @@ def test_a_dry_run_says_that_there_are_no_calls(questions, folder, twin):
 @pytest.mark.parametrize(
     ("backend", "named"),
     [
-        ("encoder:./gone", "there is no './gone'"),
+        ("encoder:./gone", "'./gone' does not exist"),
         ("encoder:", "did you mean 'encoder:MODEL'"),
         ("encoder", "did you mean 'encoder:MODEL'"),
-        ("encoder:gone.onnx", "there is no 'gone.onnx'"),
+        ("encoder:gone.onnx", "'gone.onnx' does not exist"),
     ],
 )
 def test_a_model_that_is_not_there_is_a_usage_error_of_one_line(questions, backend, named):

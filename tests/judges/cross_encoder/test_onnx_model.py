@@ -167,7 +167,9 @@ def test_damaged_files_are_named(folder, twin):
     with pytest.raises(SettingsError, match=r"tokenizer\.json is no tokenizer"):
         OnnxModel(folder / "model.onnx")
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(SettingsError, match=r"model\.onnx needs a tokenizer\.json beside it"):
+    with pytest.raises(
+        SettingsError, match=r"model\.onnx needs a tokenizer\.json in the same folder"
+    ):
         OnnxModel(folder / "model.onnx")
     twin.tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text("{")

@@ -118,7 +118,7 @@ def test_a_forked_child_judges_even_if_a_load_was_under_way(folder):
     [
         ({"judge": "model"}, "judge must be one of"),
         ({"weights": "no/such/folder"}, "weights must be a folder"),
-        ({"weights": "."}, "there are no weights"),
+        ({"weights": "."}, "no judge weights"),
         ({"threads": 0}, "threads must be"),
         ({"judge": "rules", "threads": 1}, "threads goes with the trained judge"),
         ({"judge": "rules", "weights": "."}, "weights goes with the trained judge"),

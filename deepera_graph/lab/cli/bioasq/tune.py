@@ -197,7 +197,7 @@ def _check_files(
         raise SettingsError("give --library or --corpus: one of them is searched")
     for path in (*questions, data.test, data.corpus):
         if path is not None and not path.is_file():
-            raise SettingsError(f"there is no file {str(path)!r}")
+            raise SettingsError(f"no such file: {str(path)!r}")
     written = ("config.json", "model.onnx", "tuning.json")
     check_folder(files.out, written, overwrite=files.overwrite or files.resume)
     if files.export_pairs is not None:

@@ -72,7 +72,7 @@ def draw(
 ) -> None:
     """Draw pairs of each grade for people to label."""
     if not build.is_dir():
-        raise SettingsError(f"there is no folder {str(build)!r}")
+        raise SettingsError(f"no such folder: {str(build)!r}")
     check_folder(chosen.out, (), overwrite=True)
     from deepera_graph.lab.quest.audit.drawing import draw_audit
 

@@ -143,7 +143,7 @@ class LabelBook:
                 that the label stands.
         """
         if pair not in self._audit.pairs:
-            raise InputError(f"there is no pair {pair!r:.80}")
+            raise InputError(f"unknown pair {pair!r:.80}")
         with self._lock:
             before = self.of(pair)
             made = read_label(given, before)
@@ -161,7 +161,7 @@ class LabelBook:
             InputError: There is no such pair, or no label of it yet.
         """
         if pair not in self._audit.pairs:
-            raise InputError(f"there is no pair {pair!r:.80}")
+            raise InputError(f"unknown pair {pair!r:.80}")
         with self._lock:
             before = self.of(pair)
             if before.label is None:
@@ -204,7 +204,7 @@ def _count(labels: Mapping[str, Label]) -> int:
 
 def _read_entry(audit: Audit, entry: Mapping[str, Any], path: Path) -> Label:
     if entry["id"] not in audit.pairs:
-        raise InputError(f"{path}: there is no pair {entry['id']!r:.80}")
+        raise InputError(f"{path}: unknown pair {entry['id']!r:.80}")
     try:
         return read_label(entry, Label(shown=bool(entry.get("shown"))))
     except InputError as error:
@@ -227,7 +227,7 @@ def read_sheet(path: Path, audit: Audit) -> dict[str, Label]:
     for number, row in _read_rows(path):
         where, pair = f"{path}, row {number}", row["pair"]
         if pair not in audit.pairs:
-            raise InputError(f"{where}: there is no pair {pair!r:.80} in this audit")
+            raise InputError(f"{where}: unknown pair {pair!r:.80} in this audit")
         if pair in rows:
             raise InputError(f"{where}: {pair} comes twice, first in row {rows[pair]}")
         rows[pair] = number
@@ -238,7 +238,7 @@ def read_sheet(path: Path, audit: Audit) -> dict[str, Label]:
         if made != Label():
             found[pair] = made
     if not _count(found):
-        raise InputError(f"{path}: there is no label in it; fill in the column 'label'")
+        raise InputError(f"{path}: no labels; fill in the column 'label'")
     return found
 
 
@@ -282,7 +282,7 @@ def _check_heads(heads: list[str], path: Path) -> list[str]:
         if name not in heads:
             got = ", ".join(heads) or "nothing"
             raise InputError(
-                f"{path}: there is no column {name!r}; the first row must name the columns, "
+                f"{path}: column {name!r} is missing; the first row must name the columns, "
                 f"got {got:.200}"
             )
     for name in (*_COLUMNS, *FILLED_COLUMNS):

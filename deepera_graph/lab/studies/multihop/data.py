@@ -73,19 +73,19 @@ def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
         title = {"title": line["title"]} if line.get("title") else {}
         passages[name] = Document(id=name, page_content=text, metadata=title)
     if not passages:
-        raise InputError(f"{folder / PASSAGES}: there are no passages")
+        raise InputError(f"{folder / PASSAGES}: no passages")
     questions = [
         _read_question(line, where, passages)
         for where, line in islice(_read_lines(folder / QUESTIONS), limit)
     ]
     if not questions:
-        raise InputError(f"{folder / QUESTIONS}: there are no questions")
+        raise InputError(f"{folder / QUESTIONS}: no questions")
     return HopData(folder.resolve().name, passages, tuple(questions))
 
 
 def _read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file; a data set has {PASSAGES}, {QUESTIONS}")
+        raise InputError(f"{path}: no such file; a data set has {PASSAGES}, {QUESTIONS}")
     return read_places(path)
 
 
@@ -102,7 +102,7 @@ def _read_question(line: dict[str, Any], where: str, passages: dict[str, Documen
         raise InputError(f"{where}: 'supporting' must be a list of ids, got {supporting!r:.80}")
     missing = [name for name in supporting if name not in passages]
     if missing:
-        raise InputError(f"{where}: there is no passage {missing[0]!r:.80}")
+        raise InputError(f"{where}: unknown passage {missing[0]!r:.80}")
     steps = line.get("subquestions") or []
     return HopQuestion(
         id=_text(line, "id", where),

@@ -129,7 +129,7 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
             raise InputError(f"{where}: the id {one.id!r} comes twice")
         queries[one.id] = one
     if not queries:
-        raise InputError(f"{path}: there are no queries")
+        raise InputError(f"{path}: no queries found")
     return tuple(queries.values())
 
 

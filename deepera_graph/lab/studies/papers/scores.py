@@ -201,7 +201,7 @@ class PaperBench(Resampling):
         known = {one.id for one in self.queries}
         for name in self.shown:
             if name not in known:
-                raise SettingsError(f"there is no query {name!r}, so its calls cannot be shown")
+                raise SettingsError(f"unknown query {name!r}, so its calls cannot be shown")
 
     @property
     def intents(self) -> dict[str, list[int]]:

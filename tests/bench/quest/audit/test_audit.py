@@ -200,15 +200,15 @@ def test_a_sheet_is_read_as_spreadsheets_write_it(small, tmp_path, data):
 
 
 BAD_SHEETS = [
-    ("pair,label\np999,1\n", "row 2: there is no pair 'p999' in this audit"),
+    ("pair,label\np999,1\n", "row 2: unknown pair 'p999' in this audit"),
     ("pair,label\np001,1\np002,1.5\n", "row 3: label must be 0, 1 or 2, got '1.5' for p002"),
     ("pair,label\np001,3\n", "got '3' for p001"),
     ("pair,label\np001,yes\n", "got 'yes' for p001"),
     ("pair,label\np001,1\np002,0\np001,2\n", "row 4: p001 comes twice, first in row 2"),
-    ("pair,label\np001,\np002,\n", "there is no label in it; fill in the column 'label'"),
-    ("", "there is no column 'pair'; the first row must name the columns, got nothing"),
-    ("p001,2\n", "there is no column 'pair'; the first row must name the columns, got p001, 2"),
-    ("pair,grade\np001,2\n", "there is no column 'label'"),
+    ("pair,label\np001,\np002,\n", "no labels; fill in the column 'label'"),
+    ("", "column 'pair' is missing; the first row must name the columns, got nothing"),
+    ("p001,2\n", "column 'pair' is missing; the first row must name the columns, got p001, 2"),
+    ("pair,grade\np001,2\n", "column 'label' is missing"),
     ("pair,label,label\np001,2,1\n", "there are two columns 'label'"),
     ("pair,label,failure\np001,2,keywort\n", "failure must be one of keyword.* got 'keywort'"),
     ('pair,label,note\np001,2,"open\np002,1,\n', "no CSV: a quotation mark is not closed"),

@@ -147,7 +147,7 @@ def test_what_is_no_label_is_refused_and_not_kept(shared, body, message):
 
 def test_an_unknown_pair_or_name_is_refused(shared):
     assert (
-        "no pair 'p999'"
+        "unknown pair 'p999'"
         in shared.json("PUT", f"{API}/labels/p999{ANNA}", {"label": 1})[1]["error"]["message"]
     )
     status, problem = shared.json("GET", f"{API}/labels?rater=../x")
