@@ -1,7 +1,7 @@
 """The work of `deepera calibrate`: labelled passages in, a curve and a report on thresholds out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -40,9 +40,6 @@ N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10
 TAU = 0.8  # the default threshold of chat models
 TAUS = tuple(step / 100 for step in range(101))
-_WIDTH = 21
-_COLUMNS = ("precision", "recall", "kept", "answered")
-_HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,64 +161,6 @@ def suggest_threshold(
         probability=None,
         why_not=f"the best {name} is {best:.3f}, at probability {-tau:.2f}; wanted {wanted:g}",
     )
-
-
-def report_lines(report: Mapping[str, Any]) -> list[str]:
-    """Return a report as lines of text."""
-    how = report["how"]
-    return [
-        *_describe(report),
-        "",
-        " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
-        *(_format_point(point) for point in report["operating_points"]),
-        "",
-        *(_format_suggestion(name, report) for name in ("even", "sure")),
-        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
-        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
-    ]
-
-
-def _describe(report: Mapping[str, Any]) -> list[str]:
-    curve, data, quality = report["curve"], report["data"], report["quality"]
-    judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
-    brier, error = quality["brier"], quality["calibration_error"]
-    failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
-    if data.get("not_ranked"):
-        failed += f"; {data['not_ranked']} labelled questions have no scores"
-    return [
-        f"judge               {judge}",
-        f"data                {data['questions']} questions, {data['judged']} passages, "
-        f"{data['relevant']} of them evidence{failed}",
-        f"curve               {curve['method']}",
-        f"Brier score         {brier['before']:.4f} as it is, {brier['after']:.4f} calibrated, "
-        f"{brier['base_rate']:.4f} for the base rate alone",
-        f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
-    ]
-
-
-def _format_point(point: Mapping[str, Any]) -> str:
-    name = f"{point['on']} >= {point['tau']:.2f}"
-    cells = "".join(_format_rate(point[column]).ljust(_WIDTH) for column in _COLUMNS)
-    return f"{name:<20}{cells}".rstrip()
-
-
-def _format_rate(estimate: Mapping[str, float | None]) -> str:
-    if estimate["mean"] is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['mean']:.3f}"
-    return f"{estimate['mean']:.3f} ({estimate['low']:.3f}-{estimate['high']:.3f})"
-
-
-def _format_suggestion(name: str, report: Mapping[str, Any]) -> str:
-    one = report["suggested"][name]
-    wanted = f"precision {report['wanted_precision']:g}"
-    wish = wanted if name == "even" else f"{wanted} at the low end of its interval"
-    if one["probability"] is None:
-        return f"{wish}: not reached; {one['why_not']}"
-    if one["score"] is None:
-        return f"{wish}: probability >= {one['probability']:.2f}, which no score has on this curve"
-    return f"{wish}: probability >= {one['probability']:.2f}, that is score >= {one['score']:.3f}"
 
 
 def build_report(
@@ -347,7 +286,7 @@ def calibrate(
         watch: Called with every question that was judged.
 
     Returns:
-        Plain data, as `build_report` gives it; `report_lines` makes text of it.
+        Plain data, as `build_report` gives it.
 
     Raises:
         InputError: A file or line cannot be used, a passage is not labelled, or there is too

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _fit = partial(opt, panel="Curve")
 _scores = partial(opt, panel="Scores there are already")
+_WIDTH = 21
+_COLUMNS = ("precision", "recall", "kept", "answered")
+_HEADS = ("precision", "recall", "kept a question", "something kept")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +108,7 @@ def calibrate(
             max_failed_share=fit.max_failed_share,
             watch=watch,
         )
-    tell(output, found, lambda: "\n".join(report.report_lines(found)))
+    tell(output, found, lambda: "\n".join(report_lines(found)))
 
 
 @contextmanager
@@ -128,3 +131,61 @@ def _open_scores(
     chosen: dict[str, Any] = {} if at_once is None else {"max_concurrency": at_once}
     with open_reranker(judge, chosen) as (reranker, _):
         yield reranker
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a report as lines of text."""
+    how = report["how"]
+    return [
+        *_describe(report),
+        "",
+        " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
+        *(_format_point(point) for point in report["operating_points"]),
+        "",
+        *(_format_suggestion(name, report) for name in ("even", "sure")),
+        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
+        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
+    ]
+
+
+def _describe(report: Mapping[str, Any]) -> list[str]:
+    curve, data, quality = report["curve"], report["data"], report["quality"]
+    judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
+    brier, error = quality["brier"], quality["calibration_error"]
+    failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
+    if data.get("not_ranked"):
+        failed += f"; {data['not_ranked']} labelled questions have no scores"
+    return [
+        f"judge               {judge}",
+        f"data                {data['questions']} questions, {data['judged']} passages, "
+        f"{data['relevant']} of them evidence{failed}",
+        f"curve               {curve['method']}",
+        f"Brier score         {brier['before']:.4f} as it is, {brier['after']:.4f} calibrated, "
+        f"{brier['base_rate']:.4f} for the base rate alone",
+        f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
+    ]
+
+
+def _format_point(point: Mapping[str, Any]) -> str:
+    name = f"{point['on']} >= {point['tau']:.2f}"
+    cells = "".join(_format_rate(point[column]).ljust(_WIDTH) for column in _COLUMNS)
+    return f"{name:<20}{cells}".rstrip()
+
+
+def _format_rate(estimate: Mapping[str, float | None]) -> str:
+    if estimate["mean"] is None:
+        return "-"
+    if estimate["low"] is None:
+        return f"{estimate['mean']:.3f}"
+    return f"{estimate['mean']:.3f} ({estimate['low']:.3f}-{estimate['high']:.3f})"
+
+
+def _format_suggestion(name: str, report: Mapping[str, Any]) -> str:
+    one = report["suggested"][name]
+    wanted = f"precision {report['wanted_precision']:g}"
+    wish = wanted if name == "even" else f"{wanted} at the low end of its interval"
+    if one["probability"] is None:
+        return f"{wish}: not reached; {one['why_not']}"
+    if one["score"] is None:
+        return f"{wish}: probability >= {one['probability']:.2f}, which no score has on this curve"
+    return f"{wish}: probability >= {one['probability']:.2f}, that is score >= {one['score']:.3f}"

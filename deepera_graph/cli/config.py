@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -206,11 +206,9 @@ def _convert(name: str, value: str | bool) -> Any:
     kind = next(one for one in get_args(_TYPES[name]) or (_TYPES[name],) if one is not NoneType)
     choices = get_args(_TYPES[name]) if get_origin(_TYPES[name]) is Literal else get_args(kind)
     if choices:
-        from deepera_graph.settings import suggest_value
+        from deepera_graph.settings import check_choice
 
-        if value not in choices:
-            known, hint = ", ".join(map(repr, choices)), suggest_value(value, choices)
-            raise SettingsError(f"{name} must be one of {known}, got {value!r}{hint}")
+        check_choice(name, value, choices)
         return value
     if kind is bool:
         if str(value).lower() not in _FLAGS:
@@ -248,12 +246,10 @@ def find_file() -> Path | None:
 def _table_of(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
-        if file.name != PROJECT:
-            return tomllib.loads(text)
-        # what is not ours may be broken
-        return (
-            tomllib.loads(text).get("tool", {}).get("deepera", {}) if "tool.deepera" in text else {}
-        )
+        if file.name == PROJECT and "tool.deepera" not in text:
+            return {}  # what is not ours may be broken
+        table = tomllib.loads(text)
+        return table.get("tool", {}).get("deepera", {}) if file.name == PROJECT else table
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -297,8 +293,7 @@ def _is_harmless(name: str, one: Value) -> bool:
 
 
 def _key(name: str) -> Key:
-    key: Key = OPTIONS[name].metadata["config"]
-    return key
+    return cast("Key", OPTIONS[name].metadata["config"])
 
 
 def _as_given(key: str, value: str | float, folder: Path) -> str | bool:

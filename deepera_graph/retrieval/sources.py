@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -158,7 +159,7 @@ def read_passages(
     elif others:
         _logger.warning("%s", describe_other_kinds(others))
     return _Reader(
-        files,
+        files=files,
         max_words=max_words,
         pdf_reader=pdf_reader,
         on_skip=on_skip,
@@ -168,64 +169,58 @@ def read_passages(
     ).read()
 
 
+@dataclass(kw_only=True)
 class _Reader:
     """Reads files one after the other; remembers the ids."""
 
-    def __init__(
-        self,
-        files: list[InFile],
-        *,
-        max_words: int | None,
-        pdf_reader: PdfReader,
-        on_skip: OnSkip | None,
-        on_read: OnRead | None,
-        on_file: OnFile | None,
-        on_record: OnRecord | None,
-    ) -> None:
-        self._files, self._max_words, self._pdf_reader = files, max_words, pdf_reader
-        self._on_skip, self._on_read, self._on_file = on_skip, on_read, on_file
-        self._on_record = on_record
-        self._seen: dict[str, tuple[int, bool]] = {}  # id, hash of its text, is retracted
+    files: list[InFile]
+    max_words: int | None
+    pdf_reader: PdfReader
+    on_skip: OnSkip | None
+    on_read: OnRead | None
+    on_file: OnFile | None
+    on_record: OnRecord | None
+    _seen: dict[str, tuple[int, bool]] = field(default_factory=dict)  # hash of text, is retracted
 
     def read(self) -> Iterator[Document]:
-        n_before, n_in_all = 0, sum(file.size for file in self._files)
-        for file in self._files:
+        n_before, n_in_all = 0, sum(file.size for file in self.files)
+        for file in self.files:
             try:
                 with file.open() as (source, raw):
                     for record in self._read_file(file, source):
                         self._tell(n_before + raw.tell(), n_in_all)
-                        yield from _cut_record(record, file.path, self._max_words)
+                        yield from _cut_record(record, file.path, self.max_words)
             except InputError as error:
-                if self._on_skip is None:
+                if self.on_skip is None:
                     raise
                 reason = str(error).removeprefix(str(file.path)).lstrip(": ")
-                self._on_skip(Skipped(file.path.as_posix(), reason))
+                self.on_skip(Skipped(file.path.as_posix(), reason))
             n_before += file.size
             self._tell(n_before, n_in_all)
 
     def _tell(self, n_read: int, n_in_all: int) -> None:
-        if self._on_read is not None:
-            self._on_read(n_read, n_in_all)
+        if self.on_read is not None:
+            self.on_read(n_read, n_in_all)
 
     def _read_file(self, file: InFile, source: BinaryIO) -> Iterator[Record]:
         """Yield the records that can be used; give up a file that begins with bad ones alone."""
         form = find_form(file.path, source)
         records = self._tell_of_parts(
-            read_file(file.path, source, form=form, pdf_reader=self._pdf_reader)
+            read_file(file.path, source, form=form, pdf_reader=self.pdf_reader)
         )
         held: list[_Bad] = []
         is_right_kind = False
         for found in records:
             one = self._note_record(self._check_id(found) if isinstance(found, Record) else found)
             if isinstance(one, Record):
-                if not is_right_kind and self._on_file is not None:
-                    self._on_file(form)
+                if not is_right_kind and self.on_file is not None:
+                    self.on_file(form)
                 is_right_kind = True
                 yield one
             else:
                 is_right_kind |= form in REFERENCES and bool(one.fields)
                 held.append(one)
-            if is_right_kind or self._on_skip is None:
+            if is_right_kind or self.on_skip is None:
                 self._skip_all(held)
             self._check_kind(file.path, held)
         if held:
@@ -235,11 +230,11 @@ class _Reader:
 
     def _note_record(self, one: Record | _Bad) -> Record | _Bad:
         """Tell of a record that can be used, or is a paper without an abstract."""
-        if self._on_record is not None:
+        if self.on_record is not None:
             if isinstance(one, Record):
-                self._on_record(_describe_record(one))
+                self.on_record(_describe_record(one))
             elif one.skipped.without_text:
-                self._on_record(one.fields)
+                self.on_record(one.fields)
         return one
 
     def _check_kind(self, file: Path, held: list[_Bad]) -> None:
@@ -252,16 +247,16 @@ class _Reader:
         for one in found:
             if not isinstance(one, Skipped):
                 yield one
-            elif self._on_skip is not None:
-                self._on_skip(one)
+            elif self.on_skip is not None:
+                self.on_skip(one)
             else:
                 _logger.warning("%s", one)
 
     def _skip_all(self, held: list[_Bad]) -> None:
         for skipped, _ in held:
-            if self._on_skip is None:
+            if self.on_skip is None:
                 raise InputError(str(skipped))
-            self._on_skip(skipped)
+            self.on_skip(skipped)
         held.clear()
 
     def _check_id(self, record: Record) -> Record | _Bad:

@@ -360,9 +360,7 @@ def mean_measures(
         measures[f"{what}_{name}"] = mean_measure([*rows], numbers[:, place])
         if name == "map":
             logs = np.log(numbers[:, place] + EPSILON)
-            measures[f"{what}_gmap"] = mean_measure(
-                [*rows], logs, lambda sums: np.asarray(np.exp(_mean(sums)))
-            )
+            measures[f"{what}_gmap"] = mean_measure([*rows], logs, lambda sums: np.exp(_mean(sums)))
     return measures
 
 
@@ -389,9 +387,7 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def _pair(
-    golden: Questions,
-    given: Questions,
-    counts: Callable[[BioasqQuestion], bool],
+    golden: Questions, given: Questions, counts: Callable[[BioasqQuestion], bool]
 ) -> tuple[list[BioasqQuestion], dict[str, BioasqQuestion], tuple[str, ...]]:
     """Return golden questions that count, an answer to each, and the ids of unanswered ones.
 

@@ -74,9 +74,7 @@ def evaluate_officially(
 
 
 @dataclass(slots=True)
-class _Piece:
-    """A snippet."""
-
+class _Piece:  # a snippet
     document: str
     first: str
     begin: int
@@ -252,9 +250,7 @@ def _merge(pieces: list[_Piece]) -> None:
 
 
 def _touch(first: _Piece, second: _Piece) -> bool:
-    same = (first.document, first.first, first.last) == (
-        *(second.document, second.first, second.last),
-    )
+    same = (first.document, first.first, first.last) == (second.document, second.first, second.last)
     return same and first.begin <= second.end and first.end >= second.begin
 
 
@@ -271,11 +267,10 @@ def _measure_b(
         if given is None:
             raise InputError(f"{path}: {where} is not answered, {ENDS} in phase B")
         found[golden.type][golden.id] = _ROWS[golden.type](golden, given, f"{path}: {where}")
-    factoids, lists = found["factoid"], found["list"]
     return {
         **_yes_no(found["yesno"]),
-        **_columns("factoid", factoids, ("strict", "lenient", "mrr")),
-        **_columns("list", lists, ("precision", "recall", "f1")),
+        **_columns("factoid", found["factoid"], ("strict", "lenient", "mrr")),
+        **_columns("list", found["list"], ("precision", "recall", "f1")),
     }
 
 
@@ -301,9 +296,8 @@ def _list_row(golden: _Entry, given: _Entry, where: str) -> tuple[float, float, 
     _need_golden(golden, found, where)
     if not found:
         return 0.0, 0.0, 0.0
-    left, n_hits = [*golden.lists], 0
-    for name in found:
-        n_hits += _take(left, [name])
+    left = [*golden.lists]
+    n_hits = sum(_take(left, [name]) for name in found)
     rest = [[name] for name in found]
     n_missed = sum(not _take(rest, names) for names in left)
     precision = n_hits / len(found)

@@ -42,7 +42,6 @@ WIDTH_OF_TEXT = 100
 SECONDS_A_LINE = 15
 MOST_TOLD = 5  # lines about bad records, one by one
 
-
 ItemT = TypeVar("ItemT")
 
 
@@ -152,7 +151,6 @@ def progress_bar(
 
     Where the total is known, there are the share that is done and the time left, too.
     """
-
     from rich.progress import (
         BarColumn,
         SpinnerColumn,

@@ -276,8 +276,12 @@ class _Commands(_Group):
             say("interrupted")
             raise typer.Exit(INTERRUPTED) from error
         except DeepEraError as error:
-            say(f"{error}{_origin_of(error)}")
-            raise typer.Exit(_code_of(error)) from error
+            from deepera_graph.cli.config import describe_origin
+
+            origin = describe_origin(error) if isinstance(error, SettingsError) else ""
+            say(f"{error}{origin}")
+            code = next(code for kind, code in _ENDS if isinstance(error, kind))
+            raise typer.Exit(code) from error
         except BrokenPipeError:
             raise  # typer ends quietly when nobody reads on
         except OSError as error:
@@ -312,10 +316,6 @@ _ENDS: tuple[tuple[type[DeepEraError], int], ...] = (  # the first that fits
     (FailedShareError, SOME_FAILED),
     (DeepEraError, USAGE),
 )
-
-
-def _code_of(error: DeepEraError) -> int:
-    return next(code for kind, code in _ENDS if isinstance(error, kind))
 
 
 _CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")
@@ -368,12 +368,6 @@ def _configured_value(parameter: Any) -> str:
     name = getattr(parameter, "name", "")
     found = read_config().get(name) if name else None
     return f", got {found.value!r} from {found.origin}" if found else ""
-
-
-def _origin_of(error: DeepEraError) -> str:
-    from deepera_graph.cli.config import describe_origin
-
-    return describe_origin(error) if isinstance(error, SettingsError) else ""
 
 
 def _leave(code: int) -> None:

@@ -12,10 +12,10 @@ from deepera_graph.calibration.report import (
     RateInterval,
     ThresholdCounts,
     build_report,
-    report_lines,
     suggest_threshold,
 )
 from deepera_graph.calibration.statistics import bootstrap_ratios, brier_score, calibration_error
+from deepera_graph.cli.calibrate import report_lines
 from deepera_graph.errors import InputError
 
 
