@@ -139,6 +139,7 @@ def papers(
     with needing("study papers", "bench"):
         from deepera_graph.lab.studies.papers import runs, scores, study
         from deepera_graph.lab.studies.papers.judges import check_accuracies
+        from deepera_graph.lab.studies.papers.systems import MODES
 
     check_accuracies(accuracies)
     asked = runs.read_queries(queries, limit=chosen.limit)
@@ -156,7 +157,7 @@ def papers(
     with _open_base(chosen) as base:
         about = {} if base is None else base.describe()
         if base is not None and not names:
-            names = runs.MODES if base.has_vectors else ("sparse",)
+            names = MODES if base.has_vectors else ("sparse",)
         systems = (*names, *services)
         _check_systems(systems, others, chosen)
         begun = [] if results.out is None else [results.out / _file_of(one) for one in systems]
@@ -269,8 +270,13 @@ class _Searches:
         """Run each, and keep what it found for each query at once if there is a folder."""
         from deepera_graph.cli.opening.judges import chat_backend
         from deepera_graph.lab.asking import MAX_CONCURRENCY
-        from deepera_graph.lab.studies.papers import runs
         from deepera_graph.lab.studies.papers.judges import search_by_service
+        from deepera_graph.lab.studies.papers.systems import (
+            AGENT,
+            describe_run,
+            find_system,
+            run_system,
+        )
 
         chosen, services = self.chosen, self.services
         planner = chat_backend(self.chat) if self.chat.model else None
@@ -282,21 +288,21 @@ class _Searches:
         ready = {
             name: search_by_service(services[name], base=self.base, limits=chosen.limits)
             if self.base is None or name in services  # `_check` takes no system without a base
-            else runs.find_system(self.base, name, planner=planner, **how)
+            else find_system(self.base, name, planner=planner, **how)
             for name in systems
         }
         found: dict[str, Run] = {}
         for name, system in ready.items():
             shown = f"{name} at {services[name]}" if name in services else name
-            about = runs.describe_run(self.base, shown, queries, model=self.chat.model, **how)
+            about = describe_run(self.base, shown, queries, model=self.chat.model, **how)
             with progress_bar(name, total=len(asked), hidden=self.quiet) as bar:
-                found[name] = run = runs.run_system(
+                found[name] = run = run_system(
                     system,
                     asked,
                     path=None if out is None else out / _file_of(name),
                     about=about,
                     resume=chosen.resume,
-                    at_once=n_at_once if name.startswith(runs.AGENT) else 1,
+                    at_once=n_at_once if name.startswith(AGENT) else 1,
                     on_progress=bar.reach,
                 )
             failed = [one.error for one in run.values() if one.error]
