@@ -22,7 +22,7 @@ def test_the_request_for_evidence_keeps_what_proves_something(server):
     told = server.post("/v1/evidence", content=block("evidence.json").encode()).json()
     assert told["kept"] == ["lee"]
     assert told["ranking"][0]["direction"] == "supports"
-    named = re.search(r"Beside these it has (.*?)\n\n", PAGE, re.S)[1]
+    named = re.search(r"It also has (.*?)\n\n", PAGE, re.S)[1]
     assert set(re.findall(r"`(\w+)`", named)) <= set(told)
 
 
