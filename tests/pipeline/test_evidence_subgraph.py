@@ -286,7 +286,7 @@ def test_a_search_that_fails_is_an_error_and_not_an_empty_answer(run):
         ({"retries": 1}, "retries need a search"),
         ({"search": len, "retries": -1}, "retries must be"),
         ({"search": len, "k": 0}, "k must be"),
-        ({"keys": {"evidence": "e"}}, "keys: there is no 'evidence'"),
+        ({"keys": {"evidence": "e"}}, "keys: unknown key 'evidence'"),
         ({"keys": {"documents": "a", "outcome": "a"}}, "keys: 'a' stands for two things"),
         ({"search": len, "rewrite": "rule"}, "rewrite must be 'rules', 'provider:model'"),
         ({"serach": len}, "serach"),
