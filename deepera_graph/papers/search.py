@@ -30,7 +30,6 @@ from deepera_graph.papers.library.store import (
     read_venues,
 )
 from deepera_graph.papers.library.vectors import (
-    Floats,
     RowsHere,
     VectorsInfo,
     check_embeddings,
@@ -56,6 +55,7 @@ from deepera_graph.papers.results import (
     check_venues,
 )
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
+from deepera_graph.stores.vectors import Floats
 
 if TYPE_CHECKING:
     from deepera_graph.papers.library.vector_server import VectorServer

@@ -1,5 +1,6 @@
 """Building a base: what is broken costs itself alone, and nothing that was committed is lost."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -323,6 +324,19 @@ def test_papers_that_are_added_later_get_vectors_and_others_keep_theirs(dense, t
         assert base.search("tide tables", mode="dense")[0].paper.id == "new"
 
 
+def test_vectors_that_an_older_version_wrote_are_read_and_grow(dense, tmp_path):
+    path = tmp_path / "d.papers.vectors"
+    rows = np.load(path)  # vectors are in NumPy's format
+    header = {"papers": "vectors", "base": "b", "embeddings": "e", "dimensions": rows.shape[1]}
+    path.write_bytes(json.dumps(header).encode().ljust(512) + rows.astype("<f4").tobytes())
+    before = [one.paper.id for one in dense.search("glacier", mode="dense")]
+    more = write_lines(tmp_path / "2.jsonl", [{"id": "new", "title": "Fresh tide tables"}])
+    with PaperBase.build(tmp_path / "d.papers", more, embeddings=CountingEmbeddings()) as base:
+        assert base.search("tide tables", mode="dense")[0].paper.id == "new"
+        assert [one.paper.id for one in base.search("glacier", mode="dense")] == before
+    assert path.stat().st_size == 512 + 4 * rows.shape[1] * (len(rows) + 1)
+
+
 def test_embedding_that_was_stopped_goes_on(tmp_path):
     papers = invent_papers(600)
     source = write_lines(tmp_path / "p.jsonl", papers)
@@ -362,7 +376,7 @@ def test_a_base_without_its_vectors_or_with_foreign_ones_says_so(dense, tmp_path
         (None, "are missing: no such file"),
         (kept[:-40], "are cut off"),
         (kept[:-4] + b"\1\2\3\4", "checksum differs"),
-        (b"x" * len(kept), "is no file of vectors"),
+        (b"x" * len(kept), "is not a file of vectors"),
     ):
         (tmp_path / "d.papers.vectors").unlink()
         if data is not None:
@@ -373,10 +387,10 @@ def test_a_base_without_its_vectors_or_with_foreign_ones_says_so(dense, tmp_path
             search()
         (tmp_path / "d.papers.vectors").write_bytes(kept)
     assert search()
-    source = write_lines(tmp_path / "o.jsonl", world)
+    source = write_lines(tmp_path / "o.jsonl", world[::-1])
     PaperBase.build(tmp_path / "o.papers", source, embeddings=CountingEmbeddings()).close()
     (tmp_path / "d.papers.vectors").write_bytes((tmp_path / "o.papers.vectors").read_bytes())
-    with pytest.raises(StoreError, match="are of another base"):
+    with pytest.raises(StoreError, match="or of another base"):
         search()
 
 

@@ -1,7 +1,7 @@
 """Chunks by their vectors: embedded into a file and searched; documents like no others go."""
 
 import asyncio
-import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,11 +28,15 @@ from deepera_graph.lab.construction import RowSink
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack
+from deepera_graph.stores.vectors import Floats as Vectors
+from deepera_graph.stores.vectors import map_rows, write_rows
 
-Vectors = NDArray[np.float32]
+_logger = logging.getLogger(__name__)
 MakeEmbeddings = Callable[[], Embeddings]
 DIMENSIONS = 128
 _BATCH = 256  # texts embedded at once
+_DOCUMENTS = "documents.npy"
+_STAMP = 12  # characters of a hash in names of files
 _BLOCK = 4_096  # rows looked at together
 _N_NEIGHBOURS = 10
 _FENCE = 1.5  # interquartile ranges
@@ -86,43 +90,6 @@ class LsaEmbeddings(Embeddings):
         return {"name": self.model, "library": f"scikit-learn {version('scikit-learn')}"}
 
 
-class VectorFile:
-    """Rows of one length in a file, read as they are needed; in memory without a folder."""
-
-    def __init__(self, folder: Path | None, name: str) -> None:
-        self._data = None if folder is None else folder / f"{name}.f32"
-        self._about = None if folder is None else folder / f"{name}.json"
-
-    def read(self, n_rows: int, identity: str) -> tuple[int, int]:
-        """Return how many rows of these vectors are there, and their length; 0 if none."""
-        if self._data is None or self._about is None or not self._about.exists():
-            return 0, 0
-        about = json.loads(self._about.read_text(encoding="utf-8"))
-        if about["identity"] != identity or not self._data.exists():
-            return 0, 0
-        n_there = self._data.stat().st_size // (4 * about["size"])
-        return min(n_rows, n_there), about["size"]
-
-    def fill(self, blocks: Iterable[Vectors], n_rows: int, identity: str, n_done: int) -> Vectors:
-        """Write rows after the first *n_done*, and return all; shape (n_rows, size)."""
-        if self._data is None or self._about is None:
-            return np.concatenate(list(blocks))
-        self._data.parent.mkdir(parents=True, exist_ok=True)
-        if not n_done:
-            self._about.unlink(missing_ok=True)
-        size = self.read(n_rows, identity)[1]
-        with self._data.open("r+b" if n_done else "wb") as file:
-            file.seek(4 * n_done * size)
-            for block in blocks:
-                if not size:
-                    size = block.shape[1]
-                    about = {"identity": identity, "size": size}
-                    self._about.write_text(json.dumps(about), encoding="utf-8")
-                file.write(np.ascontiguousarray(block, "<f4").tobytes())
-            file.truncate(4 * n_rows * size)
-        return np.memmap(self._data, "<f4", mode="r", shape=(n_rows, size))
-
-
 def embed_chunks(
     corpus: Corpus,
     embeddings: Embeddings | MakeEmbeddings,
@@ -139,12 +106,34 @@ def embed_chunks(
     """
     n_chunks = len(corpus.owners())
     whole = sha256(f"{identity}\0{corpus.fingerprint}\0{n_chunks}".encode()).hexdigest()
-    file = VectorFile(folder, "chunks")
-    n_there, _ = file.read(n_chunks, whole)
+    path = None if folder is None else folder / f"chunks-{whole[:_STAMP]}.npy"
+    if path is not None:
+        _remove_others(path)
+    n_there = len(map_rows(path)) if path and path.exists() else 0
     n_done = n_there if n_there == n_chunks else n_there // _BATCH * _BATCH
     texts = islice(corpus.texts(), n_done, None)
     blocks = (workers or Here()).map(_embed_batch, _take_batches(texts), embeddings)
-    return file.fill(blocks, n_chunks, whole, n_done)
+    return _keep_rows(path, blocks, n_done)
+
+
+def _remove_others(path: Path) -> None:
+    """Remove vectors of other embeddings or chunks, and those of 0.9 or an older version."""
+    for other in {*path.parent.glob("chunks*")} - {path}:
+        if other.suffix == ".f32":
+            _logger.warning("%s was written by an older version: embedding again", other)
+        other.unlink()
+
+
+def _keep_rows(path: Path | None, blocks: Iterable[Vectors], n_done: int = 0) -> Vectors:
+    """Write blocks of rows after the first *n_done* of a file, if there is one; return all rows."""
+    if path is None:
+        return np.concatenate(list(blocks))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for block in blocks:
+        with path.open("r+b" if n_done else "w+b") as file:
+            write_rows(file, block, since=n_done)
+        n_done += len(block)
+    return map_rows(path)
 
 
 def _take_batches(texts: Iterator[str]) -> Iterator[list[str]]:
@@ -183,7 +172,7 @@ def average_by_document(
         for first in range(0, len(starts), _BLOCK)
         for last in [min(first + _BLOCK, len(starts))]
     )
-    return VectorFile(folder, "documents").fill(blocks, len(starts), "", 0)
+    return _keep_rows(folder and folder / _DOCUMENTS, blocks)
 
 
 # Documents that are like no others
@@ -245,16 +234,14 @@ def find_neighbours(
     k = min(n_neighbours, n - 1)
     blocks = (np.arange(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
     if workers is not None and workers.is_elsewhere and folder is not None:
-        shared = (folder / "documents.f32", vectors.shape, k)
+        shared = (folder / _DOCUMENTS, k)
         return stack(list(workers.map(_find_block_in_file, blocks, shared)), k)
     return stack(list(Here().map(_find_block, blocks, (vectors, k))), k)
 
 
-def _find_block_in_file(
-    shared: tuple[Path, tuple[int, ...], int], rows: NDArray[np.intp]
-) -> Nearest:
-    path, shape, k = shared
-    return _find_block((np.memmap(path, "<f4", mode="r", shape=shape), k), rows)
+def _find_block_in_file(shared: tuple[Path, int], rows: NDArray[np.intp]) -> Nearest:
+    path, k = shared
+    return _find_block((map_rows(path), k), rows)
 
 
 def _find_block(shared: tuple[Vectors, int], rows: NDArray[np.intp]) -> Nearest:

@@ -10,7 +10,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.papers.library.vectors import DECIMALS, Floats, VectorsInfo
+from deepera_graph.papers.library.vectors import DECIMALS, VectorsInfo
+from deepera_graph.stores.vectors import Floats
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

@@ -1,19 +1,18 @@
 """Vectors of papers beside a base: one file of rows, mapped into memory, compared exactly.
 
 A base says how many rows count, what made them and what they add up to; rows that were written and
-never committed do not count, and a file that belongs to another base is refused.
+never committed do not count, and a file with other rows is refused.
 """
 
 import json
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
@@ -21,15 +20,13 @@ from deepera_graph.literature.paper_keys import clean_text
 from deepera_graph.papers.library.store import VECTORS
 from deepera_graph.stores import embeddings as stored
 from deepera_graph.stores.embeddings import name_embeddings
+from deepera_graph.stores.vectors import Floats, map_rows, write_rows
 
 DECIMALS = 6  # of a cosine: about what single precision holds
-_HEADER = 512  # bytes
-_BLOCK = 1 << 24
+_BLOCK = 1 << 14  # rows
 _PROBE = "A survey of methods for searching scientific papers by what they are about."
 _LEAST_ALIKE = 0.99  # cosine of the probe's vectors, then and now
 _MOST_CHARACTERS = 8_000  # of a query that are embedded
-
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +120,12 @@ def vectors_path(base: Path) -> Path:
 
 def append_rows(path: Path, info: VectorsInfo, rows: Floats) -> VectorsInfo:
     """Write rows after those that count, and wait for the disk; return what the base is to say."""
-    data = np.ascontiguousarray(rows, dtype="<f4").tobytes()
-    with path.open("r+b" if path.exists() else "w+b") as file:
-        if not info.count:
-            file.write(_header_of(info))
-        file.seek(_HEADER + 4 * info.dimensions * info.count)
-        file.truncate()
-        file.write(data)
+    with path.open("r+b" if info.count else "w+b") as file:
+        write_rows(file, rows, since=info.count)
         file.flush()
         os.fsync(file.fileno())
-    plain = asdict(info)
-    plain["count"], plain["checksum"] = info.count + len(rows), zlib.crc32(data, info.checksum)
-    return VectorsInfo(**plain)
+    checksum = zlib.crc32(rows.tobytes(), info.checksum)
+    return replace(info, count=info.count + len(rows), checksum=checksum)
 
 
 def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats:
@@ -144,44 +135,30 @@ def open_rows(path: Path, info: VectorsInfo, *, checksum: bool = True) -> Floats
             f"the vectors of the base are missing: no such file: {str(path)!r}; it must be "
             "beside the base. Search with mode='sparse', or build again with the same embeddings"
         )
-    size = _HEADER + 4 * info.dimensions * info.count
-    with path.open("rb") as file:
-        told = _read_header(file.read(_HEADER), path)
-        wanted = json.loads(_header_of(info))
-        for name, what in (("base", "base"), ("embeddings", "embeddings"), ("dimensions", "size")):
-            if told.get(name) != wanted[name]:
-                raise StoreError(
-                    f"the vectors in {str(path)!r} are of another {what}: {told.get(name)!r}, and "
-                    f"the base's are {wanted[name]!r}"
-                )
-        if path.stat().st_size < size:
-            raise StoreError(
-                f"the vectors in {str(path)!r} are cut off: there must be {info.count} rows"
-            )
-        if checksum and _checksum(file, size - _HEADER) != info.checksum:
-            raise StoreError(f"the vectors in {str(path)!r} are damaged: their checksum differs")
-    shape = (info.count, info.dimensions)
-    return np.memmap(path, dtype="<f4", mode="r", offset=_HEADER, shape=shape)
-
-
-def _header_of(info: VectorsInfo) -> bytes:
-    plain = {"base": info.base, "embeddings": info.embeddings, "dimensions": info.dimensions}
-    return json.dumps({"papers": "vectors", **plain}).encode().ljust(_HEADER)[:_HEADER]
-
-
-def _read_header(data: bytes, path: Path) -> dict[str, Any]:
     try:
-        told = json.loads(data)
-    except ValueError as error:
-        raise StoreError(f"{str(path)!r} is no file of vectors of papers") from error
-    return told if isinstance(told, dict) else {}
+        rows = map_rows(path)[: info.count]
+    except (ValueError, KeyError) as error:
+        raise StoreError(f"{str(path)!r} is not a file of vectors of papers") from error
+    if rows.shape[1] != info.dimensions:
+        raise StoreError(
+            f"the vectors in {str(path)!r} are of another base: they have {rows.shape[1]} "
+            f"dimensions, and the base's have {info.dimensions}"
+        )
+    if len(rows) < info.count:
+        raise StoreError(
+            f"the vectors in {str(path)!r} are cut off: there must be {info.count} rows"
+        )
+    if checksum and _checksum(rows) != info.checksum:
+        raise StoreError(
+            f"the vectors in {str(path)!r} are damaged, or of another base: their checksum differs"
+        )
+    return rows
 
 
-def _checksum(file: Any, n_bytes: int) -> int:
-    total, left = 0, n_bytes
-    while left and (block := file.read(min(_BLOCK, left))):
-        total = zlib.crc32(block, total)
-        left -= len(block)
+def _checksum(rows: Floats) -> int:
+    total = 0
+    for start in range(0, len(rows), _BLOCK):
+        total = zlib.crc32(rows[start : start + _BLOCK].tobytes(), total)
     return total
 
 

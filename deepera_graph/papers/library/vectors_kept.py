@@ -9,7 +9,6 @@ from deepera_graph.errors import InputError, StoreError
 from deepera_graph.papers.library.store import count_vectors, read_about
 from deepera_graph.papers.library.vector_server import VectorServer, check_url
 from deepera_graph.papers.library.vectors import (
-    Floats,
     VectorsInfo,
     append_rows,
     check_embeddings,
@@ -19,6 +18,7 @@ from deepera_graph.papers.library.vectors import (
     vectors_path,
 )
 from deepera_graph.papers.library.writing import Writer
+from deepera_graph.stores.vectors import Floats
 
 _MOVED_AT_ONCE = 2_000
 

@@ -124,6 +124,15 @@ def test_vectors_of_other_embeddings_are_not_taken(tmp_path):
     assert again.n_texts == 9
 
 
+def test_vectors_of_an_older_version_are_made_again_and_say_so(tmp_path, caplog):
+    for name in ("chunks.f32", "chunks.json"):
+        (tmp_path / name).write_bytes(b"{}")
+    corpus = read_corpus(lake_abstracts(9), 200, [])
+    embed_chunks(corpus, Failing(), identity="one", folder=tmp_path)
+    assert "chunks.f32 was written by an older version: embedding again" in caplog.text
+    assert [one.suffix for one in tmp_path.iterdir()] == [".npy"]
+
+
 def test_documents_that_are_alike_are_all_kept_and_a_loner_goes():
     lakes = lake_abstracts(60)
     odd = Document(id="odd", text="Violins of Cremona are varnished with amber. They sound warm.")
