@@ -7,7 +7,7 @@ from deepera_graph.errors import InputError as InputError
 from deepera_graph.errors import SettingsError as SettingsError
 from deepera_graph.evidence.check.graph import ManuscriptCheck as ManuscriptCheck
 from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
-from deepera_graph.evidence.check.writing import export_check as export_check
+from deepera_graph.evidence.check.report import export_check as export_check
 from deepera_graph.evidence.report.writer import ReportWriter as ReportWriter
 from deepera_graph.evidence.report.writing import export_report as export_report
 from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator

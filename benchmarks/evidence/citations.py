@@ -23,8 +23,12 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.evidence.asking import arun_steps
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.check.verdict import LOCAL_POINTS, cut_work, decide_by_rules
-from deepera_graph.evidence.check.verifying import ClaimVerifier
+from deepera_graph.evidence.check.verdict import (
+    LOCAL_POINTS,
+    ClaimVerifier,
+    cut_work,
+    decide_by_rules,
+)
 from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
 from deepera_graph.text.files.records import open_records, read_records

@@ -19,7 +19,7 @@ from deepera_graph import (
 )
 from deepera_graph.agents.journal import Journal
 from deepera_graph.evidence.check.report import CheckReport
-from deepera_graph.evidence.check.verifying import ClaimVerifier
+from deepera_graph.evidence.check.verdict import ClaimVerifier
 from deepera_graph.literature.same_study import read_retractions
 from deepera_graph.papers.sources import open_sources
 from deepera_graph.prompts import read_rules

@@ -16,7 +16,7 @@ from deepera_graph import Budget, EvidenceReranker, EvidenceTabulator, export_ta
 from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.table.cells import read_cells
-from deepera_graph.evidence.table.extract import Extracted, ExtractedCell
+from deepera_graph.evidence.table.rows import Extracted, ExtractedCell
 from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.evidence.table.writing import write_xlsx
 from evidence.test_cells import read

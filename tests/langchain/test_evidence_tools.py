@@ -14,7 +14,7 @@ from deepera_graph import (
     WorkLibrary,
     export_table,
 )
-from deepera_graph.evidence.table.extract import Extracted, ExtractedCell
+from deepera_graph.evidence.table.rows import Extracted, ExtractedCell
 from deepera_graph.evidence.table.table import EvidenceTable
 from langchain_deepera import DeepEraRetriever, create_check_tool, create_table_tool
 from support.scripted import Script

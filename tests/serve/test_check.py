@@ -8,8 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, ManuscriptCheck, WorkLibrary
-from deepera_graph.evidence.check.report import CheckReport
-from deepera_graph.evidence.check.writing import export_check
+from deepera_graph.evidence.check.report import CheckReport, export_check
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.serve.backing.stores import Collections
 from deepera_graph.serve.config import RequestLimits, ServeConfig

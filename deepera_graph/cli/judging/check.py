@@ -259,7 +259,7 @@ def _tell_estimate(
 
 def _write(report: CheckReport, chosen: CheckOptions, output: options.OutputOptions) -> None:
     """Write the report to its file or to stdout; of a file the counts are told."""
-    from deepera_graph.evidence.check.writing import describe_report, export_check
+    from deepera_graph.evidence.check.report import describe_report, export_check
 
     suffix = "" if chosen.out is None else chosen.out.suffix.lower()
     form: Any = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "text"))

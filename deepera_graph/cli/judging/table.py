@@ -132,7 +132,7 @@ def table(
         reranker, _ = open_.enter_context(
             open_reranker(judge, settings, keep=keeping, dry_run=chosen.dry_run)
         )
-        from deepera_graph.evidence.table.extract import chat_of
+        from deepera_graph.evidence.table.rows import chat_of
         from deepera_graph.evidence.table.table import COLUMNS, EvidenceTabulator
 
         columns = columns or COLUMNS

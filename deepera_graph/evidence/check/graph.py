@@ -45,8 +45,7 @@ from deepera_graph.evidence.check.report import (
     describe_work,
     settle_pair,
 )
-from deepera_graph.evidence.check.verdict import MOST_OTHERS, note_overview
-from deepera_graph.evidence.check.verifying import ClaimVerifier, Verified
+from deepera_graph.evidence.check.verdict import MOST_OTHERS, ClaimVerifier, Verified, note_overview
 from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader

@@ -1,13 +1,203 @@
-"""What a report is: paragraphs of checked sentences, the studies, and what is missing."""
+"""What a report is: paragraphs of checked sentences, its studies, and what is said of all of them."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.documents import Document
+
 from deepera_graph.agents.run import AgentResult
+from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.report.studies import ReportStudy
+from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
+from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.literature.notices import RETRACTED, name_status
+from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
+from deepera_graph.text.questions import describe_directions
 from deepera_graph.usage import Usage
+
+_SIDES = ("supports", "contradicts", "no_difference")
+_NULL = "no_difference"
+_HEADS = {
+    "supports": "Support",
+    "contradicts": "Contradiction",
+    "no_difference": "No difference",
+    "mixed": "Mixed results",
+}
+_GONE = "retracted, and counted for nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportStudy:
+    """A study that a report rests on, or that it names and does not count.
+
+    Attributes:
+        number: By which it is cited, from 1.
+        source: How it is cited, in a line; what became of it comes first.
+        link: Where it can be looked up; empty if not known.
+        year: Four digits; empty if not known.
+        status: ``retracted``, ``concern``, ``corrected`` or ``preprint``; empty if not known.
+        band: ``evidence``, ``possible``, or ``retracted``, which counts for nothing.
+        says: What it says to a yes/no question or a claim; empty for others.
+        design: How it was made, as it says; empty if it does not.
+        size: Of how many it is, as it says; empty if it does not.
+        extent: What was read of it: ``abstract`` or ``full text``.
+        quote: Its sentence that decides, verbatim; empty if the judge named none.
+        page: That it stands on, if known.
+    """
+
+    number: int
+    source: str
+    link: str
+    year: str
+    status: str
+    band: str
+    says: str
+    design: str
+    size: str
+    extent: str
+    quote: str
+    page: str
+
+
+def list_studies(result: RerankResult) -> list[tuple[ReportStudy, CitedWork]]:
+    """Return the kept studies with what there is to read of them: evidence, possible, retracted."""
+    groups = result.studies if result.fallback is None else ()
+    order = (EVIDENCE, POSSIBLE, RETRACTED)
+    ranked = sorted(groups, key=lambda group: order.index(_find_band(group)))
+    return [_read_study(result, number, group) for number, group in enumerate(ranked, start=1)]
+
+
+def _find_band(group: Sequence[RankedPassage]) -> str:
+    is_gone = any(one.paper_status == RETRACTED for one in group)
+    return RETRACTED if is_gone else group[0].band or POSSIBLE
+
+
+def _read_study(
+    result: RerankResult, number: int, group: Sequence[RankedPassage]
+) -> tuple[ReportStudy, CitedWork]:
+    best = group[0]
+    source = result.cite(best)
+    passages = in_order([one for one in result.all_passages if one.study == best.study])
+    held = tuple(
+        Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in passages
+    )
+    work = CitedWork(passages=held, source=source, status=best.paper_status, study=number)
+    cells = fill_by_rules(passages, ("n", "design"))
+    start, end = best.quote_span or (0, 0)
+    study = ReportStudy(
+        number=number,
+        source=str(source),
+        link=source.link,
+        year=source.year,
+        status=best.paper_status or "",
+        band=_find_band(group),
+        says=best.direction or "",
+        design=_name_design(source.title, cells),
+        size=cells["n"].value if "n" in cells else "",
+        extent=work.extent,
+        quote=best.text[start:end],
+        page=best.quote_page,
+    )
+    return study, work
+
+
+def _name_design(title: str, cells: Mapping[str, TableCell]) -> str:
+    """Return how a study was made as its title says, else its text."""
+    if told := find_design(title):
+        return told.value
+    return cells["design"].value if "design" in cells else ""
+
+
+def mark(numbers: Iterable[int]) -> str:
+    """Return how studies are cited: ``[1, 3]``."""
+    return f"[{', '.join(map(str, numbers))}]"
+
+
+def group_by_side(studies: Iterable[ReportStudy]) -> dict[str, list[int]]:
+    """Return the numbers of studies by what they say, the most frequent first."""
+    groups: dict[str, list[int]] = defaultdict(list)
+    for one in studies:
+        groups[one.says].append(one.number)
+    return dict(sorted(groups.items(), key=lambda pair: -len(pair[1])))
+
+
+def describe_sides(studies: Sequence[ReportStudy]) -> str:
+    """Return e.g. ``2 support [1, 3], 1 contradicts [2]``; empty if no study has a direction."""
+    said = []
+    for side, numbers in group_by_side(studies).items():
+        direction = read_direction(side)
+        if direction is not None:
+            said.append(f"{describe_directions({direction: len(numbers)})} {mark(numbers)}")
+    return ", ".join(said)
+
+
+def name_group(studies: Sequence[ReportStudy]) -> str:
+    """Return the heading of what some studies found, by what they say to the question."""
+    sides, n = {one.says for one in studies}, len(studies)
+    if len(sides & {*_SIDES}) > 1:
+        return "Where studies disagree"
+    side = sides.pop() if len(sides) == 1 else ""
+    counted = "one study" if n == 1 else f"{n} studies agree" if side in _SIDES else f"{n} studies"
+    return f"{_HEADS.get(side, 'What was found')}: {counted}"
+
+
+def describe_all(studies: Sequence[ReportStudy]) -> list[str]:
+    """Return what is to be known first: how many studies there are, and what they say."""
+    sure = [one for one in studies if one.band == EVIDENCE]
+    sides = describe_sides(sure)
+    counted = f"{_count(sure)} evidence{f': {sides}' if sides else ''}."
+    lines = [counted if sure else "No study is evidence for this question."]
+    if len({one.says for one in sure} & {*_SIDES}) > 1:
+        lines.append("They do not agree.")
+    if years := sorted(one.year for one in sure if one.year):
+        lines.append(f"Published {' to '.join(dict.fromkeys((years[0], years[-1])))}.")
+    for status, numbers in _group(sure, "status").items():
+        if status:
+            lines.append(f"{name_status(status).lower().capitalize()}: {mark(numbers)}.")  # type: ignore[arg-type]  # it is one
+    for band, rest in ((POSSIBLE, "possible evidence, and not counted"), (RETRACTED, _GONE)):
+        if others := [one for one in studies if one.band == band]:
+            lines.append(f"{_count(others)} {rest} {mark(one.number for one in others)}.")
+    return lines
+
+
+def list_gaps(result: RerankResult, studies: Sequence[ReportStudy]) -> list[str]:
+    """Return what is missing, and what the studies are: each a sentence."""
+    sure = [one for one in studies if one.band == EVIDENCE]
+    lines = []
+    if result.missing_words:
+        lines.append(f"No passage names: {', '.join(result.missing_words)}.")
+    if len(sure) == 1:
+        lines.append("All rests on one study.")
+    if nulls := [one.number for one in sure if one.says == _NULL]:
+        lines.append(f"No difference was found by {len(nulls)} of {len(sure)} {mark(nulls)}.")
+    for name, head in (("design", "Design"), ("size", "Size")):
+        found = _group(sure, name)
+        without = found.pop("", [])
+        parts = [f"{value} {mark(numbers)}" for value, numbers in found.items()]
+        parts += [f"not stated {mark(without)}"] if without else []
+        lines += [f"{head}: {', '.join(parts)}."] if parts else []
+    if brief := [one.number for one in sure if one.extent == "abstract"]:
+        lines.append(f"Only the abstract was read of {mark(brief)}.")
+    return [*lines, *filter(None, (describe_failures(result), *map(_stop, result.warnings)))]
+
+
+def _stop(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:].rstrip('.')}."
+
+
+def _group(studies: Iterable[ReportStudy], name: str) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = {}
+    for one in studies:
+        groups.setdefault(getattr(one, name), []).append(one.number)
+    return groups
+
+
+def _count(studies: Sequence[ReportStudy]) -> str:
+    return "1 study is" if len(studies) == 1 else f"{len(studies)} studies are"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,17 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.role import Update
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.check.verdict import find_gaps
-from deepera_graph.evidence.check.verifying import Verified
-from deepera_graph.evidence.report.report import ReportParagraph, ReportSentence
-from deepera_graph.evidence.report.roles import Paragraph, ParagraphTask, ReviseTask
-from deepera_graph.evidence.report.studies import (
+from deepera_graph.evidence.check.verdict import Verified, find_gaps
+from deepera_graph.evidence.report.report import (
+    ReportParagraph,
+    ReportSentence,
     ReportStudy,
     describe_sides,
     group_by_side,
     mark,
     name_group,
 )
+from deepera_graph.evidence.report.roles import Paragraph, ParagraphTask, ReviseTask
 from deepera_graph.schema import EVIDENCE, POSSIBLE
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage

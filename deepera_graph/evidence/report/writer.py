@@ -18,8 +18,14 @@ from deepera_graph.agents.role import RoleNode, Update, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, make_manifest, share_limits
 from deepera_graph.budget import Limiter
 from deepera_graph.evidence.asking import Steps, steps_node
-from deepera_graph.evidence.check.verifying import ClaimVerifier
-from deepera_graph.evidence.report.report import EvidenceReport
+from deepera_graph.evidence.check.verdict import ClaimVerifier
+from deepera_graph.evidence.report.report import (
+    EvidenceReport,
+    ReportStudy,
+    describe_all,
+    list_gaps,
+    list_studies,
+)
 from deepera_graph.evidence.report.roles import (
     Outline,
     OutlineTask,
@@ -46,12 +52,6 @@ from deepera_graph.evidence.report.sentences import (
     quote_instead,
     record_paragraph,
     record_revised,
-)
-from deepera_graph.evidence.report.studies import (
-    ReportStudy,
-    describe_all,
-    list_gaps,
-    list_studies,
 )
 from deepera_graph.passages import PassageLike
 from deepera_graph.prompts import text_of

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Literal, get_args
 
-from deepera_graph.evidence.report.report import EvidenceReport, ReportParagraph
-from deepera_graph.evidence.report.studies import ReportStudy, mark
+from deepera_graph.evidence.report.report import EvidenceReport, ReportParagraph, ReportStudy, mark
 from deepera_graph.export.page import build_page
 from deepera_graph.export.tables import escape_markdown
 from deepera_graph.pipeline.shown import describe_calls

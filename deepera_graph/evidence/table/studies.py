@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
-from deepera_graph.evidence.table.effects import SentencePart
 from deepera_graph.text.numbers import SPELT, read_spelt
 from deepera_graph.text.words import split_sentences
 
+Span = tuple[int, int]  # of the text, [start, end)
 _COUNT = (
     rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
     rf"|\b{SPELT})(?![.,]\d|\s?%|-)"
@@ -84,6 +85,14 @@ _BEHIND = re.compile(
 )
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentencePart:
+    """A value, and the place of the text that it is taken from."""
+
+    value: str
+    span: Span
 
 
 def find_design(text: str) -> SentencePart | None:

@@ -22,8 +22,15 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import RULED
-from deepera_graph.evidence.table.extract import Extracted, ExtractTask, llm_extractor
-from deepera_graph.evidence.table.rows import StudyRow, StudyTask, fill_row, in_order
+from deepera_graph.evidence.table.rows import (
+    Extracted,
+    ExtractTask,
+    StudyRow,
+    StudyTask,
+    fill_row,
+    in_order,
+    llm_extractor,
+)
 from deepera_graph.passages import PassageLike, check_question
 from deepera_graph.passages import read_passages as read_given
 from deepera_graph.reranker import EvidenceReranker

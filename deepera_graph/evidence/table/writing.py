@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any, Literal, get_args
 
-from deepera_graph.evidence.map.page import draw_map, map_html
+from deepera_graph.evidence.table.map import draw_map, map_html
 from deepera_graph.evidence.table.rows import StudyRow, TableCell
 from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.export.page import build_page

@@ -16,8 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.evidence.check.report import CheckReport
-from deepera_graph.evidence.check.writing import CheckFormat, export_check
+from deepera_graph.evidence.check.report import CheckFormat, CheckReport, export_check
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies

@@ -117,7 +117,7 @@ async def tabulate_studies(library: Library, given: TableArguments, report: Repo
     direction of each, with the words of the study that say so, and how they stand to a yes/no
     question.
     """
-    from deepera_graph.evidence.table.extract import chat_of  # noqa: PLC0415 - takes a second
+    from deepera_graph.evidence.table.rows import chat_of  # noqa: PLC0415 - takes a second
     from deepera_graph.evidence.table.table import EvidenceTabulator  # noqa: PLC0415
     from deepera_graph.evidence.table.writing import export_table  # noqa: PLC0415
 
@@ -139,7 +139,7 @@ async def check_citations(library: Library, given: CheckArguments, report: Repor
     of sentence and reference, with the sentence of the work that decides.
     """
     from deepera_graph.evidence.check.graph import ManuscriptCheck  # noqa: PLC0415 - takes a second
-    from deepera_graph.evidence.check.writing import describe_report, export_check  # noqa: PLC0415
+    from deepera_graph.evidence.check.report import describe_report, export_check  # noqa: PLC0415
 
     await report(0, 1, "loading the judge")
     judge = (await asyncio.to_thread(library.reranker)).with_settings(content="passage")

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from deepera_graph.evidence.map.svg import (
+from deepera_graph.evidence.table.rows import StudyRow
+from deepera_graph.evidence.table.svg import (
     SMALL,
     WIDTH,
     Figure,
@@ -23,7 +24,6 @@ from deepera_graph.evidence.map.svg import (
     tag,
     write,
 )
-from deepera_graph.evidence.table.rows import StudyRow
 from deepera_graph.text.plain import in_one_line
 
 LEFT, RIGHT = 132.0, 262.0  # of the axis

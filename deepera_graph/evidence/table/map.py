@@ -1,4 +1,6 @@
-"""The harvest plot: every study once, by direction, design, size and year.
+"""The map of a table: a harvest plot, and all figures for a page or as a file.
+
+The harvest plot has every study once, by direction, design, size and year.
 
 Source: Ogilvie et al. 2008, The harvest plot: a method for synthesising evidence about the
 differential effects of interventions, BMC Medical Research Methodology 8:8.
@@ -8,12 +10,20 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from deepera_graph.evidence.map.svg import (
+from deepera_graph.errors import InputError
+from deepera_graph.evidence.table.forest import draw_forests
+from deepera_graph.evidence.table.rows import StudyRow
+from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.evidence.table.svg import (
     SMALL,
     WIDTH,
     Figure,
     at,
+    clean,
     cross,
+    describe,
+    inline,
+    join,
     key_of,
     look,
     rule,
@@ -22,8 +32,7 @@ from deepera_graph.evidence.map.svg import (
     wrap,
     write,
 )
-from deepera_graph.evidence.table.rows import StudyRow
-from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.evidence.table.table import EvidenceTable
 
 Numbered = tuple[int, StudyRow]
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -159,3 +168,37 @@ def _draw_key(rows: Sequence[StudyRow], y: float) -> tuple[str, float]:
         parts += [at(circle, y), write(20.0, y + 11, "round: size not stated", font_size=SMALL)]
         y += 18
     return "".join(parts), y
+
+
+def draw_map(table: EvidenceTable) -> str:
+    """Return a file of SVG: the studies of a table as a harvest plot, and forest plots of effects.
+
+    Raises:
+        InputError: No study says anything to the question, as if it cannot be answered yes or no.
+    """
+    figures = _draw(table)
+    if table.rows and not figures:
+        raise InputError(
+            "a map needs a question of yes or no, or a claim, and a judge that tells directions; "
+            f"no study has one for {table.question!r:.200}"
+        )
+    key = [describe(number, row) for number, row in enumerate(table.rows, start=1)]
+    return join(table.question, figures, key or list(table.notes))
+
+
+def map_html(table: EvidenceTable) -> str:
+    """Return the figures of a table as a part of a page; nothing if there are none."""
+    joined = "".join(map(_to_html, _draw(table)))
+    return f'<div class="figures">\n{joined}</div>\n' if joined else ""
+
+
+def _draw(table: EvidenceTable) -> list[Figure]:
+    if not any(one.says for one in table.rows):
+        return []
+    return [draw_harvest(table.rows), *draw_forests(table.rows)]
+
+
+def _to_html(figure: Figure) -> str:
+    notes = "".join(f'<br><span class="soft">{clean(one)}</span>' for one in figure.notes)
+    title = f"<figcaption><b>{clean(figure.title)}</b>{notes}</figcaption>"
+    return f"<figure>\n{title}\n{inline(figure)}\n</figure>\n"
