@@ -1,4 +1,4 @@
-"""What a report is: paragraphs of checked sentences, its studies, and what is said of all of them."""
+"""What a report is: paragraphs of checked sentences, its studies, and what is said of them all."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
