@@ -25,7 +25,7 @@ from deepera_graph.papers.library.vector_server import check_url
 from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
 from deepera_graph.retrieval.fusion import in_thread
@@ -54,9 +54,7 @@ class _Papers(Protocol):
 
     def title(self, title: str, *, scope: Scope) -> TitleMatch: ...
 
-    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
-
-    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
+    def follow(self, way: Way, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
 
     def describe(self) -> dict[str, Any]: ...
 
@@ -250,9 +248,7 @@ class PaperBase:
             SettingsError: A setting is out of range, or the base does not know a venue.
             StoreError: The base cannot be read.
         """
-        _check_text("id", id)
-        k, offset = _check_page(k, offset)
-        return self._papers.references(id, k=k, scope=scope or _ALL, offset=offset)
+        return self._follow("references", id, k, scope, offset)
 
     def citations(
         self, id: str, *, k: int = K_NEIGHBOURS, scope: Scope | None = None, offset: int = 0
@@ -263,9 +259,12 @@ class PaperBase:
             SettingsError: A setting is out of range, or the base does not know a venue.
             StoreError: The base cannot be read.
         """
+        return self._follow("citations", id, k, scope, offset)
+
+    def _follow(self, way: Way, id: str, k: int, scope: Scope | None, offset: int) -> Neighbours:
         _check_text("id", id)
         k, offset = _check_page(k, offset)
-        return self._papers.citations(id, k=k, scope=scope or _ALL, offset=offset)
+        return self._papers.follow(way, id, k=k, scope=scope or _ALL, offset=offset)
 
     asearch, aget, atitle = in_thread(search), in_thread(get), in_thread(title)
     areferences, acitations = in_thread(references), in_thread(citations)

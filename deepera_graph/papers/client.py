@@ -8,12 +8,19 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
+from pydantic import TypeAdapter
+
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers.calls import read_error
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 
 _OF_HEALTH = ("status", "modes", "names")
+_HITS, _NEIGHBOURS, _MATCH = (
+    TypeAdapter(Hits),
+    TypeAdapter(Neighbours),
+    TypeAdapter(TitleMatch),
+)
 _ATTEMPTS = 2  # a connection that was kept may have been closed by the server meanwhile
 
 
@@ -44,7 +51,7 @@ class RemotePapers:
         """Return a page of a ranking."""
         more = {} if mode is None else {"mode": mode}
         given = {"query": query, "k": k, "offset": offset, **more, **scope.to_dict()}
-        return Hits.from_dict(self._ask("POST", "/v1/search", given))
+        return _HITS.validate_python(self._ask("POST", "/v1/search", given))
 
     def get(self, id: str, *, scope: Scope) -> Paper | None:
         """Return a paper."""
@@ -54,15 +61,12 @@ class RemotePapers:
     def title(self, title: str, *, scope: Scope) -> TitleMatch:
         """Return the paper that a title names."""
         given = {"title": title, **scope.to_dict()}
-        return TitleMatch.from_dict(self._ask("POST", "/v1/title", given))
+        return _MATCH.validate_python(self._ask("POST", "/v1/title", given))
 
-    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what a paper cites."""
-        return self._follow(id, "references", k, scope, offset)
-
-    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what cites a paper."""
-        return self._follow(id, "citations", k, scope, offset)
+    def follow(self, way: Way, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
+        """Return what a paper cites, or what cites it."""
+        given = {"id": id, "k": k, "offset": offset, **scope.to_dict()}
+        return _NEIGHBOURS.validate_python(self._ask("POST", f"/v1/{way}", given))
 
     def describe(self) -> dict[str, Any]:
         """Return what the base holds, in numbers."""
@@ -78,10 +82,6 @@ class RemotePapers:
         with self._lock:
             while self._free:
                 self._free.pop().close()
-
-    def _follow(self, id: str, way: str, k: int, scope: Scope, offset: int) -> Neighbours:
-        given = {"id": id, "k": k, "offset": offset, **scope.to_dict()}
-        return Neighbours.from_dict(self._ask("POST", f"/v1/{way}", given))
 
     def _ask(
         self, method: str, path: str, given: Mapping[str, Any] | None = None

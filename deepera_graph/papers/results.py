@@ -223,6 +223,7 @@ SearchMode = Literal["sparse", "dense", "hybrid"]
 SearchStatus = Literal["ok", "empty", "no_words"]
 TitleStatus = Literal["exact", "near", "none", "no_words"]
 NeighbourStatus = Literal["ok", "empty", "unknown"]
+Way = Literal["references", "citations"]  # along which a paper is followed
 
 
 class SequenceAnswer(Sequence[T_co]):
@@ -313,14 +314,6 @@ class Hits(SequenceAnswer[Hit]):
             "hits": [one.to_dict() for one in self.hits],
         }
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "Hits":
-        """Return the hits of `to_dict`."""
-        hits = tuple(
-            Hit(**{**one, "paper": Paper.from_dict(one["paper"])}) for one in plain["hits"]
-        )
-        return cls(**{**plain, "hits": hits})
-
 
 @dataclass(frozen=True, slots=True)
 class Neighbours(SequenceAnswer[Paper]):
@@ -359,11 +352,6 @@ class Neighbours(SequenceAnswer[Paper]):
             "papers": [one.to_dict() for one in self.papers],
         }
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "Neighbours":
-        """Return the neighbours of `to_dict`."""
-        return cls(**{**plain, "papers": tuple(map(Paper.from_dict, plain["papers"]))})
-
 
 @dataclass(frozen=True, slots=True)
 class TitleMatch:
@@ -387,12 +375,6 @@ class TitleMatch:
             "similarity": self.similarity,
             "paper": None if self.paper is None else self.paper.to_dict(),
         }
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> "TitleMatch":
-        """Return the match of `to_dict`."""
-        paper = plain["paper"]
-        return cls(**{**plain, "paper": None if paper is None else Paper.from_dict(paper)})
 
 
 def to_json(plain: Any) -> str:

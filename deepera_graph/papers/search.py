@@ -52,6 +52,7 @@ from deepera_graph.papers.results import (
     Scope,
     SearchMode,
     TitleMatch,
+    Way,
     check_venues,
 )
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
@@ -137,22 +138,25 @@ class LocalPapers:
         with self._reading(scope) as (db, state, limits):
             return match_title(db, title, limits, lambda word: state.count(db, word))
 
-    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what a paper cites."""
+    def follow(self, way: Way, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
+        """Return what a paper cites, or what cites it."""
         with self._reading(scope) as (db, _, limits):
             number = self._find_allowed(db, id, limits)
             if number is None:
                 return Neighbours("unknown", offset=offset)
-            found, outside = list_references(db, number, limits)
-            return _page(db, found, k, offset, outside=outside)
-
-    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what cites a paper."""
-        with self._reading(scope) as (db, _, limits):
-            number = self._find_allowed(db, id, limits)
-            if number is None:
-                return Neighbours("unknown", offset=offset)
-            return _page(db, list_citations(db, number, limits), k, offset)
+            if way == "citations":
+                found, outside = list_citations(db, number, limits), 0
+            else:
+                found, outside = list_references(db, number, limits)
+            papers = tuple(read_papers(db, found[offset : offset + k]))
+            return Neighbours(
+                "ok" if papers else "empty",
+                papers,
+                total=len(found),
+                outside=outside,
+                offset=offset,
+                more=offset + len(papers) < len(found),
+            )
 
     def describe(self) -> dict[str, Any]:
         """Return what the base holds, in numbers."""
@@ -386,11 +390,3 @@ def _cut(
     )
     more = len(ranked) > offset + k
     return Hits("ok" if hits else "empty", mode, hits, offset, more)
-
-
-def _page(
-    db: sqlite3.Connection, found: Sequence[int], k: int, offset: int, *, outside: int = 0
-) -> Neighbours:
-    papers = tuple(read_papers(db, found[offset : offset + k]))
-    more = len(found) > offset + k
-    return Neighbours("ok" if papers else "empty", papers, len(found), outside, offset, more)

@@ -12,7 +12,7 @@ from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Paper
-from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch
+from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.sources import open_sources
 from deepera_graph.papers.sources.base import SourceAnswer
 from deepera_graph.papers.sources.fused import Literature, LiteratureAnswer, MergedRecords
@@ -92,36 +92,10 @@ class LivePapers:
                 return TitleMatch("exact", one.paper, 1.0)
         return TitleMatch("none")
 
-    def references(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what a paper cites."""
-        return self._page(self._literature.references, id, k, scope, offset)
-
-    def citations(self, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
-        """Return what cites a paper."""
-        return self._page(self._literature.citations, id, k, scope, offset)
-
-    def describe(self) -> dict[str, Any]:
-        """Return which services there are."""
-        return {"sources": [one.name for one in self._literature.sources]}
-
-    def venues(self) -> list[str]:
-        """Return no venue, as services do not list them."""
-        return []
-
-    def close(self) -> None:
-        """Do nothing: connections end with each search."""
-
-    def _page(
-        self,
-        follow: Callable[[str, int, Scope], LiteratureAnswer],
-        id: str,
-        k: int,
-        scope: Scope,
-        offset: int,
-    ) -> Neighbours:
+    def follow(self, way: Way, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours:
         """Follow citations; where no service has them, that is told, or an error."""
         try:
-            found = follow(id, offset + k, scope)
+            found: LiteratureAnswer = getattr(self._literature, way)(id, offset + k, scope)
         except SettingsError as error:
             if self._tell is None:
                 raise
@@ -136,6 +110,17 @@ class LivePapers:
             offset=offset,
             more=_has_more(found, k, offset),
         )
+
+    def describe(self) -> dict[str, Any]:
+        """Return which services there are."""
+        return {"sources": [one.name for one in self._literature.sources]}
+
+    def venues(self) -> list[str]:
+        """Return no venue, as services do not list them."""
+        return []
+
+    def close(self) -> None:
+        """Do nothing: connections end with each search."""
 
     def _note(self, found: LiteratureAnswer) -> dict[int, Paper]:
         """Remember what was found, and tell what is missing; raise if that is all.
