@@ -7,8 +7,8 @@ import pytest
 from deepera_graph.papers import PaperBase
 from deepera_graph.papers.agent.asking import choose_shown, name_limits, read_broken
 from deepera_graph.papers.agent.graph import PaperSearch
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.state import Action, PaperVerdict, SearchPlan, Selected
-from deepera_graph.papers.agent.trace import Limits
 from papers.chat import LIMITS, Told, judged, prompts_of
 from papers.world import write_lines
 

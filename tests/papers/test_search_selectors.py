@@ -11,12 +11,12 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.agent.graph import PaperSearch
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.selectors import (
     EvidenceSelector,
     make_selector,
     select_by_vectors,
 )
-from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.schema import Intent, Judgement
 from deepera_graph.usage import Usage
 from papers.world import write_lines

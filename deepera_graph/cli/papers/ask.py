@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -34,7 +33,6 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.packages import check_extra
 from deepera_graph.papers.paper import ListFormat
 
 if TYPE_CHECKING:
@@ -57,9 +55,6 @@ class FoundOptions:
         "How it is written; [b]mermaid[/b] is the search as a tree.", default="text"
     )
     verbose: bool = opt("Also show what was looked up.", "--verbose", "-v", default=False)
-    picture: Path | None = opt(
-        "Also draw the search as a tree: SVG, or PNG if FILE ends in .png.", metavar="FILE"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +127,6 @@ def ask(
     form = "json" if output.as_json else found.format
     text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
     write_text(f"{text.rstrip()}\n")
-    if found.picture is not None:
-        drawn = result.draw_png() if _is_png(found.picture) else result.draw().encode()
-        found.picture.write_bytes(drawn)
     if form != "text":
         for problem in result.problems:
             say(problem)
@@ -150,11 +142,6 @@ def _check(
     """Raise `SettingsError` for options that do not go together, before anything is loaded."""
     _check_style(style, chat)
     check_form(found.format, output)
-    if found.picture is not None:
-        if not found.picture.absolute().parent.is_dir():
-            raise SettingsError(f"--picture: {str(found.picture)!r} cannot be written")
-        if _is_png(found.picture):
-            check_extra("matplotlib", extra="bench", what="a picture as PNG")
 
 
 def _check_style(style: StyleOptions, chat: options.ChatOptions) -> None:
@@ -167,10 +154,6 @@ def _check_style(style: StyleOptions, chat: options.ChatOptions) -> None:
     for name in ("judge", "fit"):
         if getattr(style, name) is not None and style.selector != "deepera":
             raise SettingsError(f"--{name} goes with --selector deepera")
-
-
-def _is_png(path: Path) -> bool:
-    return path.suffix.lower() == ".png"
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from langchain_core.messages import BaseMessage
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import DeepEraError
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.state import (
     ActionRecord,
     ActionSeen,
@@ -19,7 +20,6 @@ from deepera_graph.papers.agent.state import (
     RankTask,
     SelectTask,
 )
-from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import Neighbours, Scope
 from deepera_graph.prompts import messages_of

@@ -9,9 +9,9 @@ from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
-from deepera_graph.papers.agent.trace import Limits, draw_mermaid, draw_png, draw_svg
 from deepera_graph.papers.paper import Listed, ListFormat, Paper, cite_paper, write_list
 from deepera_graph.settings import suggest_value
 from deepera_graph.text.plain import escape_controls
@@ -151,18 +151,6 @@ class Found(AgentResult):
     def _has_unjudged(self) -> bool:
         return any(one.reason.startswith("not judged") for one in self.papers)
 
-    def draw(self) -> str:
-        """Return the search as a tree, an SVG picture."""
-        return draw_svg(self.question, self.actions)
-
-    def draw_png(self) -> bytes:
-        """Return the tree as a PNG picture.
-
-        Raises:
-            SettingsError: Matplotlib is not installed (extra ``bench``).
-        """
-        return draw_png(self.question, self.actions)
-
     def found_first_by(self) -> dict[str, str]:
         """Return for each paper the call that found it first (provenance)."""
         return {one.id: one.found_by[0]["call"] for one in (*self.papers, *self.left_out)}
@@ -299,6 +287,38 @@ def _list(one: FoundPaper) -> Listed:
 
 def _write(format: ListFormat) -> "Callable[[Found, int | None], str]":
     return lambda found, k: write_list([_list(one) for one in found.papers[:k]], format)
+
+
+_LABEL = 60  # characters of a text in the tree
+
+
+def draw_mermaid(question: str, actions: Sequence[ActionRecord]) -> str:
+    """Return a search as a Mermaid flowchart, which Markdown viewers and notebooks draw.
+
+    A search hangs on the question, an expansion on the call that found its paper first.
+    """
+    first: dict[str, str] = {}
+    lines = ["flowchart LR", f'  Q["{_label(question)}"]']
+    for one in actions:
+        page = f", from place {one['offset'] + 1}" if one["offset"] else ""
+        title = _label(f"{one['id']} {one['tool']}: {one['text']}{page}")
+        brought = f"{one['found']} found, {one['new']} new, {one['kept']} kept"
+        if one["status"] not in ("ok", "empty"):
+            brought = one["status"].replace("_", " ")
+        parent = first.get(one["text"], "Q") if one["tool"] != "search" else "Q"
+        lines.append(f'  {one["id"]}["{title}<br/>{brought}"]')
+        lines.append(f"  {parent} -->|round {one['step']}| {one['id']}")
+        for id in one["ids"]:
+            first.setdefault(id, one["id"])
+    return "\n".join(lines) + "\n"
+
+
+def _label(text: str) -> str:
+    line = " ".join(text.split())
+    line = line if len(line) <= _LABEL else f"{line[:_LABEL].rstrip()} ..."
+    for letter, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
+        line = line.replace(letter, code)
+    return line
 
 
 _LOOKUPS = {"S": "search", "R": "references", "C": "citations"}

@@ -36,6 +36,7 @@ from deepera_graph.papers.agent.asking import (
     read_broken,
     reorder_messages,
 )
+from deepera_graph.papers.agent.limits import Limits, check_limits
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import find_seeds
 from deepera_graph.papers.agent.state import (
@@ -51,7 +52,6 @@ from deepera_graph.papers.agent.state import (
     Selected,
     SelectTask,
 )
-from deepera_graph.papers.agent.trace import Limits, check_limits
 from deepera_graph.prompts import messages_of
 from deepera_graph.schema import Backend, RoleSet
 from deepera_graph.usage import Usage

@@ -284,7 +284,7 @@ class LimitsTask(TypedDict):
 
 
 class LimitsRead(RoleAnswer):
-    """Limits as they were read, see `deepera_graph.papers.agent.trace.Limits`."""
+    """Limits as they were read, see `deepera_graph.papers.agent.limits.Limits`."""
 
     limits: dict[str, Any] = Field(description="`Limits.to_dict`.")
 

@@ -6,6 +6,7 @@ from typing import Any
 from langgraph.types import Send
 
 from deepera_graph.errors import RoleError
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import bound, is_in, is_screened, look, order
 from deepera_graph.papers.agent.selectors import breaks_by_facts
@@ -24,7 +25,6 @@ from deepera_graph.papers.agent.state import (
     Selected,
     SelectTask,
 )
-from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.papers.results import Scope
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 from deepera_graph.usage import Usage

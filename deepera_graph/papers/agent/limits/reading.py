@@ -12,6 +12,7 @@ Source:
 import re
 from collections.abc import Iterator, Sequence
 
+from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.limits.patterns import (
     AFTER,
     AGES,
@@ -48,7 +49,6 @@ from deepera_graph.papers.agent.limits.patterns import (
     join_spans,
     venue_patterns,
 )
-from deepera_graph.papers.agent.trace import Limits
 from deepera_graph.text.words import stems
 
 _LONGEST_SAID = 300  # characters of what is left out, behind the last comma of a list
