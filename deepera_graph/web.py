@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.files.jsonl import parse_object
+from deepera_graph.text.jsonl import parse_object
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -31,7 +31,7 @@ from deepera_graph.evidence.check.verdict import (
 )
 from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
-from deepera_graph.text.files.records import open_records, read_records
+from deepera_graph.text.records import open_records, read_records
 
 _APART = 7  # places from a claim to that whose paper it is put beside
 _DRAWN = {"support": 28, "refute": 14, "nothing in it": 4, "wrong": 14}

@@ -64,13 +64,13 @@ from deepera_graph.retrieval.documents import read_document
 from deepera_graph.retrieval.documents.article import join_words
 from deepera_graph.retrieval.files import cut_text
 from deepera_graph.stores.words import count_terms
-from deepera_graph.text import names, quotes, terms
+from deepera_graph.text import bibtex, quotes, terms
 from deepera_graph.text import questions as asked
+from deepera_graph.text import questions as names
 from deepera_graph.text import words as plain
 from deepera_graph.text.drift import turn_changes, turned_changes
-from deepera_graph.text.files import bibtex
-from deepera_graph.text.files.records import read_records
 from deepera_graph.text.plain import clean_markup
+from deepera_graph.text.records import read_records
 from deepera_graph.text.words import forget_all
 
 PACKAGE = Path(deepera_graph.__file__).parent

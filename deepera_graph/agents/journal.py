@@ -10,7 +10,7 @@ from threading import Lock
 from typing import IO, Any, Self
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 FORMAT = 1
 Entry = dict[str, Any]

@@ -11,7 +11,7 @@ from deepera_graph.bioasq.questions import BioasqQuestion, document_url, parse_q
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
 from deepera_graph.jobs.forms import read_run as read_trec
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 N_DOCUMENTS = 10  # that a submission has for each question (BioASQ 13b)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deepera_graph import __version__
 from deepera_graph.budget import Meter, with_meter
-from deepera_graph.calibration.labelled import Labels, read_questions
+from deepera_graph.calibration.instance import Labels, read_questions
 from deepera_graph.calibration.statistics import Floats, deal_folds, fit_logistic
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.lines import BadLine, QuestionLine
@@ -20,7 +20,7 @@ from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 from deepera_graph.thresholds import Curve, Method, judge_identity
 
 FEWEST_OF_A_CLASS = 10

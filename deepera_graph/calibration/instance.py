@@ -1,10 +1,10 @@
 """A benchmark question with its candidates and labels, data sets of them, and files of rows."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -17,10 +17,16 @@ from pydantic import (
 )
 
 from deepera_graph.errors import DeepEraError, InputError
-from deepera_graph.text.files.jsonl import read_raw_lines
-from deepera_graph.text.files.records import open_records
+from deepera_graph.jobs.forms import open_questions
+from deepera_graph.jobs.lines import BadLine, QuestionLine
+from deepera_graph.jobs.lines import read_lines as read_question_lines
+from deepera_graph.passages import Passage, read_passages
+from deepera_graph.text.jsonl import read_raw_lines
+from deepera_graph.text.records import open_records
 
 RowT = TypeVar("RowT", bound=BaseModel)
+LABEL_FIELDS = ("label", "is_golden")
+Labels = dict[str, int]
 
 
 class DatasetError(DeepEraError, ValueError):
@@ -203,3 +209,65 @@ def first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def read_questions(path: Path, *, limit: int | None = None) -> Iterator[QuestionLine]:
+    """Read a file of questions, one at a time; an `InputError` names the file and the line."""
+    with open_questions(path) as (source, _):
+        for line in islice(read_question_lines(source), limit):
+            if isinstance(line, BadLine):
+                raise InputError(f"{path}, line {line.number}: {line.error}")
+            yield line
+
+
+def read_labelled(
+    path: Path, *, limit: int | None = None
+) -> Iterator[tuple[QuestionLine, list[Passage], Labels]]:
+    """Read questions with their passages and the labels of these, 1 for evidence, by id.
+
+    Raises:
+        InputError: A line cannot be used, or a passage has no label; it is named.
+    """
+    for line in read_questions(path, limit=limit):
+        try:
+            passages = read_passages(line.passages)
+            golden = _read_golden(line.metadata.get("golden"), {one.id for one in passages})
+            labels = {one.id: _read_label(one.id, one.metadata, golden) for one in passages}
+        except InputError as error:
+            raise InputError(f"{path}, line {line.number}: {error}") from error
+        yield line, passages, labels
+
+
+def read_labels(path: Path, *, limit: int | None = None) -> dict[str, Labels]:
+    """Return labels by question id and passage id."""
+    labels = {line.id: its for line, _, its in read_labelled(path, limit=limit)}
+    if not labels:
+        raise InputError(f"{path} holds no question")
+    return labels
+
+
+def _read_golden(golden: object, ids: set[str]) -> set[str] | None:
+    if golden is None:
+        return None
+    if not isinstance(golden, list):
+        raise InputError(f"golden must be a list of passage ids, got {golden!r:.80}")
+    named = set(map(str, golden))
+    if not named <= ids:
+        raise InputError(f"golden names no passage: {sorted(named - ids)}")
+    return named
+
+
+def _read_label(id: str, metadata: Mapping[str, Any], golden: set[str] | None) -> int:
+    given = {name: metadata[name] for name in LABEL_FIELDS if name in metadata}
+    for name, value in given.items():
+        if not isinstance(value, int) or value not in (0, 1):
+            raise InputError(f"passage {id!r}: {name} must be 0 or 1, got {value!r:.80}")
+    if golden is not None:
+        given["golden"] = int(id in golden)
+    if not given:
+        raise InputError(
+            f"passage {id!r} has neither a label nor is_golden, and its question no golden"
+        )
+    if len(set(given.values())) > 1:
+        raise InputError(f"passage {id!r}: {' and '.join(given)} disagree, got {given}")
+    return int(next(iter(given.values())))

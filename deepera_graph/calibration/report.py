@@ -22,7 +22,7 @@ from deepera_graph.calibration.calibrate import (
     read_judge,
     read_ranked,
 )
-from deepera_graph.calibration.labelled import Labels, read_labels
+from deepera_graph.calibration.instance import Labels, read_labels
 from deepera_graph.calibration.statistics import (
     LEVEL,
     MAX_FAILED_SHARE,
@@ -272,7 +272,7 @@ def calibrate(
     Everything that can be checked is checked before the first passage is judged.
 
     Args:
-        labelled: Labelled questions; see `deepera_graph.calibration.labelled`.
+        labelled: Labelled questions; see `deepera_graph.calibration.instance`.
         out: Where the curve goes, for `Curve.load`; None writes nothing.
         scores: Who judges the passages, or what was judged before.
         method: ``isotonic``, or ``platt`` for few passages.

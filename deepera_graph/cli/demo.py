@@ -73,8 +73,7 @@ def demo(
     output: options.ShowOptions,
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
-    from deepera_graph.cli.opening.judges import open_judge
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import open_judge, settings_of
     from deepera_graph.settings import Settings
 
     settings = Settings.of(settings_of(judge))

@@ -97,8 +97,7 @@ def _check(
     judge: options.JudgingOptions,
 ) -> dict[str, Any]:
     """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
-    from deepera_graph.cli.opening.judges import check_server, judge_kind
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import check_server, judge_kind, settings_of
     from deepera_graph.settings import Settings
 
     if judge_kind(judge) == "llm":

@@ -105,8 +105,7 @@ def serve(
 ) -> None:
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judges import judge_kind, judgements_of, open_judge
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import judge_kind, judgements_of, open_judge, settings_of
     from deepera_graph.packages import check_extra
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.settings import Settings

@@ -17,7 +17,7 @@ from deepera_graph.export.tables import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.files.jsonl import RawLine, parse_object
+from deepera_graph.text.jsonl import RawLine, parse_object
 from deepera_graph.text.plain import escape_controls
 
 

@@ -15,8 +15,8 @@ from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.text.files.jsonl import RawRecord, parse_object, read_raw_lines
-from deepera_graph.text.files.records import (
+from deepera_graph.text.jsonl import RawRecord, parse_object, read_raw_lines
+from deepera_graph.text.records import (
     GZIP,
     QUESTION_FIELDS,
     TABLES,

@@ -18,8 +18,8 @@ from deepera_graph.passages import (
     take_field,
 )
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.text.files.jsonl import RawLine, parse_object, read_raw_lines
-from deepera_graph.text.files.records import (
+from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
+from deepera_graph.text.records import (
     CANDIDATE_FIELDS,
     MOST_BAD,
     QUESTION_FIELDS,

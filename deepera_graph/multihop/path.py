@@ -14,7 +14,7 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.pipeline.state import Span
 from deepera_graph.stores.words import name_passage
-from deepera_graph.text.names import as_words, without_brackets
+from deepera_graph.text.questions import as_words, without_brackets
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.text.words import Sentence, split_sentences
 

@@ -15,7 +15,7 @@ from deepera_graph.passages import check_question, judged_windows, read_passages
 from deepera_graph.pipeline.state import State, Update
 from deepera_graph.schema import Intent, IntentFields, IntentTask, Window
 from deepera_graph.settings import Settings, suggest_name
-from deepera_graph.text.files.records import CANDIDATE_FIELDS, QUESTION_FIELDS
+from deepera_graph.text.records import CANDIDATE_FIELDS, QUESTION_FIELDS
 from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import STOP_WORDS, stem
 from deepera_graph.usage import Usage

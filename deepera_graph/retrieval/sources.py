@@ -36,8 +36,9 @@ from deepera_graph.retrieval.files import (
     find_files,
     read_file_name,
 )
-from deepera_graph.text.files.jsonl import RawRecord, parse_object
-from deepera_graph.text.files.records import (
+from deepera_graph.text.jsonl import RawRecord, parse_object
+from deepera_graph.text.plain import drop_markup
+from deepera_graph.text.records import (
     MOST_BAD,
     REFERENCES,
     TABLES,
@@ -45,8 +46,7 @@ from deepera_graph.text.files.records import (
     guess_kind,
     read_records,
 )
-from deepera_graph.text.files.references import NO_ABSTRACT
-from deepera_graph.text.plain import drop_markup
+from deepera_graph.text.references import NO_ABSTRACT
 
 _logger = logging.getLogger(__name__)
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.

@@ -14,7 +14,7 @@ from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.retrieval.files import KNOWN_SUFFIXES, Skipped, SkippedKind, kind_of
 from deepera_graph.retrieval.sources import PAPER_ID_FIELDS, read_passages
-from deepera_graph.text.files.records import CANDIDATE_FIELDS, MOST_BAD
+from deepera_graph.text.records import CANDIDATE_FIELDS, MOST_BAD
 
 LONG = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(45))
 ABSTRACT = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(34))

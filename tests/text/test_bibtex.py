@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from deepera_graph.text.files.bibtex import read_bibtex
+from deepera_graph.text.bibtex import read_bibtex
 
 
 def read(text):

@@ -5,7 +5,7 @@ from io import BytesIO
 import pytest
 
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 
 def test_blank_lines_are_passed_over_and_the_numbers_are_those_of_the_file():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.text.names import (
+from deepera_graph.text.questions import (
     as_words,
     contains_words,
     find_names,

@@ -3,7 +3,7 @@
 import pytest
 
 from deepera_graph.evidence.table.cells import read_cells
-from deepera_graph.text.numbers import write_numbers
+from deepera_graph.text.terms import write_numbers
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from deepera_graph.text.files.records import read_records
+from deepera_graph.text.records import read_records
 
 ISSUED = {"date-parts": [[2020]]}
 

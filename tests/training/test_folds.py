@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.training.lessons.pools import hash_question
 from deepera_graph.lab.training.measure import assign_folds, split_held_out
-from deepera_graph.text.groups import find_groups
 from support.pools import pool
 
 pytestmark = pytest.mark.full

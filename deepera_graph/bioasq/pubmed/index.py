@@ -25,7 +25,7 @@ from deepera_graph.retrieval.search import Vectors
 from deepera_graph.retrieval.sources import Record, read_file
 from deepera_graph.settings import check_at_least
 from deepera_graph.stores.words import join_title
-from deepera_graph.text.files.records import open_records
+from deepera_graph.text.records import open_records
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.bioasq.tuning.plan import PARTS, check_shares
+from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.cross_encoder.pairs import with_title
-from deepera_graph.text.groups import find_groups
 
 N_CANDIDATES = 100
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}")

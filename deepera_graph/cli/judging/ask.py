@@ -69,8 +69,7 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a library, files or the literature."""
-    from deepera_graph.cli.opening.judges import open_reranker
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import open_reranker, settings_of
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
     from deepera_graph.settings import Settings
 

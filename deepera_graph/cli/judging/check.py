@@ -109,8 +109,7 @@ def check(
 ) -> None:
     """Check whether what a manuscript cites says what it is cited for."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judges import open_reranker
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import open_reranker, settings_of
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     _check_options(chosen, source or [], store, output)

@@ -92,7 +92,7 @@ def rerank(
     output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import settings_of
     from deepera_graph.cli.opening.sources import check_engine
     from deepera_graph.jobs.report import JobReport
     from deepera_graph.settings import Settings

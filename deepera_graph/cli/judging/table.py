@@ -110,8 +110,7 @@ def table(
     output: options.OutputOptions,
 ) -> None:
     """Fill a table of the studies that answer a question."""
-    from deepera_graph.cli.opening.judges import open_reranker
-    from deepera_graph.cli.opening.settings import settings_of
+    from deepera_graph.cli.opening.judges import open_reranker, settings_of
     from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     form = _form_of(chosen, output)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deepera_graph.cli.opening.settings import preset_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import given
@@ -18,17 +17,53 @@ from deepera_graph.cli.shared.values import (
     check_url,
     check_variable,
     parse_kind,
+    read_threshold,
 )
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.packages import call_foreign
+from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.schema import Backend
     from deepera_graph.stores.judgements import JudgementCache
 
+_NO_PRESET = Preset(name="", about="")
 T = TypeVar("T")
+
+
+def settings_of(judge: options.JudgeOptions, **more: Any) -> dict[str, Any]:
+    """Return the settings that were given, over those of a preset."""
+    chosen = given(judge, of=options.FilterOptions)
+    chosen |= {name: value for name, value in more.items() if value}
+    if judge.max_concurrency is not None:
+        chosen["max_concurrency"] = judge.max_concurrency
+    if budget := given(judge, of=options.BudgetOptions):
+        chosen["budget"] = budget
+    return {**preset_of(judge).settings, **_with_threshold(chosen)}
+
+
+def preset_of(judge: options.JudgeOptions) -> Preset:
+    """Return the preset that was given, or one that sets nothing."""
+    return _NO_PRESET if judge.preset is None else preset(judge.preset)
+
+
+def _with_threshold(chosen: dict[str, Any]) -> dict[str, Any]:
+    """Read the threshold from its text, or draw it on a curve if one is given."""
+    curve, probability = chosen.pop("curve", None), chosen.pop("probability", None)
+    if curve is None:
+        if probability is not None:
+            raise SettingsError("--probability goes with --curve")
+        if "threshold" in chosen:
+            chosen["threshold"] = read_threshold(chosen["threshold"])
+        return chosen
+    if "threshold" in chosen:
+        raise SettingsError("give --threshold or --curve, not both")
+    from deepera_graph.thresholds import Calibrated, Curve
+
+    more = {} if probability is None else {"probability": probability}
+    return {**chosen, "threshold": Calibrated(curve=Curve.load(curve), **more)}
 
 
 def load_foreign(what: str, build: Callable[[], T]) -> T:

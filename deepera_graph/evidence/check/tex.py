@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.retrieval.documents.article import Block, decode, join_words
-from deepera_graph.text.files.bibtex import write_plain
+from deepera_graph.text.bibtex import write_plain
 
 _COMMENT = re.compile(r"(?<!\\)%.*")
 _INPUT = re.compile(r"\\(?:input|include)\s*\{([^{}]+)\}")

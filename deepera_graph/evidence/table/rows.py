@@ -22,8 +22,8 @@ from deepera_graph.literature.citation import find_pages
 from deepera_graph.prompts import messages_of
 from deepera_graph.result import RankedPassage
 from deepera_graph.schema import Backend, RoleAnswer
-from deepera_graph.text.numbers import write_numbers
 from deepera_graph.text.quotes import find_quote
+from deepera_graph.text.terms import write_numbers
 
 _PACKAGE = "deepera_graph.evidence.table.prompts"
 _NUMBER = re.compile(r"(?<![A-Za-z\d])(?<![A-Za-z]-)\d+(?:[.,]\d+)*")  # not that of IL-6

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from deepera_graph.text.numbers import SPELT, read_spelt
+from deepera_graph.text.terms import SPELT, read_spelt
 from deepera_graph.text.words import split_sentences
 
 Span = tuple[int, int]  # of the text, [start, end)

@@ -12,12 +12,13 @@ from deepera_graph.calibration.instance import (
     Dataset,
     DatasetError,
     Instance,
+    Labels,
     LenientRow,
     first_problem,
+    read_labelled,
     read_lines,
     read_rows,
 )
-from deepera_graph.calibration.labelled import Labels, read_labelled
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import open_questions
@@ -26,7 +27,7 @@ from deepera_graph.lab.data.documents import read_natural
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.passages import Passage
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
@@ -233,7 +234,7 @@ def read_plain(path: Path) -> Iterator[Instance]:
 
     A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
     an id it is named by its place, from 1. `golden` lists ids of passages; see
-    `deepera_graph.calibration.labelled`. Passages are in first-stage order.
+    `deepera_graph.calibration.instance`. Passages are in first-stage order.
     """
     try:
         for line, passages, labels in read_labelled(path):

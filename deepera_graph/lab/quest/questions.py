@@ -17,7 +17,7 @@ from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_revie
 from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion, Rejection, Topic
 from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.stores.embeddings import unit_rows
-from deepera_graph.text.files.jsonl import read_places
+from deepera_graph.text.jsonl import read_places
 
 
 def read_questions(path: Path) -> tuple[QuestQuestion, ...]:

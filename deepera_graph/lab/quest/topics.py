@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 from deepera_graph.errors import InputError
 from deepera_graph.lab.quest.plan import Topic
-from deepera_graph.text.files.records import LINES, TABLES, open_records, read_records, suffix_of
+from deepera_graph.text.records import LINES, TABLES, open_records, read_records, suffix_of
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".rdf", ".skos")
 _LISTED = (*LINES, *TABLES, ".json")

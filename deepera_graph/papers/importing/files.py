@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 from deepera_graph.errors import InputError
 from deepera_graph.papers.importing import BAD_LINE, DAMAGED, ImportProblem, make_record
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.text.files.bibtex import read_entries, split_authors
-from deepera_graph.text.files.records import open_records
+from deepera_graph.text.bibtex import read_entries, split_authors
+from deepera_graph.text.records import open_records
 
 _NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
 _MONTHS = {name: f"{at:02}" for at, name in enumerate(_NAMES.split(), start=1)}

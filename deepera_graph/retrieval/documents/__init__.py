@@ -15,7 +15,7 @@ from deepera_graph.retrieval.documents.article import (
     peek,
     read_whole,
 )
-from deepera_graph.text.files.records import NBIB, RIS, suffix_of
+from deepera_graph.text.records import NBIB, RIS, suffix_of
 
 PDF, DOCX, HTML, MARKDOWN, JATS, TEXT = ".pdf", ".docx", ".html", ".md", ".xml", ".txt"
 FORMS = {  # the suffixes of documents, and the form that each stands for

@@ -20,8 +20,8 @@ from deepera_graph.retrieval.documents.article import (
     take_title,
     write_raised,
 )
-from deepera_graph.text.files.references import find_year
 from deepera_graph.text.plain import read_lists
+from deepera_graph.text.references import find_year
 
 _WORDS = read_lists(__file__)
 _LEFT_OUT, _ROLES, _BLOCKS, _VOID = (

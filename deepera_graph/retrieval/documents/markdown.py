@@ -18,7 +18,7 @@ from deepera_graph.retrieval.documents.article import (
     read_whole,
     take_title,
 )
-from deepera_graph.text.files.references import find_year
+from deepera_graph.text.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _LONGEST_FRONT_MATTER = 1 << 16

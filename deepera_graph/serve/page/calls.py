@@ -29,7 +29,7 @@ from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.reading import PlainRoute
 from deepera_graph.serve.replies import RequestRefusedError, reply
 from deepera_graph.serve.traffic import Gate, in_time, note_of
-from deepera_graph.text.files.records import LINES, REFERENCES, TABLES
+from deepera_graph.text.records import LINES, REFERENCES, TABLES
 
 P = ParamSpec("P")
 T = TypeVar("T")

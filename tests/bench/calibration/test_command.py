@@ -8,7 +8,7 @@ import pytest
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.calibration.labelled import read_labels
+from deepera_graph.calibration.instance import read_labels
 from deepera_graph.calibration.report import EarlierScores, calibrate
 from deepera_graph.cli.calibrate import report_lines
 from deepera_graph.errors import (

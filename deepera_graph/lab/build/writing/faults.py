@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.demo import read_corpus
-from deepera_graph.text.numbers import write_numbers
+from deepera_graph.text.terms import write_numbers
 
 # Names of units, and what one of them is in the unit of its kind.
 _SCALES: Final[dict[str, dict[str, float]]] = {

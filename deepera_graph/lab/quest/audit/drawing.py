@@ -20,7 +20,7 @@ from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.importing.forms import from_plain
 from deepera_graph.papers.paper import Paper
-from deepera_graph.text.files.jsonl import parse_object, read_places
+from deepera_graph.text.jsonl import parse_object, read_places
 from deepera_graph.text.plain import write_sheet
 
 FORMAT = 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.jsonl import read_places
+from deepera_graph.text.jsonl import read_places
 
 PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
 _NUMBER = re.compile(r"#(\d+)")

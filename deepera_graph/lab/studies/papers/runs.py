@@ -21,7 +21,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import read_run as read_trec
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.results import Scope
-from deepera_graph.text.files.jsonl import read_places
+from deepera_graph.text.jsonl import read_places
 
 Limits = Literal["none", "years", "all"]
 NO_INTENT = "any"

@@ -22,7 +22,7 @@ from deepera_graph.judges.trained.direction.model import DIRECTIONS, DirectionMo
 from deepera_graph.lab.training.lessons.pools import digest
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction, read_direction
-from deepera_graph.text.files.jsonl import read_objects
+from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.questions import asks_yes_or_no
 
 N_FOLDS: Final = 5

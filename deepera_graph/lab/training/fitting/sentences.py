@@ -24,7 +24,7 @@ from deepera_graph.lab.training.fitting.ranking import PARAMETERS, convert_trees
 from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Window, passage_task
-from deepera_graph.text.files.jsonl import read_objects
+from deepera_graph.text.jsonl import read_objects
 from deepera_graph.text.words import split_sentences
 
 _UNKNOWN: Any = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}

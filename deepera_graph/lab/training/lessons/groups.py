@@ -23,7 +23,7 @@ from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction
-from deepera_graph.text.files.jsonl import parse_object, read_objects, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_objects, read_raw_lines
 
 MAX_EVIDENCE, MAX_ALIKE, MAX_OTHER = 4, 8, 3  # passages of a group
 MAX_RUN = 4  # sentences of an abstract that are read as one passage

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Self
 
 from deepera_graph.calibration.instance import Context, Instance, read_rows
+from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.training.lessons.topics import is_topics, read_topics
-from deepera_graph.text.groups import find_groups
 
 GOLDEN = "golden"
 OTHER_PAPER = "other paper"

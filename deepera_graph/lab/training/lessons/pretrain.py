@@ -23,7 +23,7 @@ from deepera_graph.lab.training.lessons.groups import Group, Lesson, draw, list_
 from deepera_graph.lab.training.lessons.pools import digest
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 Read = Callable[[Sequence[tuple[str, str]]], Sequence[float]]  # pairs -> log odds of evidence
 Row = Mapping[str, Any]

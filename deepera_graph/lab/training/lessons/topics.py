@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.calibration.instance import Context, DatasetError, Instance, read_rows
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 _BREAK = re.compile(r"(?<=[.!?])\s+")
 N_OTHERS = 12  # passages of other topics beside a question's own

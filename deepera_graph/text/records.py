@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, cast
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
-from deepera_graph.text.files.bibtex import read_bibtex
-from deepera_graph.text.files.jsonl import (
+from deepera_graph.text.bibtex import read_bibtex
+from deepera_graph.text.jsonl import (
     BOM,
     RawRecord,
     decode_lines,
@@ -22,7 +22,7 @@ from deepera_graph.text.files.jsonl import (
     parse_value,
     read_raw_lines,
 )
-from deepera_graph.text.files.references import name_csl_fields, read_nbib, read_ris, to_reference
+from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 GZIP = ".gz"
 LINES = (".jsonl", ".ndjson")

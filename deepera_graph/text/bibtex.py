@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.text.files.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
-from deepera_graph.text.files.references import find_year, to_reference
+from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
 _KEY = re.compile(r"\s*([^\s,{}]*)\s*,")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
-from deepera_graph.text.files.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
 
 NO_ABSTRACT = "has no abstract"
 _NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")

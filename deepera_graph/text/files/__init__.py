@@ -1,1 +1,0 @@
-"""Texts in files: lines, records, references."""
