@@ -104,6 +104,7 @@ def test_every_element_that_the_scripts_name_is_in_the_page(name):
     own = {"index.html": {"page.js", "column.js", "cards.js"}, "check.html": {"check.js"}}[name]
     shared = {"said.js", "dom.js", "api.js"}
     code = "".join(FOLDER.joinpath(one).read_text("utf-8") for one in own | shared)
+    there |= set(re.findall(r'\bid: "([^"]+)"', code))
     named = set(re.findall(r'byId\("([^"]+)"\)', code))
     assert named
     assert named <= there

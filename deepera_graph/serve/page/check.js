@@ -1,7 +1,7 @@
 // The page for manuscripts: reads the form, has citations checked, shows each verdict beside its sentence.
 import { getJson, post, readFile, stream } from "./api.js";
 import { byId, count, download, el, link } from "./dom.js";
-import { clearTrouble, complain, listenToKey, say, tell } from "./said.js";
+import { clearTrouble, complain, frame, say, tell } from "./said.js";
 import { nameSource } from "./verdicts.js";
 
 const WORDS = {
@@ -246,7 +246,7 @@ function listen() {
   }
 }
 
+frame();
 listen();
-listenToKey();
 showChoice();
 begins();

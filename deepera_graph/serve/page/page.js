@@ -4,7 +4,7 @@ import { drawOrder } from "./cards.js";
 import { Column } from "./column.js";
 import { byId, count, el } from "./dom.js";
 import { MOST_LETTERS, readView, writeView } from "./link.js";
-import { clearTrouble, complain, listenToKey, say, tell } from "./said.js";
+import { clearTrouble, complain, frame, say, tell } from "./said.js";
 import { DIRECTIONS, compare, describeSources, nameSource } from "./verdicts.js";
 
 const BLANK_LINES = /\n[^\S\n]*(?:\n[^\S\n]*)+/;
@@ -385,7 +385,7 @@ function listen() {
   addEventListener("hashchange", followLink);
 }
 
+frame();
 listen();
-listenToKey();
 showChoice();
 begins();

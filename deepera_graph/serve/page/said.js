@@ -1,4 +1,4 @@
-// What a page says: how it goes, what went wrong, and which key it asks for.
+// What pages share: their head and foot, how it goes, what went wrong, and which key is asked for.
 import { Trouble, forgetKey, hasKey, useKey } from "./api.js";
 import { byId, el } from "./dom.js";
 
@@ -48,8 +48,28 @@ function askKey(again) {
 
 const showKey = () => { byId("forget").hidden = !hasKey(); };
 
-/** Have a key be forgotten that this tab was given. */
-export function listenToKey() {
-  byId("forget").addEventListener("click", () => { forgetKey(); showKey(); say("The key is forgotten.", { shown: true }); });
+/** Put around a page what all have: the way to the others, the foot, and the dialog that asks for a key. */
+export function frame() {
+  const forget = el("button", { type: "button", id: "forget", class: "plain" }, "Forget the key");
+  forget.addEventListener("click", () => { forgetKey(); showKey(); say("The key is forgotten.", { shown: true }); });
+  const head = document.querySelector("header.top");
+  head.prepend(el("img", { src: "page/icon.svg", alt: "", width: 32, height: 32 }));
+  head.append(el("nav", { "aria-label": "Pages" }, wayTo("./", "Find evidence"), " ", wayTo("check", "Check a manuscript")), forget);
+  document.body.append(el("footer", { class: "soft small" }, el("p", {},
+    "Nothing on this page comes from another host. Texts go to this server, and to the judge that it runs. ",
+    el("a", { href: "docs" }, "HTTP interface"))), keyDialog());
   showKey();
 }
+
+const wayTo = (path, words) =>
+  el("a", { href: path, "aria-current": new URL(path, location).pathname === location.pathname && "page" }, words);
+
+const keyDialog = () => el("dialog", { id: "ask-key", "aria-labelledby": "ask-key-title" }, el("form", { method: "dialog" },
+  el("h2", { id: "ask-key-title" }, "This server asks for a key"),
+  el("p", { id: "ask-key-why", class: "small" }),
+  el("label", { for: "key" }, "Key"),
+  el("input", { type: "password", id: "key", autocomplete: "off", required: true }),
+  el("p", { class: "small soft" }, "Kept for this tab only, until you close it."),
+  el("div", { class: "row actions" },
+    el("button", { value: "use", class: "main" }, "Use it"),
+    el("button", { value: "", formnovalidate: true }, "Cancel"))));
