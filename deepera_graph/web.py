@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.packages import check_extra, import_extra
 from deepera_graph.text.jsonl import parse_object
 
 Message = MutableMapping[str, Any]
@@ -245,6 +246,44 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         said = str(error.strerror or error).partition(" (while")[0]  # the address, once more
         raise SettingsError(f"nobody can listen at {host}:{port}: {said}") from error
+
+
+def serve_app(
+    app: Any,
+    host: str,
+    port: int,
+    *,
+    what: str,
+    on_start: Callable[[str], object] | None = None,
+) -> None:
+    """Answer for an ASGI application until the process is interrupted.
+
+    Args:
+        app: The application.
+        host: Address to listen at.
+        port: Port, 0 for any that is free.
+        what: The command that needs the extra ``serve``, for the message where it is missing.
+        on_start: Called with the address once it is listened at.
+
+    Raises:
+        KeyboardInterrupt: That is how it ends.
+        SettingsError: The extra is not installed, or nobody can listen there.
+    """
+    check_extra("uvicorn", extra="serve", what=what)
+    with listen(host, port) as listening:
+        if on_start is not None:
+            on_start(f"http://{describe_address(listening)}")
+        run_server(app, listening)
+
+
+def run_server(app: Any, listening: socket.socket, **config: Any) -> None:
+    """Have uvicorn answer at a socket; by default it logs warnings alone."""
+    uvicorn = import_extra("uvicorn", extra="serve")
+    made = uvicorn.Config(app, **{"log_level": "warning", "access_log": False, **config})
+    if made.workers > 1:
+        uvicorn.supervisors.Multiprocess(made, sockets=[listening]).run()
+    else:
+        uvicorn.Server(made).run(sockets=[listening])
 
 
 def describe_address(listening: socket.socket) -> str:

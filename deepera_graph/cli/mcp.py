@@ -80,7 +80,7 @@ def mcp(
             signal.signal(signal.SIGINT, before)
             return
         port = PORT if serving.port is None else serving.port
-        asyncio.run(serve_http(library, port=port, on_start=_tell))
+        serve_http(library, port=port, on_start=_tell)
 
 
 def _leave(*_: object) -> None:

@@ -30,10 +30,9 @@ from deepera_graph.web import (
     JSON,
     Guard,
     add_errors,
-    describe_address,
     describe_paths,
-    listen,
     read_body,
+    serve_app,
 )
 
 HOST, PORT = "127.0.0.1", 8080
@@ -147,12 +146,8 @@ def serve(
     Raises:
         SettingsError: The extra ``serve`` is not installed, or nobody can listen there.
     """
-    uvicorn = import_extra("uvicorn", extra="serve", what="deepera papers serve")
-    server = uvicorn.Server(uvicorn.Config(create_app(base), log_level="warning"))
-    with listen(host, port) as listening, suppress(KeyboardInterrupt):  # which is how it is ended
-        if on_start is not None:
-            on_start(f"http://{describe_address(listening)}")
-        server.run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # which is how it is ended
+        serve_app(create_app(base), host, port, what="deepera papers serve", on_start=on_start)
 
 
 def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]:

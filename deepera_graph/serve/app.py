@@ -26,7 +26,6 @@ from functools import partial
 from threading import Timer
 from typing import TYPE_CHECKING, Any, Literal
 
-import uvicorn
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
@@ -35,7 +34,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Scope
-from uvicorn.supervisors import Multiprocess
 
 from deepera_graph import __version__
 from deepera_graph.errors import DeepEraError
@@ -56,7 +54,7 @@ from deepera_graph.serve.replies import (
 )
 from deepera_graph.serve.rerank import rerank_router
 from deepera_graph.serve.traffic import FOR_CLIENTS, Boundary, RequestThreads, crashed, note_of
-from deepera_graph.web import describe_paths
+from deepera_graph.web import describe_paths, run_server
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -247,28 +245,23 @@ def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: boo
         grace: Most seconds that requests in flight get at the end.
         quiet: Whether requests get no line in the log.
     """
-    made = _configure(config, grace, logging.WARNING if quiet else logging.INFO)
+    how = {
+        "factory": True,
+        "workers": config.workers,
+        "log_level": None,  # as the configuration of the log says
+        "log_config": _describe_log(logging.WARNING if quiet else logging.INFO),
+        "timeout_graceful_shutdown": grace,
+        "server_header": False,
+        "lifespan": "on",
+    }
     if config.workers == 1:
         _end_quietly()
-        uvicorn.Server(made).run(sockets=[listening])
+        run_server(partial(_make, config), listening, **how)
         return
     with tempfile.TemporaryDirectory(prefix="deepera-metrics-") as folder:
         os.environ[FOLDER] = folder
         os.environ.setdefault(_THREADS, str(max(1, (os.cpu_count() or 1) // config.workers)))
-        Multiprocess(made, sockets=[listening]).run()
-
-
-def _configure(config: ServeConfig, grace: int, level: int) -> uvicorn.Config:
-    return uvicorn.Config(
-        partial(_make, config),
-        factory=True,
-        workers=config.workers,
-        access_log=False,
-        log_config=_describe_log(level),
-        timeout_graceful_shutdown=grace,
-        server_header=False,
-        lifespan="on",
-    )
+        run_server(partial(_make, config), listening, **how)
 
 
 def _make(config: ServeConfig) -> Any:

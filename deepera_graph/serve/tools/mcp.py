@@ -22,7 +22,7 @@ from deepera_graph.serve.backing.library import Library
 from deepera_graph.serve.tools.calls import OWN_TOOLS, ask_base
 from deepera_graph.serve.tools.forms import describe_model, describe_type, read_arguments
 from deepera_graph.serve.traffic import end_task
-from deepera_graph.web import describe_address, listen
+from deepera_graph.web import serve_app
 
 T = TypeVar("T")
 HOST, PORT, PATH = "127.0.0.1", 8090, "/mcp"
@@ -181,7 +181,7 @@ async def serve_stdio(library: Library) -> None:
         await server.run(read, write, server.create_initialization_options())
 
 
-async def serve_http(
+def serve_http(
     library: Library, *, port: int = PORT, on_start: Callable[[str], object] | None = None
 ) -> None:
     """Answer at ``http://127.0.0.1:PORT/mcp`` until interrupted: on this machine alone.
@@ -194,13 +194,8 @@ async def serve_http(
     Raises:
         SettingsError: The port is taken.
     """
-    import uvicorn  # noqa: PLC0415  # comes with the SDK, and only this way needs it
-
     app = create_mcp_server(library).streamable_http_app(
         streamable_http_path=PATH, host=HOST, max_request_body_size=MOST_BYTES
     )
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with listen(HOST, port) as listening:
-        if on_start is not None:
-            on_start(f"http://{describe_address(listening)}{PATH}")
-        await server.serve(sockets=[listening])
+    tell = None if on_start is None else lambda address: on_start(f"{address}{PATH}")
+    serve_app(app, HOST, port, what="deepera mcp --http", on_start=tell)

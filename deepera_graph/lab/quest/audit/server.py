@@ -30,12 +30,11 @@ from deepera_graph.packages import import_extra
 from deepera_graph.web import (
     JSON,
     add_errors,
-    describe_address,
     describe_problem,
     is_own_page,
-    listen,
     names_this_machine,
     read_body,
+    serve_app,
     to_json,
 )
 
@@ -297,12 +296,14 @@ def serve_audit(
     Raises:
         SettingsError: The extra ``serve`` is not installed, or the port is taken.
     """
-    uvicorn = import_extra("uvicorn", extra="serve", what="deepera-lab bench quest audit label")
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)
-    with listen(HOST, port) as listening:
-        on_ready(f"http://{describe_address(listening)}/{token}/")
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
-        with closing(desk), suppress(KeyboardInterrupt):  # which is how it is ended
-            uvicorn.Server(config).run(sockets=[listening])
+    with closing(desk), suppress(KeyboardInterrupt):  # which is how it is ended
+        serve_app(
+            app,
+            HOST,
+            port,
+            what="deepera-lab bench quest audit label",
+            on_start=lambda address: on_ready(f"{address}/{token}/"),
+        )
