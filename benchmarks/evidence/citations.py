@@ -3,11 +3,13 @@
 Usage: ``python benchmarks/evidence/citations.py citation_integrity.jsonl.gz --split dev``. Lines
 have a citing sentence (`query`), a sentence of the cited paper (`passage`), what that is (`kind`:
 ``support``, ``refute``, ``cited_no_evidence``, ``same_reference_other_sentence``), and the pair
-(`doc`). Each claim is also put beside the sentences of another pair's paper: ``wrong``.
+(`doc`, its thousands are the paper). A claim is judged by all sentences that the file has of its
+paper, and once more by those of another paper: ``wrong``.
 
 With ``--model NAME --base-url URL -o FILE`` a chat model judges 60 pairs drawn with ``--seed``: 28
-rightly cited, 14 wrongly, 4 with nothing in the paper and 14 beside another claim's paper, the
-sentences of a paper as one passage; ``--without FILE...`` leaves out the claims of earlier runs.
+rightly cited, 14 wrongly, 4 with nothing in the paper and 14 beside another paper; the sentences of
+a paper that are nearest to the claim are one passage. ``--without FILE...`` leaves out the claims
+of earlier runs.
 """
 
 import argparse
@@ -25,7 +27,9 @@ from deepera_graph.evidence.asking import arun_steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.verdict import (
     LOCAL_POINTS,
+    MOST_SENTENCES,
     ClaimVerifier,
+    choose,
     cut_work,
     decide_by_rules,
 )
@@ -33,9 +37,9 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
 from deepera_graph.text.records import open_records, read_records
 
-_APART = 7  # places from a claim to that whose paper it is put beside
 _DRAWN = {"support": 28, "refute": 14, "nothing in it": 4, "wrong": 14}
-Pairs = dict[str, list[dict[str, str]]]
+Pairs = dict[str, list[dict[str, str]]]  # rows by claim
+Papers = dict[str, CitedWork]
 
 
 def main() -> None:
@@ -55,19 +59,19 @@ def main() -> None:
         for one in read_records(source, ".jsonl"):
             if one.fields["split"] == given.split:
                 groups[str(one.fields["doc"])].append(one.fields)
+    papers = _read_papers(groups)
     if given.model:
-        asyncio.run(_ask_model(groups, given))
+        asyncio.run(_ask_model(groups, papers, given))
         return
-    pairs = list(groups.values())
-    random.Random(0).shuffle(pairs)
-    pairs = pairs[: given.limit]
+    claims = list(groups)
+    random.Random(0).shuffle(claims)
     reranker = EvidenceReranker("local", content="passage")
     scores: dict[str, list[float]] = defaultdict(list)
     verdicts: Counter[tuple[str, str]] = Counter()
-    for place, rows in enumerate(pairs):
-        other = pairs[(place + _APART) % len(pairs)]
-        for kind, texts in ((_kind_of(rows), rows), ("wrong", other)):
-            score, verdict = _judge(reranker, rows[0]["query"], [one["passage"] for one in texts])
+    for claim in claims[: given.limit]:
+        rows, other = groups[claim], _find_other(claims, claim)
+        for kind, paper in ((_kind_of(rows), claim), ("wrong", other)):
+            score, verdict = _judge(reranker, rows[0]["query"], papers[_paper_of(paper)])
             scores[kind].append(score)
             verdicts[kind, verdict] += 1
     right = scores.pop("support")
@@ -77,7 +81,7 @@ def main() -> None:
     print(json.dumps({"all": round(area(right, rest), 3), **found, "counts": counts}, indent=2))  # noqa: T201
 
 
-async def _ask_model(groups: Pairs, given: argparse.Namespace) -> None:
+async def _ask_model(groups: Pairs, papers: Papers, given: argparse.Namespace) -> None:
     """Have a chat model judge 60 pairs, and print how many it called supported rightly."""
     lines = [one for file in given.without for one in file.read_text("utf-8").splitlines()]
     seen = {str(json.loads(line)["doc"]) for line in lines}
@@ -87,7 +91,8 @@ async def _ask_model(groups: Pairs, given: argparse.Namespace) -> None:
 
     async def judge(kind: str, claim: str, paper: str) -> dict[str, object]:
         said = groups[claim][0]["query"]
-        text = "\n".join(dict.fromkeys(one["passage"] for one in groups[paper]))
+        near = choose(papers[_paper_of(paper)].passages, said, MOST_SENTENCES)
+        text = "\n".join(one.page_content for one in near)
         passages = (Document(id="0", page_content=text),)
         work = CitedWork(passages=passages, source=Citation(id="work"))
         found = (await arun_steps(verifier.verify(said, work))).decision
@@ -107,10 +112,10 @@ def _draw(groups: Pairs, seed: int, seen: set[str]) -> list[tuple[str, str, str]
     random.Random(seed).shuffle(claims)
     claims = [one for one in claims if one not in seen]
     left, drawn = dict(_DRAWN), []
-    for place, claim in enumerate(claims):
+    for claim in claims:
         kind, paper = _kind_of(groups[claim]), claim
         if kind == "support" and not left[kind]:
-            kind, paper = "wrong", claims[(place + _APART) % len(claims)]
+            kind, paper = "wrong", _find_other(claims, claim)
         if left[kind]:
             left[kind] -= 1
             drawn.append((kind, claim, paper))
@@ -123,9 +128,32 @@ def _kind_of(rows: Sequence[dict[str, str]]) -> str:
     return next((one for one in ("support", "refute") if one in kinds), "nothing in it")
 
 
-def _judge(reranker: EvidenceReranker, claim: str, texts: Sequence[str]) -> tuple[float, str]:
-    passages = tuple(Document(id=str(n), page_content=one) for n, one in enumerate(texts))
-    work = CitedWork(passages=passages, source=Citation(id="work"))
+def _paper_of(claim: str) -> str:
+    return claim[:-3]
+
+
+def _find_other(claims: Sequence[str], claim: str) -> str:
+    """Return the next claim, in a ring, that cites another paper."""
+    place = claims.index(claim)
+    ring = [*claims[place:], *claims[:place]]
+    return next(one for one in ring if _paper_of(one) != _paper_of(claim))
+
+
+def _read_papers(groups: Pairs) -> Papers:
+    """Return all sentences of each paper, each once."""
+    texts: dict[str, dict[str, None]] = defaultdict(dict)
+    for claim, rows in groups.items():
+        texts[_paper_of(claim)].update(dict.fromkeys(one["passage"] for one in rows))
+    return {
+        paper: CitedWork(
+            passages=tuple(Document(id=str(n), page_content=one) for n, one in enumerate(found)),
+            source=Citation(id="work"),
+        )
+        for paper, found in texts.items()
+    }
+
+
+def _judge(reranker: EvidenceReranker, claim: str, work: CitedWork) -> tuple[float, str]:
     pool = reranker.rerank(claim, cut_work(work, claim, by_sentence=True))
     [alone] = reranker.rerank(claim, [pool.passages[0].text]).all_passages
     found = decide_by_rules(claim, work, alone, alone.score, LOCAL_POINTS)

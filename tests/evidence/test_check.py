@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import (
@@ -128,6 +130,20 @@ def test_a_chat_model_is_told_what_counts_for_a_statement(mode, tmp_path):
         ClaimVerifier(reranker, one).reranker.backend.about for one in (None, read_rules("law"))
     ]
     assert [one.get("rules", {}).get("name") for one in told] == [None, "law"]  # kept apart
+
+
+def test_a_list_of_which_the_work_has_a_part_is_partly_supported(tmp_path):
+    class Obedient(ScriptedChat):
+        def _generate(self, messages, *rest, **options):
+            told = "each thing of a list" in messages[0].text
+            said = {"score": 0.7, "direction": "mixed"} if told else {"score": 1}
+            reply = json.dumps({"reason": "", "evidence": [1], "direction": "supports", **said})
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
+
+    checker = ManuscriptCheck(EvidenceReranker(llm_backend(Obedient(scores={}))), library=library())
+    claim = write_claim(tmp_path, "Wax coating keeps apples, plums and cherries firm [1].")
+    [pair] = checker.check(claim).pairs
+    assert (pair.verdict, pair.quote) == ("partly", "Wax coating kept apples firm.")
 
 
 def test_a_judge_that_fails_is_no_verdict(tmp_path):
