@@ -1,13 +1,10 @@
-"""Terms of a text: numbers, units and names a summary may take over; rarity of stems."""
+"""Terms of a text: numbers, units and names, and which of them a summary may take over."""
 
-import json
-import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.resources import files
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from deepera_graph.text.words import STOP_WORDS
@@ -25,7 +22,6 @@ SPELT: Final = (
     rf"|(?:{'|'.join(_TENS)})(?:[\s-](?:{'|'.join(_ONES)}))?|(?:{'|'.join(_ONES)}))\b"
 )
 _SPELT_NUMBER = re.compile(rf"\b{SPELT}", re.IGNORECASE)
-TABLE = "term_counts.json"
 
 
 def read_spelt(words: str) -> int:
@@ -42,25 +38,6 @@ def read_spelt(words: str) -> int:
 def write_numbers(text: str) -> str:
     """Write numbers in words as digits."""
     return _SPELT_NUMBER.sub(lambda found: str(read_spelt(found.group())), text)
-
-
-def rarity(stem: str) -> float:
-    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
-
-    Source:
-        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
-        are those of `TABLE`, which names its documents.
-    """
-    n_documents, counts = _table()
-    n_with = counts.get(stem, 0)
-    return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
-
-
-@cache
-def _table() -> tuple[int, Mapping[str, int]]:
-    text = files(__package__).joinpath(TABLE).read_text(encoding="utf-8")
-    table = json.loads(text)
-    return table["documents"], table["counts"]
 
 
 _UNSEEN = re.compile(r"[\u00ad\u200b-\u200d\u2060\ufeff]\s*")

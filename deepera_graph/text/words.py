@@ -1,11 +1,13 @@
-"""Sentences of scientific prose, each a verbatim slice of its text; words and their stems."""
+"""Sentences of scientific prose, each a verbatim slice of its text; words, stems, their rarity."""
 
+import json
+import math
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
@@ -143,6 +145,29 @@ def stem(word: str) -> str:
     return _remove_double(word)
 
 
+def is_general(word: str) -> bool:
+    """Whether a word is a number or common in questions of any science."""
+    return word[0].isdigit() or stem(word) in GENERAL_STEMS
+
+
+def rarity(stem: str) -> float:
+    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
+
+    Source:
+        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
+        are those of ``term_counts.json``, which names its documents.
+    """
+    n_documents, counts = _count_stems()
+    n_with = counts.get(stem, 0)
+    return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
+
+
+@cache
+def _count_stems() -> tuple[int, Mapping[str, int]]:
+    table = json.loads(Path(__file__).with_name("term_counts.json").read_text(encoding="utf-8"))
+    return table["documents"], table["counts"]
+
+
 def _split_compound(token: str) -> list[str]:
     if _NAME_WITH_NUMBER.match(token):
         return [_to_plain(_SPLIT.sub("", token))]
@@ -187,6 +212,9 @@ def _remove_double(word: str) -> str:
     if len(word) > 4 and word[-1] == word[-2] and word[-1] not in _VOWELS:
         return word[:-1]
     return word
+
+
+GENERAL_STEMS = frozenset(map(stem, _SETS["general"]))
 
 
 MOST_TEXTS = 512  # passages of some questions

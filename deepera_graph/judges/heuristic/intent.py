@@ -13,8 +13,7 @@ from deepera_graph.judges.heuristic.phrases import (
 )
 from deepera_graph.judges.heuristic.topicality import WORD_LISTS, find_topic, is_listed
 from deepera_graph.schema import AnswerType, Intent, IntentKind, IntentTask
-from deepera_graph.text.terms import rarity
-from deepera_graph.text.words import STOP_WORDS, stem, words
+from deepera_graph.text.words import STOP_WORDS, rarity, stem, words
 from deepera_graph.usage import Usage
 
 _MOST_READ = 1000  # characters, from the end; the rules take up to the cube of their number

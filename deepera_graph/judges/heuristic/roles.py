@@ -18,7 +18,6 @@ from deepera_graph.judges.heuristic.analysis import (
 from deepera_graph.judges.heuristic.intent import recognize_intent
 from deepera_graph.judges.heuristic.topicality import (
     CUE_FORMS,
-    is_general,
     names_any,
     read_question_terms,
     section_weight,
@@ -39,7 +38,7 @@ from deepera_graph.schema import (
     passage_tasks,
 )
 from deepera_graph.text.questions import count_directions, describe_directions, name_direction
-from deepera_graph.text.words import STOP_WORDS, looks_english, words
+from deepera_graph.text.words import STOP_WORDS, is_general, looks_english, words
 from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5

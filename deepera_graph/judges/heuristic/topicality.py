@@ -10,8 +10,16 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from deepera_graph.text.terms import rarity
-from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
+from deepera_graph.text.words import (
+    GENERAL_STEMS,
+    STOP_WORDS,
+    content_words,
+    is_general,
+    rarity,
+    stem,
+    stems,
+    words,
+)
 
 WORD_LISTS: Mapping[str, Any] = tomllib.loads(
     files(__package__).joinpath("lexicon.toml").read_text(encoding="utf-8")
@@ -65,12 +73,6 @@ _PLACES: dict[str, list[int]] = defaultdict(list)  # of the cues of a word
 for _place, _forms in enumerate(CUE_FORMS.values()):
     for _form in _forms:
         _PLACES[_form].append(_place)
-_STEMS = frozenset(stem(word) for word in WORD_LISTS["general"].split())
-
-
-def is_general(word: str) -> bool:
-    """Whether a word is a number or common in questions of any science."""
-    return word[0].isdigit() or stem(word) in _STEMS
 
 
 _RULES = tuple(
@@ -101,7 +103,7 @@ _HEADS = {
     for group in WORD_LISTS["meanings"].strip().splitlines()
     for name in group.split()
 }
-_GENERAL = frozenset(map(same_meaning, _STEMS))  # as terms
+_GENERAL = frozenset(map(same_meaning, GENERAL_STEMS))  # as terms
 
 
 def find_topic(words: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ import pytest
 
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.trained.backend import local_backend
-from deepera_graph.text.terms import TABLE
 from deepera_graph.usage import Usage
 from support.judging import Alone
 
@@ -78,6 +77,6 @@ def test_no_model_library_is_loaded():
 def test_the_background_table_is_small_and_names_its_source():
     from importlib.resources import files
 
-    text = files("deepera_graph.text").joinpath(TABLE).read_text(encoding="utf-8")
+    text = files("deepera_graph.text").joinpath("term_counts.json").read_text(encoding="utf-8")
     assert len(text) < 200_000
     assert "counted by count_terms over" in text[:200]

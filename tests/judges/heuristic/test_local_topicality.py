@@ -4,10 +4,9 @@ from deepera_graph.judges.heuristic.topicality import (
     coverage,
     find_terms,
     measure_topicality,
-    rarity,
     read_question_terms,
 )
-from deepera_graph.text.words import stem, stems
+from deepera_graph.text.words import rarity, stem, stems
 
 
 def covered(question, text, acronyms=()):

@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.text.terms import rarity
-from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems
+from deepera_graph.text.words import STOP_WORDS, rarity, split_sentences, stem, stems
 
 Doubles = NDArray[np.float64]
 Places = NDArray[np.int64]

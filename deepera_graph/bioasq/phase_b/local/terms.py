@@ -18,8 +18,7 @@ import numpy as np
 from deepera_graph.bioasq.phase_b.local.mentions import KINDS, LONGEST, Doubles, Mentions, Places
 from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
 from deepera_graph.judges.trained.trees import Trees
-from deepera_graph.text.terms import rarity
-from deepera_graph.text.words import stems
+from deepera_graph.text.words import rarity, stems
 
 _NUMBER: Final = re.compile(
     r"(?<![\w.])(?:[<>≤≥~]\s?)?\d+(?:[.,]\d+)*"
