@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
-from threading import Lock
+from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -127,28 +127,44 @@ class Meter:
     def __init__(self, budget: Budget | None, clock: Callable[[], float] = monotonic) -> None:
         self._budget = budget or _NO_BUDGET
         self._clock, self._started = clock, clock()
-        self._lock = Lock()
+        self._lock = RLock()
         self._in_flight = 0
         self.spent = Usage()
 
     def admit(self) -> None:
         """Let one more call start."""
         with self._lock:
-            if reached := self._reached(calls=True):
+            if reached := self.reached():
                 raise BudgetError(f"{_REACHED}: {reached}")
             self._in_flight += 1
 
-    @property
-    def reached(self) -> str:
-        """The limit that keeps another call from starting, in words; empty if none does."""
-        with self._lock:
-            return self._reached(calls=True)
-
     def check(self, *, after: float = 0.0) -> None:
         """Make sure that a call admitted before may still start, *after* seconds from now."""
+        if reached := self.reached(after=after, is_admitted=True):
+            raise BudgetError(f"{_REACHED}: {reached}")
+
+    def reached(self, *, after: float = 0.0, is_admitted: bool = False) -> str:
+        """Return the limit that keeps a call from starting, in words; empty if none does.
+
+        One that *is_admitted* is among the calls that count already.
+        """
         with self._lock:
-            if reached := self._reached(after=after):
-                raise BudgetError(f"{_REACHED}: {reached}")
+            budget, spent, in_flight = self._budget, self.spent, self._in_flight
+        if (
+            not is_admitted
+            and budget.max_calls is not None
+            and spent.sent_calls + in_flight >= budget.max_calls
+        ):
+            return f"{budget.max_calls} calls"
+        if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
+            return f"{budget.max_tokens} tokens"
+        if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
+            digits = ".2f" if budget.max_cost == round(budget.max_cost, 2) else "g"
+            return f"cost {budget.max_cost:{digits}}"
+        seconds = self._clock() - self._started + after
+        if budget.max_seconds is not None and seconds >= budget.max_seconds:
+            return f"{budget.max_seconds:g} seconds"
+        return ""
 
     @property
     def seconds_left(self) -> float | None:
@@ -166,21 +182,6 @@ class Meter:
         """Return what a call raises that was in flight when the time was up."""
         seconds = f"{_REACHED}: {self._budget.max_seconds:g} seconds"
         return BudgetError(f"{seconds}; a call in flight was abandoned", usage=usage)
-
-    def _reached(self, *, after: float = 0.0, calls: bool = False) -> str:
-        budget, spent = self._budget, self.spent
-        n_calls = spent.sent_calls + self._in_flight
-        if calls and budget.max_calls is not None and n_calls >= budget.max_calls:
-            return f"{budget.max_calls} calls"
-        if budget.max_tokens is not None and spent.tokens >= budget.max_tokens:
-            return f"{budget.max_tokens} tokens"
-        if budget.max_cost is not None and budget.cost(spent) >= budget.max_cost:
-            digits = ".2f" if budget.max_cost == round(budget.max_cost, 2) else "g"
-            return f"cost {budget.max_cost:{digits}}"
-        seconds = self._clock() - self._started + after
-        if budget.max_seconds is not None and seconds >= budget.max_seconds:
-            return f"{budget.max_seconds:g} seconds"
-        return ""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,9 @@
 """The front door: a question and its passages in, a `RerankResult` out."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import cached_property, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -163,9 +165,8 @@ class EvidenceReranker:
     ) -> list[RerankResult]:
         """Do what `batch` does, in the running loop."""
         shared, usable = share_limits(config, self.effective_settings), _check_jobs(jobs)
-        return await ado_many(
-            lambda job: self.arerank(*job, config=shared), usable, self.questions_at_once
-        )
+        at_once = self.questions_at_once
+        return await ado_many(lambda job: self.arerank(*job, config=shared), usable, at_once)
 
     def estimate(self, jobs: Sequence[Job]) -> Estimate:
         """Say what a `batch` of these jobs would cost at most; nothing is asked.
@@ -210,6 +211,17 @@ class EvidenceReranker:
         """How many questions of a batch are worked on at the same time, >= 1."""
         return most_questions_at_once(self.settings)
 
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """What results say of how they were made: who judges, settings, versions; no secret."""
+        made = make_manifest(self.backend, self.effective_settings)
+        made["reads_by_rules"] = self.backend.reads_by_rules
+        threshold = self.effective_settings.threshold
+        if isinstance(threshold, Calibrated):  # for another judge, maybe
+            differences = threshold.curve.differences(self.backend.name, self.backend.about)
+            made["calibration"] = {"differences": differences}
+        return made
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data that `from_dict` reads; it holds no secret.
 
@@ -234,7 +246,7 @@ class EvidenceReranker:
 
     def __reduce__(self) -> tuple[Any, ...]:
         backend = self.backend if self.backend.spec is None else dict(self.backend.spec)
-        return _make, (type(self), backend, self.settings.to_dict())
+        return partial(type(self), backend, **self.settings.to_dict()), ()
 
     def __repr__(self) -> str:
         return f"EvidenceReranker({self.backend.name!r}, {self.settings})"
@@ -288,7 +300,7 @@ class RerankRun(AgentRun[RerankResult]):
         config: RunnableConfig | None,
     ) -> None:
         check_question(question, passages)
-        self._backend = reranker.backend
+        self._reranker = reranker
         self._passages = read_passages(passages)
         self._stage_seconds: dict[str, float] = {}
         given: Question = {
@@ -315,12 +327,6 @@ class RerankRun(AgentRun[RerankResult]):
             tuple(RankedPassage.of(self._passages[one["index"]], one) for one in records)
             for records in (state["ranking"], state.get("left_out", ()))
         )
-        manifest = make_manifest(self._backend, self._settings)
-        manifest["reads_by_rules"] = self._backend.reads_by_rules
-        threshold = self._settings.threshold
-        if isinstance(threshold, Calibrated):  # for another judge, maybe
-            differences = threshold.curve.differences(self._backend.name, self._backend.about)
-            manifest["calibration"] = {"differences": differences}
         return RerankResult(
             question=state["question"],
             intent=state["intent"],
@@ -335,12 +341,12 @@ class RerankRun(AgentRun[RerankResult]):
             answer=state["answer"],
             usage=self.usage,
             seconds={**self._stage_seconds, "total": self.seconds},
-            manifest=manifest,
+            manifest=deepcopy(self._reranker.manifest),
         )
 
     def made_by(self) -> str:
         """Return who judges, and how."""
-        return made_by(self._backend, self._settings)
+        return made_by(self._reranker.backend, self._settings)
 
     def _events(self, chunk: Any) -> Iterable[Event]:
         """Return the chunk if it is an event of ours, not of a role; note how long it took."""
@@ -375,12 +381,6 @@ class RerankRun(AgentRun[RerankResult]):
 def most_questions_at_once(settings: Settings) -> int:
     """Return how many questions of a batch are worked on at the same time, >= 1."""
     return min(settings.max_concurrency, _MOST_QUESTIONS_AT_ONCE)
-
-
-def _make(
-    cls: type[EvidenceReranker], backend: Any, settings: Mapping[str, Any]
-) -> EvidenceReranker:
-    return cls(backend, **settings)
 
 
 def _check_jobs(jobs: Sequence[Any]) -> list[Job]:

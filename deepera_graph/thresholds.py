@@ -370,13 +370,6 @@ _RULES: dict[str, type[Quantile | Gap | PerIntent | Calibrated]] = {
 }
 
 
-def cut(threshold: Threshold | None, scores: Sequence[float], intent: IntentKind) -> float:
-    """Return the lowest score kept, in [0, 1]; None, where no judge is known, is 0.8."""
-    if isinstance(threshold, ThresholdRule):
-        return threshold.cut(scores, intent)
-    return OPERATING_POINT if threshold is None else float(threshold)
-
-
 def calibration_differences(
     threshold: Threshold | None, name: str, about: Mapping[str, Any]
 ) -> list[str]:

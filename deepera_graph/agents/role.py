@@ -13,11 +13,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import Send
 from pydantic import ValidationError
 
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
-from deepera_graph.budget import Carried, Limiter, Tab, carried, carry, tab_of
+from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.chat import io_loop
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.retry import RateLimits, RetryPolicy
@@ -166,26 +167,29 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         run = carried(config) or Carried()
-        with run.turn(run.limiter), run.turn(self._limiter), self._charged(config, run) as within:
-            return self._check(self._role.invoke(input, within), within)
+        tab = Tab(run.meter)
+        with run.turn(run.limiter), run.turn(self._limiter), self._charged(config, run, tab) as own:
+            return self._check(self._role.invoke(input, own), tab)
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
         run = carried(config) or Carried()
+        tab = Tab(run.meter)
         async with run.turn(run.limiter), run.turn(self._limiter):
-            with self._charged(config, run) as within:
-                return self._check(await self._role.ainvoke(input, within), within)
+            with self._charged(config, run, tab) as own:
+                return self._check(await self._role.ainvoke(input, own), tab)
 
     @contextmanager
-    def _charged(self, config: RunnableConfig | None, run: Carried) -> Iterator[RunnableConfig]:
+    def _charged(
+        self, config: RunnableConfig | None, run: Carried, tab: Tab
+    ) -> Iterator[RunnableConfig]:
         """Admit one call, charge it however it ends, and translate foreign errors.
 
         Gives the config of what the role calls.
         """
         run.meter.admit()
-        tab = Tab(run.meter)
         limiters = (self._limiter,) if run.limiter is None else (run.limiter, self._limiter)
         held = {**run.held, **{one: Limiter(1) for one in limiters}}
         try:
@@ -204,7 +208,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         finally:
             tab.close()
 
-    def _check(self, answer: object, within: RunnableConfig) -> AnswerT:
+    def _check(self, answer: object, tab: Tab) -> AnswerT:
         """Return an answer of the schema, and charge what it says it cost."""
         checked = (
             answer
@@ -213,7 +217,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         )
         if checked.usage is None:
             checked = checked.model_copy(update={"usage": Usage(calls=1)})
-        tab_of(within).usage = checked.usage or Usage()
+        tab.usage = checked.usage or Usage()
         return checked
 
 
@@ -279,3 +283,24 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
             self._tell(str(self.name), update)
         record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
         return {**update, "usage": record}
+
+
+class Edge(Runnable[StateT, Sequence[Send] | str], Generic[StateT]):
+    """A way to go on, as LangGraph takes it; not a step of the trace, as it only looks."""
+
+    name = "next"
+
+    def __init__(self, where: Callable[[StateT, RunnableConfig], Sequence[Send] | str]) -> None:
+        self._where = where
+
+    def invoke(
+        self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Sequence[Send] | str:
+        """Say where to go."""
+        return self._where(input, config or {})
+
+    async def ainvoke(
+        self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Sequence[Send] | str:
+        """Say where to go; no thread is needed for that."""
+        return self._where(input, config or {})

@@ -14,13 +14,12 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.agents.cached import CachedBatches
-from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
+from deepera_graph.agents.role import CheckedRole, Edge, RoleNode, wrap_role
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
 from deepera_graph.pipeline import answer, intent, score, summarize
-from deepera_graph.pipeline.edges import Edge, Planner, any_kept, last_step
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State, announced, tell
@@ -91,7 +90,7 @@ def build_graph(
             tell=tell,
         ),
     )
-    planner = Planner(
+    planner = score.Planner(
         judge=judge,
         settings=settings,
         evidence=evidence,
@@ -140,19 +139,15 @@ def build_graph(
     )
     graph.add_conditional_edges("intent", Edge(planner.start), ["score", "select", "plan"])
     graph.add_edge("score", "plan")  # waits for every branch
-    nothing_kept = "abstain" if settings.answer else END
     graph.add_conditional_edges(
         "select",
-        Edge(lambda state, _: any_kept(state, settings=settings)),
-        ["summarize", "collect", nothing_kept],
+        Edge(lambda state, _: summarize.any_kept(state, settings=settings)),
+        ["summarize", "collect", "abstain" if settings.answer else END],
     )
     graph.add_edge("summarize", "collect")
-    graph.add_conditional_edges(
-        "collect",
-        Edge(lambda state, _: last_step(state, settings=settings)),
-        ["answer", "abstain"] if settings.answer else [END],
-    )
-    if settings.answer and backend.answerer is not None:
+    if not settings.answer or backend.answerer is None:
+        graph.add_edge("collect", END)
+    else:
         graph.add_node(
             "answer",
             RoleNode(
@@ -166,6 +161,11 @@ def build_graph(
             ),
         )
         graph.add_node("abstain", announced("answer", answer.abstain))
+        graph.add_conditional_edges(
+            "collect",
+            Edge(lambda state, _: "answer" if answer.answerable_records(state) else "abstain"),
+            ["answer", "abstain"],
+        )
         graph.add_edge("answer", END)
         graph.add_edge("abstain", END)
     compiled = graph.compile(checkpointer=checkpointer, name="DeepEra")

@@ -184,7 +184,7 @@ def receive(
     if not all(isinstance(passage, Document) for passage in given):  # as they come over HTTP
         passages = [passage.to_document() for passage in read_passages(given)]
     cuts = judged_windows(passages, settings.max_passage_chars)
-    if prepare is not None and not (carried(config) or Carried()).meter.reached:
+    if prepare is not None and not (carried(config) or Carried()).meter.reached():
         shown = (shown_text(passages[one["index"]], one["start"], one["end"]) for one in cuts)
         prepare(list({window_key(window): window for window in shown}.values()))
     return {

@@ -12,7 +12,7 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import RETRACTED
 from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import retrieval_place, shown_text
-from deepera_graph.pipeline.score import Evidence, is_proven, locate_quote, passes
+from deepera_graph.pipeline.score import Evidence, cut, is_proven, locate_quote, passes
 from deepera_graph.pipeline.state import (
     JudgementRecord,
     Outcome,
@@ -26,7 +26,6 @@ from deepera_graph.pipeline.state import (
 from deepera_graph.pipeline.summarize import given_summaries
 from deepera_graph.schema import find_band
 from deepera_graph.settings import Settings
-from deepera_graph.thresholds import cut
 from deepera_graph.usage import Usage
 
 NO_TEXT = "the passage has no text"

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from langgraph.graph import END
+from langgraph.types import Send
+
 from deepera_graph.errors import BudgetError, RoleError
 from deepera_graph.passages import shown_text
 from deepera_graph.pipeline.state import (
@@ -13,6 +16,7 @@ from deepera_graph.pipeline.state import (
     Update,
 )
 from deepera_graph.schema import Summary, passage_task, with_repair_note
+from deepera_graph.settings import Settings
 from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import split_sentences
@@ -95,3 +99,15 @@ def summary_task(state: State, record: RankRecord) -> SummaryTask:
     if record["quote_span"]:
         task["quote"] = passage.page_content[slice(*record["quote_span"])]
     return {"index": record["index"], "id": record["id"], "quote": record["quote"], "task": task}
+
+
+def any_kept(state: State, *, settings: Settings) -> Sequence[Send] | str:
+    """The filter edge: summarize what was kept, where the judge has not done it already."""
+    kept = [record for record in state["ranking"] if record["kept"]]
+    if not kept:
+        return "abstain" if settings.answer else END
+    if settings.content == "passage":
+        return "collect"
+    done = {summary["index"] for summary in state.get("summaries", ())}
+    rest = [record for record in kept if record["index"] not in done]
+    return [Send("summarize", summary_task(state, record)) for record in rest] or "collect"

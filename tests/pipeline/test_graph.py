@@ -15,9 +15,10 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph import InputError, Settings, SettingsError, build_graph, pipeline
 from deepera_graph.judges.base import PassageJudge
-from deepera_graph.pipeline.edges import Planner, any_kept, last_step
 from deepera_graph.pipeline.intent import UNKNOWN, receive
+from deepera_graph.pipeline.score import Planner
 from deepera_graph.pipeline.state import State
+from deepera_graph.pipeline.summarize import any_kept
 from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Which text?"
@@ -292,8 +293,10 @@ def test_the_filter_edge_sends_every_kept_passage_to_the_summarizer():
 @pytest.mark.parametrize(("kept", "goal"), [(True, "answer"), (False, "abstain")])
 def test_the_last_step_answers_if_there_is_evidence(kept, goal):
     state = {**STATE, "ranking": [record(0, kept=kept)]}
-    assert last_step(state, settings=Settings(answer=True)) == goal
-    assert last_step(state, settings=Settings()) == END
+    graph = build_graph(scripted_backend(by_number), answer=True).builder
+    [last] = graph.branches["collect"].values()
+    assert last.path.invoke(state) == goal
+    assert ("collect", END) in build_graph(scripted_backend(by_number)).builder.edges
 
 
 @pytest.mark.parametrize("settings", [{}, {"answer": True}])
