@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
@@ -218,14 +219,23 @@ def _first_sentence(text: str) -> str:
 class ScriptedChat(BaseChatModel):
     """A chat model that plays the roles of `llm_backend`, and keeps what it was shown.
 
+    It reports usage, four characters a token. For other prompts a subclass overrides `reply`.
+
     Attributes:
         scores: Of passages, by what they contain: in [0, 1], or an exception to raise; 0.1 for all
             others.
+        model_name: By which a cache, and a manifest, tell it from other models.
         shown: The messages of every call, in order.
     """
 
-    scores: dict[str, Any]
+    scores: dict[str, Any] = Field(default_factory=dict)
+    model_name: str = "scripted"
     shown: list[list[BaseMessage]] = Field(default_factory=list)
+
+    def reply(self, messages: list[BaseMessage]) -> Any:
+        """Return what is answered, as JSON values."""
+        self.shown.append(list(messages))
+        return answer_in_json(self.scores, messages[0].text, messages[1].text)
 
     @property
     def _llm_type(self) -> str:
@@ -238,7 +248,17 @@ class ScriptedChat(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        self.shown.append(list(messages))
-        system, user = messages[0].text, messages[1].text
-        content = json.dumps(answer_in_json(self.scores, system, user))
-        return ChatResult(generations=[ChatGeneration(message=AIMessage(content))])
+        content = json.dumps(self.reply(messages))
+        n_in, n_out = sum(len(one.text) for one in messages) // 4, len(content) // 4
+        usage = UsageMetadata(input_tokens=n_in, output_tokens=n_out, total_tokens=n_in + n_out)
+        message = AIMessage(content, usage_metadata=usage)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        return self._generate(messages)

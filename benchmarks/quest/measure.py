@@ -17,15 +17,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage
 
 from deepera_graph.lab.construction import Built
 from deepera_graph.lab.quest.builder import build_quest
 from deepera_graph.lab.quest.plan import QuestPlan, Topic
 from deepera_graph.papers import PaperBase
+from deepera_graph.testing import ScriptedChat
 from deepera_graph.text.words import stems
 
 TOPICS = (
@@ -47,46 +45,14 @@ _PAPER = re.compile(r"^\[(\d+)\] (.*) \((?:\d{4}|no year), .*\)\n    (.*)$", re.
 _WHY = "Title and abstract name the subject of the question; what it asks for beside that is "
 
 
-class ScriptedModel(BaseChatModel):
+class QuestChat(ScriptedChat):
     """Plays all parts by the words of prompts; as a judge it errs now and then."""
 
-    model_name: str
     accuracy: float = 1.0
 
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        texts = [str(one.content) for one in messages]
-        reply = json.dumps(self._reply(texts[-1]))
-        used = {"input_tokens": sum(map(len, texts)) // 4, "output_tokens": len(reply) // 4}
-        message = AIMessage(
-            reply,
-            usage_metadata={
-                "input_tokens": used["input_tokens"],
-                "output_tokens": used["output_tokens"],
-                "total_tokens": sum(used.values()),
-            },
-        )
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages)
-
-    def _reply(self, text: str) -> dict[str, Any]:
+    def reply(self, messages: list[BaseMessage]) -> dict[str, Any]:
+        """Answer the last message."""
+        text = messages[-1].text
         block = _BLOCK.search(text)
         assert block is not None  # every prompt has one
         first, shown = text.split(maxsplit=1)[0], block[2]
@@ -200,7 +166,7 @@ def main() -> None:
     given.folder.mkdir(exist_ok=True)
     out = given.folder / "out"
     shutil.rmtree(out, ignore_errors=True)
-    judges = [ScriptedModel(model_name=f"judge-{one}", accuracy=0.95) for one in "abc"]
+    judges = [QuestChat(model_name=f"judge-{one}", accuracy=0.95) for one in "abc"]
     topics = [Topic(id=f"t{at:02}", name=one) for at, one in enumerate(TOPICS[: given.topics])]
     with open_base(given.papers, given.folder / "quest.papers") as base:
         began, cpu = time.perf_counter(), time.process_time()
@@ -208,7 +174,7 @@ def main() -> None:
             topics,
             out,
             sources=base,
-            model=ScriptedModel(model_name="writer"),
+            model=QuestChat(model_name="writer"),
             judges=judges,
             plan=QuestPlan(prefilter=given.prefilter, group=given.group, min_answers=1),
         )

@@ -6,7 +6,6 @@ look-alikes, which are three quarters of the work.
 """
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -18,15 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from corpus import make_documents
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import BaseMessage
 from processes import busy, resident
 
 from deepera_graph.lab.build.builder import build
 from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.construction import Progress
+from deepera_graph.testing import ScriptedChat
 
 _MIB = 2**20
 _N_ROWS = 10
@@ -39,38 +36,13 @@ _FORMS = (
 )
 
 
-class ScriptedWriter(BaseChatModel):
+class ScriptedWriter(ScriptedChat):
     """Plays all parts of the builder from the words of its prompts."""
 
-    model_name: str = "scripted"
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        texts = [str(one.content) for one in messages]
-        asked = next(str(one.content) for one in messages if one.type == "human")
-        reply = json.dumps(_reply(asked, n_tries=len(messages) // 2))
-        n_in, n_out = sum(map(len, texts)) // 4, len(reply) // 4
-        usage = {"input_tokens": n_in, "output_tokens": n_out, "total_tokens": n_in + n_out}
-        message = AIMessage(reply, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        return self._generate(messages)
+    def reply(self, messages: list[BaseMessage]) -> dict[str, Any]:
+        """Answer the first question of a conversation."""
+        asked = next(one.text for one in messages if one.type == "human")
+        return _reply(asked, n_tries=len(messages) // 2)
 
 
 def _reply(asked: str, *, n_tries: int) -> dict[str, Any]:
