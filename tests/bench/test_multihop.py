@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.studies.multihop.data import HopQuestion, SubQuestion, read_hop_data
-from deepera_graph.lab.studies.multihop.methods import METHODS, OF_STEPS, HopSearch, draw_answers
+from deepera_graph.lab.studies.multihop.methods import (
+    METHODS,
+    OF_STEPS,
+    HopQuestion,
+    HopSearch,
+    SubQuestion,
+    draw_answers,
+    read_hop_data,
+)
 from deepera_graph.lab.studies.multihop.study import MULTIHOP, HopBench
 from deepera_graph.lab.studies.run import format_study
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops

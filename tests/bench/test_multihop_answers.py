@@ -17,8 +17,7 @@ from deepera_graph.lab.studies.multihop.answers import (
     cover_match,
     measure_answers,
 )
-from deepera_graph.lab.studies.multihop.data import read_hop_data
-from deepera_graph.lab.studies.multihop.methods import HopSearch
+from deepera_graph.lab.studies.multihop.methods import HopSearch, read_hop_data
 from deepera_graph.lab.tables import format_table
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops

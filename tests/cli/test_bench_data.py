@@ -62,8 +62,8 @@ def test_natural_replaces_nothing_unasked(natural):
     ("name", "content", "problem"),
     [
         ("none.json", None, "no such file or folder"),
-        ("empty.json", "", "expected '{'"),
-        ("list.json", "[]", "expected '{'"),
+        ("empty.json", "", "not JSON"),
+        ("list.json", "[]", "must be a JSON object"),
         ("bare.json", json.dumps({"1": {**ENTRY, "LABELS": ["A", "B", "C"]}}), "no question of"),
         ("papers.jsonl", '{"id": "1", "text": "Ice."}\n', "holds no questions"),
     ],

@@ -1,7 +1,7 @@
 """Rank a data set, a few questions at a time; what is known of a question ranked, and its cache."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -9,8 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from deepera_graph.agents.journal import Journal
 from deepera_graph.calibration.instance import Dataset, Instance
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import (
@@ -25,7 +26,7 @@ from deepera_graph.schema import IntentKind
 from deepera_graph.thresholds import Threshold, ThresholdRule
 
 QUESTIONS_AT_ONCE = 16
-_FORMAT = 3  # of cached rankings
+_FORMAT = 4  # of cached rankings
 
 
 class Step(NamedTuple):
@@ -44,7 +45,7 @@ Watch = Callable[[Step], None]
 class QuestionRanking(BaseModel):
     """What a ranker did with one question."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
     places: list[int]
@@ -154,9 +155,9 @@ class RankedQuestion:
         return self.ranked.reasons[place], self.ranked.quotes[place]
 
 
-def rank_dataset(ranker: Ranker, dataset: Dataset, *, skip: int = 0) -> Iterator[QuestionRanking]:
+def rank_dataset(ranker: Ranker, dataset: Iterable[Instance]) -> Iterator[QuestionRanking]:
     """Yield what the ranker does with each question; texts of a few questions are in memory."""
-    rest = islice(iter(dataset), skip, None)
+    rest = iter(dataset)
     while chunk := list(islice(rest, QUESTIONS_AT_ONCE)):
         yield from _rank_chunk(ranker, chunk)
 
@@ -220,66 +221,29 @@ def cached_rankings(
     nothing is read back of one that could judge no passage at all.
     """
     if folder is None or ranker.fingerprint is None:
-        return rank_dataset(ranker, dataset)
+        yield from rank_dataset(ranker, dataset)
+        return
+    made_of = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
+    text = json.dumps(made_of, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_cache_key(ranker, summary)}.jsonl"
-    if retry_failed and path.exists():
-        _retry_failed(ranker, dataset, path)
-    return _continue_ranking(ranker, dataset, path, summary.n_questions)
-
-
-def _retry_failed(ranker: Ranker, dataset: Dataset, path: Path) -> None:
-    """Replace the rows of a file that tell of failures."""
-    rows = _read_whole_rows(path)
-    failed = {place for place, row in enumerate(rows) if row.failed}
-    if not failed:
-        return
-    rest = Dataset(
-        dataset.name,
-        lambda: (one for place, one in enumerate(dataset) if place in failed),
-        dataset.first_stage,
-    )
-    for place, ranked in zip(sorted(failed), rank_dataset(ranker, rest), strict=True):
-        rows[place] = ranked
-    new = path.with_suffix(".new")
-    new.write_bytes(b"".join(map(_to_line, rows)))
-    new.replace(path)
-
-
-def _continue_ranking(
-    ranker: Ranker, dataset: Dataset, path: Path, n_questions: int
-) -> Iterator[QuestionRanking]:
-    done = _read_whole_rows(path) if path.exists() else []
-    if all(row.failed >= len(row.places) for row in done):
-        done = []
-    yield from done
-    if len(done) == n_questions:
-        return
-    with path.open("wb") as file:
-        file.writelines(map(_to_line, done))
-        for ranked in rank_dataset(ranker, dataset, skip=len(done)):
-            file.write(_to_line(ranked))
-            file.flush()
+    path = folder / f"{sha256(text.encode()).hexdigest()}.jsonl"
+    with Journal(path, made_of).open(resume=True) as journal:
+        kept = {
+            name: QuestionRanking.model_validate({**one, "id": one["question"]})
+            for name, one in journal.entries.items()
+        }
+        if all(one.failed >= len(one.places) for one in kept.values()):
+            kept = {}
+        if retry_failed:
+            kept = {name: one for name, one in kept.items() if not one.failed}
+        places = [str(place) for place in range(summary.n_questions)]
+        left = (one for place, one in zip(places, dataset, strict=True) if place not in kept)
+        new = rank_dataset(ranker, left)
+        for place in places:
+            if place in kept:
+                yield kept[place]
+                continue
+            ranked = next(new)
+            fields = ranked.model_dump(exclude={"id"}, exclude_defaults=True)
+            journal.put(place, {"question": ranked.id, **fields})
             yield ranked
-
-
-def _read_whole_rows(path: Path) -> list[QuestionRanking]:
-    """Return the rows of a file up to the first one that was torn."""
-    rows = []
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                rows.append(QuestionRanking.model_validate_json(line))
-            except ValidationError:
-                break
-    return rows
-
-
-def _to_line(ranked: QuestionRanking) -> bytes:
-    return ranked.model_dump_json().encode() + b"\n"
-
-
-def _cache_key(ranker: Ranker, summary: DatasetSummary) -> str:
-    plain = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
-    text = json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return sha256(text.encode()).hexdigest()

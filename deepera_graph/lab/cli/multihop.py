@@ -16,8 +16,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.studies.multihop.data import HopData
-    from deepera_graph.lab.studies.multihop.methods import HopSearch
+    from deepera_graph.lab.studies.multihop.methods import HopData, HopSearch
     from deepera_graph.lab.tables import Row
 
 _measure = partial(opt, panel="Measure")
@@ -69,7 +68,7 @@ def multihop(
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
-    from deepera_graph.lab.studies.multihop.data import read_hop_data
+    from deepera_graph.lab.studies.multihop.methods import read_hop_data
 
     sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     check_folder(results.out, ("multihop.md", "manifest.json"), overwrite=results.overwrite)

@@ -99,7 +99,7 @@ class _Row(BaseModel):
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """Yield the documents of a corpus, one in memory at a time except for a folder of articles.
+    """Yield the documents of a corpus, one in memory at a time but of articles and PubMedQA.
 
     - A folder with ``corpus.jsonl``, or such a file: BEIR, lines of `_id`, `title` and `text`.
     - A folder with ``passages.jsonl``: articles cut into passages.

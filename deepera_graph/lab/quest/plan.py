@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
+from deepera_graph.lab.data.lines import Object, Plain, Text, Texts, read_line
 from deepera_graph.papers.results import Scope
 from deepera_graph.settings import check_at_least, check_choice, read_fields
 from deepera_graph.usage import Usage
@@ -171,12 +174,12 @@ class QuestQuestion:
         categories: Classes of its topic, if they were asked for.
     """
 
-    id: str
-    query: str
-    topic: str = ""
-    intent: Intent = "method"
-    constraints: Mapping[str, Constraint] = field(default_factory=dict)
-    categories: tuple[str, ...] = ()
+    id: Text
+    query: Text
+    topic: Plain = ""
+    intent: Annotated[Intent, BeforeValidator(lambda one: one or INTENTS[0])] = "method"
+    constraints: Object = field(default_factory=dict)
+    categories: Texts = ()
 
     @property
     def scope(self) -> Scope:
@@ -196,37 +199,21 @@ class QuestQuestion:
         return {**plain, "categories": list(self.categories)} if self.categories else plain
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
+    def from_dict(cls, plain: Mapping[str, Any]) -> "QuestQuestion":
         """Read a line of ``questions.jsonl``.
 
         Raises:
             InputError: A field is missing or wrong; the message names it.
         """
-        for name in ("id", "query"):
-            if not isinstance(plain.get(name), str) or not plain[name].strip():
-                raise InputError(f"{name!r} must be a text, got {plain.get(name)!r:.80}")
-        intent = plain.get("intent") or INTENTS[0]
-        if intent not in INTENTS:
-            raise InputError(f"'intent' must be one of {', '.join(INTENTS)}, got {intent!r:.80}")
-        given = plain.get("constraints") or {}
-        if not isinstance(given, Mapping):
-            raise InputError(f"'constraints' must be an object, got {given!r:.80}")
-        classes = plain.get("categories") or ()
-        if not isinstance(classes, list | tuple):
-            raise InputError(f"'categories' must be a list, got {classes!r:.80}")
-        one = cls(
-            id=plain["id"],
-            query=plain["query"],
-            topic=str(plain.get("topic") or ""),
-            intent=intent,
-            constraints=dict(given),
-            categories=tuple(map(str, classes)),
-        )
+        one = read_line(_ASKED, plain)
         try:
             _ = one.scope
         except SettingsError as error:
             raise InputError(f"'constraints': {error}") from error
         return one
+
+
+_ASKED = TypeAdapter(QuestQuestion)
 
 
 def check_ids(questions: Sequence[QuestQuestion]) -> None:

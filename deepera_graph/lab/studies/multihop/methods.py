@@ -1,21 +1,24 @@
-"""The methods that are compared on questions of several hops."""
+"""Questions of several hops, and the methods that are compared on them."""
 
 import random
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from pydantic import BeforeValidator, Field, TypeAdapter
 
 from deepera_graph.bioasq.phase_b.local.terms import find_terms
-from deepera_graph.errors import StoreError
+from deepera_graph.errors import InputError, StoreError
+from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
-from deepera_graph.lab.studies.multihop.data import HopData, HopQuestion
 from deepera_graph.multihop.agent.adaptive import penalise, search_adaptively
 from deepera_graph.multihop.agent.uncertainty import group_answers
 from deepera_graph.multihop.passages.expansion import WIDTH, expand_hops
@@ -24,10 +27,109 @@ from deepera_graph.multihop.path import PathStep, question_with_path
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
 from deepera_graph.stores.words import join_title, name_passage
+from deepera_graph.text.jsonl import read_places
 
+PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
+_NUMBER = re.compile(r"#(\d+)")
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
 N_SAMPLES = 10  # answers drawn from a batch
 _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
+
+
+class SubQuestion(NamedTuple):
+    """A step that the data gives: ``#1`` in its text stands for the answer of the first."""
+
+    question: Text
+    answer: Text
+
+
+def _read_supporting(value: object) -> object:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"must be a list of ids, got {value!r:.80}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class HopQuestion:
+    """A question whose evidence lies in several passages, all of which are needed."""
+
+    id: Text
+    text: Annotated[Text, Field(validation_alias="question")]
+    supporting: Annotated[frozenset[str], BeforeValidator(_read_supporting)]  # ids of passages
+    steps: Annotated[
+        tuple[SubQuestion, ...],
+        BeforeValidator(lambda one: one or ()),
+        Field(validation_alias="subquestions"),
+    ] = ()
+    answers: tuple[Text, ...] = ()  # right ones, any of which will do
+
+    def filled_steps(self) -> list[str]:
+        """Return the steps, with the answers of earlier ones in the place of their numbers."""
+        return [
+            _NUMBER.sub(partial(self._fill, before=place), step.question.replace(" >> ", " "))
+            for place, step in enumerate(self.steps)
+        ]
+
+    def _fill(self, found: re.Match[str], *, before: int) -> str:
+        number = int(found[1])
+        return self.steps[number - 1].answer if 1 <= number <= before else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _HopPassage:
+    id: Text
+    text: Text
+    title: str | None = None
+
+
+_PASSAGE, _QUESTION = TypeAdapter(_HopPassage), TypeAdapter(HopQuestion)
+
+
+@dataclass(frozen=True)
+class HopData:
+    """Questions and the passages they are asked of."""
+
+    name: str
+    passages: dict[str, Document]
+    questions: tuple[HopQuestion, ...]
+
+
+def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
+    """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``.
+
+    A question has `id`, `question`, `supporting`, which are ids of passages, and may have
+    `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
+
+    Raises:
+        InputError: A file is missing, a line cannot be read, an id comes twice, or a supporting
+            passage is not there; the message names the line.
+    """
+    lacking = [one for one in (PASSAGES, QUESTIONS) if not (folder / one).is_file()]
+    if lacking:
+        told = f"{folder / lacking[0]}: no such file"
+        raise InputError(f"{told}; a data set has {PASSAGES}, {QUESTIONS}")
+    passages: dict[str, Document] = {}
+    for where, line in read_places(folder / PASSAGES):
+        one = read_line(_PASSAGE, line, where)
+        if one.id in passages:
+            raise InputError(f"{where}: the id {one.id!r} comes twice")
+        title = {"title": one.title} if one.title else {}
+        passages[one.id] = Document(id=one.id, page_content=one.text, metadata=title)
+    if not passages:
+        raise InputError(f"{folder / PASSAGES}: no passages")
+    lines = islice(read_places(folder / QUESTIONS), limit)
+    questions = tuple(_read_question(line, where, passages) for where, line in lines)
+    if not questions:
+        raise InputError(f"{folder / QUESTIONS}: no questions")
+    return HopData(folder.resolve().name, passages, questions)
+
+
+def _read_question(line: dict[str, Any], where: str, passages: Mapping[str, Any]) -> HopQuestion:
+    right = [] if line.get("answer") is None else [line["answer"], *(line.get("aliases") or ())]
+    asked = read_line(_QUESTION, {**line, "answers": right}, where)
+    if missing := sorted(asked.supporting - passages.keys()):
+        raise InputError(f"{where}: unknown passage {missing[0]!r:.80}")
+    return asked
 
 
 class HopSearch:

@@ -10,12 +10,12 @@ import numpy as np
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.studies.experiment import About, Resampling, StudyResult
-from deepera_graph.lab.studies.multihop.data import HopData
 from deepera_graph.lab.studies.multihop.methods import (
     BUDGET,
     MEANINGS,
     METHODS,
     OF_STEPS,
+    HopData,
     HopSearch,
 )
 from deepera_graph.lab.tables import Column, Grid, Row

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
 from deepera_graph.bioasq.runs import is_trec
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import read_run as read_trec
+from deepera_graph.lab.data.lines import Plain, Text, read_line
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.results import Scope
 from deepera_graph.text.jsonl import read_places
@@ -45,20 +46,12 @@ def _read_ids(value: object) -> list[str]:
     return [*found]
 
 
-def _read_text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"must be a text, got {value!r:.80}")
-    return value
-
-
 _Ids = Annotated[tuple[str, ...], BeforeValidator(_read_ids)]
 _Kept = Annotated[
     tuple[str, ...] | None, BeforeValidator(lambda one: None if one is None else _read_ids(one))
 ]
 _IdSet = Annotated[frozenset[str], BeforeValidator(_read_ids)]
-_Text = Annotated[str, BeforeValidator(_read_text)]
-_Intent = Annotated[str, BeforeValidator(lambda one: _read_text(one or NO_INTENT))]
-_Plain = Annotated[str, BeforeValidator(lambda one: str(one or ""))]
+_Intent = Annotated[Text, BeforeValidator(lambda one: one or NO_INTENT)]
 _Count = Annotated[int, Field(ge=0, strict=True)]
 _Limits = Annotated[Mapping[str, Any], BeforeValidator(lambda one: one or {})]
 
@@ -74,8 +67,8 @@ class PaperQuery:
         violating: Papers of the subject that break a limit, none of them in `gold`.
     """
 
-    id: _Text
-    text: Annotated[_Text, Field(validation_alias="query")]
+    id: Text
+    text: Annotated[Text, Field(validation_alias="query")]
     intent: _Intent = NO_INTENT
     gold: _IdSet
     constraints: _Limits = field(default_factory=dict)
@@ -105,7 +98,7 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
     """
     queries: dict[str, PaperQuery] = {}
     for where, line in islice(read_places(path), limit):
-        one = _read_line(_QUERY, line, where)
+        one = read_line(_QUERY, line, where)
         if not one.gold:
             raise InputError(f"{where}: 'gold' must name at least one paper")
         if both := sorted(one.gold & one.violating):
@@ -130,11 +123,11 @@ class Call:
         problem: Why it failed, or empty.
     """
 
-    id: _Plain = ""
-    tool: _Text
-    asked: _Plain = ""
+    id: Plain = ""
+    tool: Text
+    asked: Plain = ""
     found: _Ids = ()
-    problem: _Plain = ""
+    problem: Plain = ""
 
     @property
     def is_expansion(self) -> bool:
@@ -173,7 +166,7 @@ class QueryRun:
     rounds: _Count | None = None
     tokens: _Count | None = None
     seconds: Annotated[float, Field(ge=0, strict=True)] | None = None
-    error: _Plain = ""
+    error: Plain = ""
 
     @property
     def observed(self) -> tuple[str, ...]:
@@ -196,23 +189,10 @@ Run = Mapping[str, QueryRun]  # by the query's id
 
 @dataclass(frozen=True)
 class _Named:
-    id: _Text
+    id: Text
 
 
 _QUERY, _RUN, _NAMED = TypeAdapter(PaperQuery), TypeAdapter(QueryRun), TypeAdapter(_Named)
-T = TypeVar("T")
-
-
-def _read_line(form: TypeAdapter[T], line: Mapping[str, Any], where: str) -> T:
-    """Return a line in its form; an `InputError` names the first field that is wrong."""
-    try:
-        return form.validate_python(dict(line))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = next((one for one in first["loc"] if isinstance(one, str)), "line")
-        said = first.get("ctx", {}).get("error")
-        why = f" {said}" if said else f": {first['msg']}, got {first['input']!r:.80}"
-        raise InputError(f"{where}: {name!r}{why}") from error
 
 
 def read_run(path: Path) -> dict[str, QueryRun]:
@@ -243,4 +223,4 @@ def read_run_line(line: Mapping[str, Any], where: str) -> tuple[str, QueryRun]:
     """Return the query's id of a line, and the run; an `InputError` names *where* it is wrong."""
     if "ranked" not in line and not line.get("error"):
         raise InputError(f"{where}: there must be 'ranked', a list of ids, or an 'error'")
-    return _read_line(_NAMED, line, where).id, _read_line(_RUN, line, where)
+    return read_line(_NAMED, line, where).id, read_line(_RUN, line, where)
