@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepera_graph.cli.papers.wording import describe_line
+from deepera_graph.cli.papers import describe_line
 from deepera_graph.papers import Paper
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import places
+from deepera_graph.cli.shared.console import say
+from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
 
@@ -20,9 +23,26 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.multihop.passages.graph import NeighbourGraph
-    from deepera_graph.papers import PaperBase
+    from deepera_graph.papers import PaperBase, Scope
+    from deepera_graph.papers.sources import SourceAnswer
     from deepera_graph.retrieval.collections.collection import Mode
     from deepera_graph.retrieval.collections.passage_store import PassageStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseOptions(places.PlaceOptions, places.LibraryOption):
+    """Which library."""
+
+    embeddings: str | None = opt(
+        "Embeddings its papers were indexed with, unless these are [b]local[/b]; see `deepera "
+        "index --help`.",
+        metavar="NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchedOptions(places.LiteratureOptions, BaseOptions):
+    """Which library, or which services of literature."""
 
 
 def find_embeddings(embeddings: str | None) -> Embeddings | None:
@@ -194,6 +214,67 @@ def open_papers(
         base = PaperBase.open(found, embeddings=find_embeddings(embeddings))
     with base:
         yield base
+
+
+@contextmanager
+def open_base(where: BaseOptions) -> Iterator[PaperBase]:
+    """Open the papers of a command's library, and close them in the end."""
+    with open_papers(where, name_library(where), where.embeddings) as base:
+        yield base
+
+
+def name_library(where: places.LibraryOption) -> str:
+    """Return the library of a command; `SettingsError` if none was named."""
+    if not where.library:
+        raise SettingsError("--library must name a library, or a file of papers")
+    return where.library
+
+
+@contextmanager
+def open_searched(
+    where: SearchedOptions, cache: str | None
+) -> Iterator[tuple[PaperBase, set[str]]]:
+    """Open the library of a command, or services; return what of these fails meanwhile, too."""
+    check_searched(where)
+    told_of: set[str] = set()
+    failures: set[str] = set()
+    if where.library is not None:
+        with open_base(where) as base:
+            yield base, failures
+        return
+    if where.embeddings:
+        raise SettingsError("--embeddings goes with --library; services are searched by words")
+    from deepera_graph.cli.judging.literature import open_literature
+    from deepera_graph.papers.sources import live_base
+
+    def tell(answer: SourceAnswer) -> None:
+        if (said := str(answer)) not in told_of:
+            told_of.add(said)
+            failures.update([] if answer.is_complete else [said])
+            say(said)
+
+    with open_literature(where, cache) as literature:
+        yield live_base(literature, on_trouble=tell), failures
+
+
+def check_searched(where: SearchedOptions) -> None:
+    """Raise an error unless one library that is there, or services that there are, are named."""
+    from deepera_graph.cli.judging.literature import check_literature
+
+    check_literature(where)
+    if (where.library is None) == (where.sources is None):
+        told = "neither was given" if where.library is None else "both were given"
+        raise SettingsError(f"give --library or --source: {told}")
+    if where.library is not None:
+        check_papers(where, where.library)
+
+
+def to_scope(limits: places.WhereOptions) -> Scope:
+    """Return the limits that were given."""
+    from deepera_graph.cli.judging.candidates import read_conditions
+    from deepera_graph.papers import Scope
+
+    return Scope.of(read_conditions(limits.where or []))
 
 
 def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:

@@ -113,7 +113,7 @@ def open_places(
 ) -> Iterator[list[Any]]:
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
-    from deepera_graph.cli.papers.base import BaseOptions, open_base
+    from deepera_graph.cli.opening.stores import BaseOptions, open_base
     from deepera_graph.lab.construction import WORK
 
     with ExitStack() as block:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.stores import check_papers, find_embeddings, find_papers, open_papers
-from deepera_graph.cli.papers.wording import (
-    describe_base,
-    describe_build,
-    describe_line,
-    describe_paper,
+from deepera_graph.cli.opening.stores import (
+    BaseOptions,
+    SearchedOptions,
+    find_embeddings,
+    find_papers,
+    name_library,
+    open_base,
+    open_searched,
+    to_scope,
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -26,6 +28,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     say,
     tell,
+    text_console,
     write_json,
     write_text,
 )
@@ -35,25 +38,15 @@ from deepera_graph.papers.paper import ListFormat
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope
-    from deepera_graph.papers.sources import SourceAnswer
 
     Rows = Sequence[tuple[Paper, str, dict[str, Any], dict[str, Any]]]
+    from pathlib import Path
 
+    from deepera_graph.papers import Paper
+    from deepera_graph.papers.library.building import BuildReport
 
-@dataclass(frozen=True, kw_only=True)
-class BaseOptions(places.PlaceOptions, places.LibraryOption):
-    """Which library."""
-
-    embeddings: str | None = opt(
-        "Embeddings its papers were indexed with, unless these are [b]local[/b]; see `deepera "
-        "index --help`.",
-        metavar="NAME",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchedOptions(places.LiteratureOptions, BaseOptions):
-    """Which library, or which services of literature."""
+_AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
+_SHORTEST = 20  # of a title
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,10 +121,8 @@ def build(
     base.parent.mkdir(parents=True, exist_ok=True)
     with progress_bar("reading", hidden=output.quiet) as bar:
 
-        def watch(what: str, done: int, of: int | None) -> None:
+        def watch(_: str, done: int, of: int | None) -> None:
             bar.move(to=done if of else None, total=of, count=done)
-            if what == "embedding" and done == of:
-                bar.move(to=of, total=of, count=done)
 
         with PaperBase.build(
             base,
@@ -298,70 +289,72 @@ def _write(
         write_text(text)
 
 
-@contextmanager
-def open_base(where: BaseOptions) -> Iterator[PaperBase]:
-    """Open the papers of a command's library, and close them in the end."""
-    with open_papers(where, name_library(where), where.embeddings) as base:
-        yield base
-
-
-def name_library(where: places.LibraryOption) -> str:
-    """Return the library of a command; `SettingsError` if none was named."""
-    if not where.library:
-        raise SettingsError("--library must name a library, or a file of papers")
-    return where.library
-
-
-@contextmanager
-def open_searched(
-    where: SearchedOptions, cache: str | None
-) -> Iterator[tuple[PaperBase, set[str]]]:
-    """Open the library of a command, or services; return what of these fails meanwhile, too."""
-    check_searched(where)
-    told_of: set[str] = set()
-    failures: set[str] = set()
-    if where.library is not None:
-        with open_base(where) as base:
-            yield base, failures
-        return
-    if where.embeddings:
-        raise SettingsError("--embeddings goes with --library; services are searched by words")
-    from deepera_graph.cli.judging.literature import open_literature
-    from deepera_graph.papers.sources import live_base
-
-    def tell(answer: SourceAnswer) -> None:
-        if (said := str(answer)) not in told_of:
-            told_of.add(said)
-            failures.update([] if answer.is_complete else [said])
-            say(said)
-
-    with open_literature(where, cache) as literature:
-        yield live_base(literature, on_trouble=tell), failures
-
-
-def check_searched(where: SearchedOptions) -> None:
-    """Raise an error unless one library that is there, or services that there are, are named."""
-    from deepera_graph.cli.judging.literature import check_literature
-
-    check_literature(where)
-    if (where.library is None) == (where.sources is None):
-        told = "neither was given" if where.library is None else "both were given"
-        raise SettingsError(f"give --library or --source: {told}")
-    if where.library is not None:
-        check_papers(where, where.library)
-
-
-def to_scope(limits: places.WhereOptions) -> Scope:
-    """Return the limits that were given."""
-    from deepera_graph.cli.judging.candidates import read_conditions
-    from deepera_graph.papers import Scope
-
-    return Scope.of(read_conditions(limits.where or []))
-
-
 def _find(base: PaperBase, given: str, scope: Scope) -> Paper:
     """Return the paper with an id, or else with a title."""
     found = base.get(given, scope=scope) or base.title(given, scope=scope).paper
     if found is None:
         raise SettingsError(f"no paper in {base.place} has the id or the title {given!r:.80}")
     return found
+
+
+def describe_line(paper: Paper) -> str:
+    """Return a paper in one line: its id, title, venue and year; as wide as the terminal is."""
+    room = max(text_console().width - _AROUND - len(paper.id), _SHORTEST + 8)
+    year = str(paper.year or "")
+    venue = _cut(paper.venue, room - _SHORTEST - len(year))
+    about = ", ".join(filter(None, [venue, year]))
+    return f"{paper.id}  {_cut(paper.title, room - len(about))}" + (f" ({about})" if about else "")
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
+
+
+def describe_paper(paper: Paper) -> str:
+    """Return all that is known of a paper."""
+    fields = {
+        "authors": "; ".join(paper.authors),
+        "date": paper.date or str(paper.year or ""),
+        "venue": paper.venue,
+        "doi": paper.doi,
+        "arXiv": paper.arxiv,
+        "url": paper.url,
+    }
+    lines = [f"{paper.id}  {paper.title}"]
+    lines += [f"{name}: {value}" for name, value in fields.items() if value]
+    return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
+
+
+def describe_base(about: dict[str, Any]) -> str:
+    """Return how much a base holds, and from where."""
+    first, last = about["years"]
+    lines = [
+        f"{count(about['papers'], 'paper')}, {about['with_abstract']} with abstract, "
+        f"{about['vectors']} with vector",
+        f"years {first} to {last}, {about['without_year']} without; "
+        f"{count(about['venues'], 'venue')}",
+        f"{count(about['references'], 'reference')}, {about['references_outside']} of them to "
+        "papers outside",
+    ]
+    if about["embeddings"]:
+        url = about["vectors_url"]
+        where = f"on {url}" if url else "in a file beside the papers"
+        lines.append(f"vectors of {about['embeddings']} {where}")
+    lines += [f"from {name}" for name in about["sources"]]
+    lines += [f"not read to its end: {name}; build again" for name in about["unfinished"]]
+    return "\n".join(lines)
+
+
+def describe_build(report: BuildReport, base: Path) -> str:
+    """Return what a build did to a base."""
+    counts = {
+        "added": report.added,
+        "updated": report.updated,
+        "merged with others": report.merged,
+        "there before": report.unchanged,
+        "embedded": report.embedded,
+    }
+    done = ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "nothing new"
+    lines = [f"{count(report.papers, 'paper')} in {base}: {done}"]
+    lines += [f"  {n:>9} {kind.replace('_', ' ')}" for kind, n in report.problems.items()]
+    return "\n".join(lines)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.papers.base import (
+from deepera_graph.cli.opening.stores import (
     SearchedOptions,
-    check_form,
     check_searched,
     open_searched,
     to_scope,
 )
+from deepera_graph.cli.papers import check_form
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
@@ -114,7 +114,8 @@ def ask(
     output: options.OutputOptions,
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
-    _check(found, style, chat, output)
+    _check_style(style, chat)
+    check_form(found.format, output)
     check_searched(where)
     scope = to_scope(limits)
     with (
@@ -125,7 +126,11 @@ def ask(
     if result.stopped == "plan_failed" and not result.actions:
         raise BackendError(result.problems[-1])
     form = "json" if output.as_json else found.format
-    text = result.export(form, k=found.k) if form != "text" else _text(result, found, output)
+    if form == "text":
+        text = result.to_text(k=found.k or _K, closing=not output.quiet, lookups=found.verbose)
+        text = wrap_text(text, text_console().width)
+    else:
+        text = result.export(form, k=found.k)
     write_text(f"{text.rstrip()}\n")
     if form != "text":
         for problem in result.problems:
@@ -133,18 +138,8 @@ def ask(
     raise typer.Exit(SOME_FAILED if result.has_failed or failures else OK)
 
 
-def _check(
-    found: FoundOptions,
-    style: StyleOptions,
-    chat: options.ChatOptions,
-    output: options.OutputOptions,
-) -> None:
-    """Raise `SettingsError` for options that do not go together, before anything is loaded."""
-    _check_style(style, chat)
-    check_form(found.format, output)
-
-
 def _check_style(style: StyleOptions, chat: options.ChatOptions) -> None:
+    """Raise `SettingsError` for options that do not go together, before anything is loaded."""
     if not chat.model:
         if style.style in ("pasa", "spar", "scout"):
             raise SettingsError(f"--style {style.style} needs --model; --style rules needs no key")
@@ -228,8 +223,3 @@ def _follow(search: PaperSearch, question: str, scope: Scope, *, quiet: bool) ->
             say(f"the replies of the model are kept; go on with: {go_on_command()}")
         raise typer.Exit(INTERRUPTED) from error
     return result  # type: ignore[no-any-return]  # the last event has it
-
-
-def _text(result: Found, found: FoundOptions, output: options.OutputOptions) -> str:
-    text = result.to_text(k=found.k or _K, closing=not output.quiet, lookups=found.verbose)
-    return wrap_text(text, text_console().width)

@@ -1,1 +1,0 @@
-"""`deepera papers`: a base of papers, and searching it."""
