@@ -14,14 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from deepera_graph.agents.journal import Journal
 from deepera_graph.calibration.instance import Dataset, Instance
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
-from deepera_graph.lab.rankers.base import (
-    Job,
-    Note,
-    Ranker,
-    Ranking,
-    candidates_of,
-    check_ranking,
-)
+from deepera_graph.lab.rankers.base import Job, Note, Ranker, Ranking, candidates_of, check_ranking
 from deepera_graph.schema import IntentKind
 from deepera_graph.thresholds import Threshold, ThresholdRule
 

@@ -25,10 +25,7 @@ class Workers(Protocol):
     is_elsewhere: bool  # whether in other processes, which do not see what is in memory here
 
     def map(
-        self,
-        function: Callable[[SharedT, ItemT], ResultT],
-        items: Iterable[ItemT],
-        shared: SharedT,
+        self, function: Callable[[SharedT, ItemT], ResultT], items: Iterable[ItemT], shared: SharedT
     ) -> Iterator[ResultT]:
         """Yield ``function(shared, item)`` for each item, which are read as they are needed."""
         ...
@@ -40,10 +37,7 @@ class Here:
     is_elsewhere = False
 
     def map(
-        self,
-        function: Callable[[SharedT, ItemT], ResultT],
-        items: Iterable[ItemT],
-        shared: SharedT,
+        self, function: Callable[[SharedT, ItemT], ResultT], items: Iterable[ItemT], shared: SharedT
     ) -> Iterator[ResultT]:
         """Yield the results, one after the other."""
         return map(partial(function, shared), items)
@@ -73,10 +67,7 @@ class RayWorkers:
         self._block.close()
 
     def map(
-        self,
-        function: Callable[[SharedT, ItemT], ResultT],
-        items: Iterable[ItemT],
-        shared: SharedT,
+        self, function: Callable[[SharedT, ItemT], ResultT], items: Iterable[ItemT], shared: SharedT
     ) -> Iterator[ResultT]:
         """Yield the results in the order of the items; a few of each worker's wait here."""
         given = [

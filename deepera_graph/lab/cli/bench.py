@@ -180,10 +180,7 @@ def prompts(
         raise SettingsError("bench prompts needs a chat model, e.g. --model openai:gpt-5-mini")
     backend = chat_backend(chat)
     config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
-    with (
-        judgements_of(backend, cache.cache) as kept,
-        progress_bar("asking", hidden=output.quiet),
-    ):
+    with judgements_of(backend, cache.cache) as kept, progress_bar("asking", hidden=output.quiet):
         found = fidelity.check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
     nowhere = running.ResultOptions()
     running.finish(fidelity.FIDELITY, fidelity.tabulate(found), dict, nowhere, output)

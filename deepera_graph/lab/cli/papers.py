@@ -14,13 +14,7 @@ import typer
 
 from deepera_graph.cli.opening.stores import is_address
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import (
-    SOME_FAILED,
-    check_input,
-    needing,
-    progress_bar,
-    say,
-)
+from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running

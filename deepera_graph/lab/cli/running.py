@@ -224,9 +224,7 @@ def finish(
     if results.out is not None:
         write_study(study, result, dict(setup()), results.out)
     tell(
-        output,
-        plain_result(study.name, result),
-        lambda: format_study(study, result, figures=False),
+        output, plain_result(study.name, result), lambda: format_study(study, result, figures=False)
     )
 
 

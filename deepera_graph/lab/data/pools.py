@@ -146,11 +146,7 @@ class _Corpus:
 
 
 def _mix(
-    instance: Instance,
-    corpus: _Corpus,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    told: Shortage,
+    instance: Instance, corpus: _Corpus, recipe: Recipe, rng: np.random.Generator, told: Shortage
 ) -> tuple[Instance, int]:
     golden = [one for one in instance.contexts if one.is_golden]
     pool = {one.text: one for one in golden}

@@ -179,9 +179,7 @@ async def ask_questions(
     return found
 
 
-def _read_constraints(
-    said: Iterable[FilledConstraint],
-) -> tuple[dict[str, Constraint], str]:
+def _read_constraints(said: Iterable[FilledConstraint]) -> tuple[dict[str, Constraint], str]:
     """Return constraints by key, several values of one key as a list; and what is wrong."""
     found: dict[str, list[str]] = {}
     for one in said:

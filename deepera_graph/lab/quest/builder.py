@@ -314,10 +314,7 @@ class _Quest:
         return await ado_paid(one, questions, self._at_once)
 
     async def _work_one(
-        self,
-        question: QuestQuestion,
-        work: Callable[[QuestQuestion, Tools], Any],
-        journal: Journal,
+        self, question: QuestQuestion, work: Callable[[QuestQuestion, Tools], Any], journal: Journal
     ) -> _Done:
         kept = journal.entries.get(question.id)
         if kept is not None and kept["question"] == question.to_dict():

@@ -203,10 +203,7 @@ def _hash(query: str) -> bytes:
 
 
 def _drop_near(
-    questions: list[QuestQuestion],
-    rejected: list[Rejection],
-    least: float,
-    embeddings: Embeddings,
+    questions: list[QuestQuestion], rejected: list[Rejection], least: float, embeddings: Embeddings
 ) -> tuple[list[QuestQuestion], list[Rejection]]:
     rows = np.asarray(unit_rows(embeddings.embed_documents([one.query for one in questions])))
     kept: dict[str, list[int]] = {}

@@ -8,11 +8,7 @@ from langchain_core.messages import BaseMessage
 from pydantic import Field
 
 from deepera_graph.chat.parsing import Number, ReplyModel, json_schema
-from deepera_graph.errors import (
-    AnswerError,
-    CallError,
-    SettingsError,
-)
+from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.listwise import (
     MAX_WORDS,

@@ -30,9 +30,7 @@ from deepera_graph.lab.rankers.base import (
     texts_of,
 )
 from deepera_graph.lab.rankers.deepera import asks_model
-from deepera_graph.lab.rankers.external import (
-    sentence_versions,
-)
+from deepera_graph.lab.rankers.external import sentence_versions
 from deepera_graph.multihop.agent.adaptive import search_adaptively
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import score_all, score_passages

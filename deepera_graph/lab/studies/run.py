@@ -252,10 +252,7 @@ def _describe_dataset(one: DatasetSummary) -> dict[str, Any]:
 
 def describe_versions(*libraries: str) -> dict[str, Any]:
     """Return the versions that a study depends on, for its manifest."""
-    return {
-        "deepera_graph": __version__,
-        "libraries": {name: version(name) for name in libraries},
-    }
+    return {"deepera_graph": __version__, "libraries": {name: version(name) for name in libraries}}
 
 
 def describe_file(path: Path, **counts: int) -> dict[str, Any]:

@@ -13,11 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from deepera_graph.judges.trained.direction.model import find_likeliest
-from deepera_graph.lab.build.writing.faults import (
-    Quantity,
-    read_quantities,
-    without_quantities,
-)
+from deepera_graph.lab.build.writing.faults import Quantity, read_quantities, without_quantities
 from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 

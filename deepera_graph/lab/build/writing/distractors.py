@@ -27,11 +27,7 @@ from deepera_graph.lab.build.plan import (
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.faults import MOST_TEXTS, ProseModel
-from deepera_graph.lab.build.writing.gates import (
-    CandidateDistractor,
-    explain,
-    failed_gates,
-)
+from deepera_graph.lab.build.writing.gates import CandidateDistractor, explain, failed_gates
 from deepera_graph.prompts import messages_of, text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Direction

@@ -128,11 +128,7 @@ def answer(
 
 
 def _check(
-    source: Path,
-    files: AnswerFileOptions,
-    how: AnswerOptions,
-    chat: options.ChatOptions,
-    log: Path,
+    source: Path, files: AnswerFileOptions, how: AnswerOptions, chat: options.ChatOptions, log: Path
 ) -> None:
     """Raise `SettingsError` for what cannot work, before anything is loaded."""
     check_input(source)

@@ -91,11 +91,7 @@ def read(
         more = ["--resume"] if files.out.exists() else []
         with going_on(lambda: "files that were read whole are not read again", *more):
             report = write_corpus(
-                pubmed,
-                files.out,
-                resume=files.resume,
-                overwrite=files.overwrite,
-                on_progress=watch,
+                pubmed, files.out, resume=files.resume, overwrite=files.overwrite, on_progress=watch
             )
     if files.report is not None:
         files.report.write_bytes(json_bytes(report.to_dict()))
@@ -248,12 +244,7 @@ def _fill(
             bar.move(to=n_bytes, total=n_bytes_in_all, count=n)
 
         report = index_corpus(
-            corpus,
-            opened,
-            batch_size=store.batch_size,
-            prune=store.prune,
-            on_progress=watch,
-            **how,
+            corpus, opened, batch_size=store.batch_size, prune=store.prune, on_progress=watch, **how
         )
     if opened.is_on_server:
         opened.build_links()

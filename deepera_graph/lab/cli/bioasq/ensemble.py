@@ -113,9 +113,7 @@ def ensemble(
     _write_join(made, asked, files)
     n_written = len(made if asked is None else asked)
     tell(
-        output,
-        _describe_join(n_written, found, files),
-        lambda: _tell_join(n_written, found, files),
+        output, _describe_join(n_written, found, files), lambda: _tell_join(n_written, found, files)
     )
 
 

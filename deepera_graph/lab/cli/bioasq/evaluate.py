@@ -60,10 +60,7 @@ class MeasureSubmissionOptions:
     )
     intervals: bool = opt("Show 95 % intervals, bootstrapped over questions.", default=False)
     resamples: int = opt(
-        "With --intervals: how often questions are resampled.",
-        metavar="N",
-        default=10_000,
-        least=1,
+        "With --intervals: how often questions are resampled.", metavar="N", default=10_000, least=1
     )
     seed: int = opt("With --intervals: random seed.", metavar="S", default=0, least=0)
 

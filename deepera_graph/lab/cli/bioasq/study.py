@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import (
-    check_input,
-    needing,
-    progress_bar,
-)
+from deepera_graph.cli.shared.console import check_input, needing, progress_bar
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running

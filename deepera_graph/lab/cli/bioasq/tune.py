@@ -114,8 +114,7 @@ class TrainingOptions:
 
 def tune(
     questions: Annotated[
-        list[Path],
-        typer.Argument(metavar="QUESTIONS...", help="Golden sets in BioASQ's form."),
+        list[Path], typer.Argument(metavar="QUESTIONS...", help="Golden sets in BioASQ's form.")
     ],
     *,
     files: TuneFileOptions,

@@ -77,11 +77,7 @@ def draw(
     from deepera_graph.lab.quest.audit.drawing import draw_audit
 
     audit = draw_audit(
-        build,
-        chosen.out,
-        per_grade=chosen.per_grade,
-        seed=chosen.seed,
-        overwrite=chosen.overwrite,
+        build, chosen.out, per_grade=chosen.per_grade, seed=chosen.seed, overwrite=chosen.overwrite
     )
     plain = {"audit": str(chosen.out), "pairs": len(audit.pairs), **audit.about}
     tell(output, plain, lambda: _describe(audit))

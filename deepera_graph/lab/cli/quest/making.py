@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import (
-    count,
-    say,
-)
+from deepera_graph.cli.shared.console import count, say
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built
@@ -51,11 +48,7 @@ class QuestPlaceOptions:
     dry_run: bool = opt("Only estimate calls, tokens and cost.", default=False)
     overwrite: bool = opt("Replace a benchmark in FOLDER; kept replies are used.", default=False)
     workers: int = opt(
-        "Questions worked on at once.",
-        metavar="N",
-        default=4,
-        least=1,
-        setting="questions_at_once",
+        "Questions worked on at once.", metavar="N", default=4, least=1, setting="questions_at_once"
     )
 
 

@@ -24,11 +24,7 @@ from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.data.pools import with_look_alikes
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.base import Ranker
-from deepera_graph.lab.studies.base import (
-    RankerRun,
-    StudyData,
-    StudyRunner,
-)
+from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import Drawing, StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
 from deepera_graph.lab.tables import Column, Grid, Row

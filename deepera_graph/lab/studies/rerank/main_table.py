@@ -79,10 +79,7 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
     return StudyResult(
         grids=(grid, *(one for one in changes if one.rows), *_side_by_side(grid)),
         drawings=_draw_main_table(grid),
-        findings=(
-            *answers.findings(),
-            *map(describe_data, runner.data()),
-        ),
+        findings=(*answers.findings(), *map(describe_data, runner.data())),
         facts=answers.facts(),
         failures=answers.failures,
     )

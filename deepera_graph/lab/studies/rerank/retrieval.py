@@ -14,13 +14,7 @@ from deepera_graph.lab.build.search import DIMENSIONS, LsaEmbeddings
 from deepera_graph.lab.construction import CachedEmbeddings
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
-from deepera_graph.lab.studies.base import (
-    BM25,
-    LSA,
-    StudyConfig,
-    StudyData,
-    StudyRunner,
-)
+from deepera_graph.lab.studies.base import BM25, LSA, StudyConfig, StudyData, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.stores.embeddings import unit_rows

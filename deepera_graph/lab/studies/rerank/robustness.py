@@ -244,10 +244,7 @@ def _describe_runs(
         Values.of([_mean(one > 0) for one in stds], counts),
         Values.of([_rank_correlation(matrix) for matrix in matrices]),
         Values.of([_other_first(matrix) for matrix in matrices]),
-        Values.of(
-            [_share_crossing(*one) for one in zip(scored, lowest, strict=True)],
-            counts,
-        ),
+        Values.of([_share_crossing(*one) for one in zip(scored, lowest, strict=True)], counts),
     ]
     means: list[Cell] = [*runner.estimate(columns)]
     if not repeats[0].ranker.says_why:

@@ -10,11 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
-from deepera_graph.judges.trained.pool_features import (
-    RANK,
-    RANKING_FEATURES,
-    SINGLE_FEATURES,
-)
+from deepera_graph.judges.trained.pool_features import RANK, RANKING_FEATURES, SINGLE_FEATURES
 from deepera_graph.judges.trained.scorer import (
     AnswerabilityModel,
     PassageRanker,
@@ -265,12 +261,7 @@ def fit_trees(
     """Fit an ensemble of boosted trees, or several and take their mean."""
     lightgbm = import_package("lightgbm")
     objective = "binary" if sizes is None else "lambdarank"
-    given = {
-        **PARAMETERS,
-        "objective": objective,
-        "feature_fraction": share,
-        "num_leaves": leaves,
-    }
+    given = {**PARAMETERS, "objective": objective, "feature_fraction": share, "num_leaves": leaves}
     if monotone is not None:
         given["monotone_constraints"] = [int(one) for one in monotone]
     ensembles = []

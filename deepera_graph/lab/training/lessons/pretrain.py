@@ -169,10 +169,7 @@ def _teach_contrast(folder: Path) -> Iterator[Group]:
         text = row["context"]
         if len(text) <= LONGEST and not _is_held_out(row["article"]):
             unanswered = mend_blanks(row["unanswerable_question"].lower())
-            yield (
-                Lesson(row["answerable_question"].lower(), text, 1),
-                Lesson(unanswered, text, 0),
-            )
+            yield (Lesson(row["answerable_question"].lower(), text, 1), Lesson(unanswered, text, 0))
 
 
 def _teach_pairs(folder: Path, name: str, how: _PairSet, chance: Random) -> list[Group]:
