@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.lab.tables import format_rows
 from deepera_graph.prompts import NAMES, load_domain
 

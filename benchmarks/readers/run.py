@@ -37,7 +37,7 @@ from deepera_graph.bioasq.measuring.rouge import rouge
 from deepera_graph.bioasq.phase_b import replies
 from deepera_graph.bioasq.phase_b.local import extract, sentences
 from deepera_graph.chat import parsing
-from deepera_graph.judges.heuristic import analysis, intent, phrases, roles, topicality
+from deepera_graph.judges.heuristic import analysis, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt
 from deepera_graph.judges.trained import lexical
 from deepera_graph.judges.trained.direction.model import read_direction
@@ -190,8 +190,8 @@ READERS: Mapping[str, Reader] = {
     "bench: shape": lambda one: shape(one.text),
     "bench: answer tokens": lambda one: token_overlap(one.text, one.sentence),
     "bench: cover match": lambda one: cover_match(one.text, [one.sentence]),
-    "rules: intent": lambda one: intent.recognize_intent({"question": one.text, "problem": ""}),
-    "rules: entities": lambda one: intent.find_entities(one.text),
+    "rules: intent": lambda one: roles.recognize_intent({"question": one.text, "problem": ""}),
+    "rules: entities": lambda one: roles.find_entities(one.text),
     "rules: names": lambda one: topicality.find_names(one.text),
     "rules: phrases": lambda one: phrases.list_phrases(one.text),
     "rules: sentences": lambda one: analysis.read_sentences(one.text, "result"),

@@ -18,7 +18,7 @@ from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
 from deepera_graph.errors import DeepEraError, InputError, RoleError, SettingsError, StoreError
-from deepera_graph.judges.heuristic.intent import find_entities
+from deepera_graph.judges.heuristic.roles import find_entities
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.pipeline.state import Output, Question
 from deepera_graph.retrieval.fusion import as_search, named_errors

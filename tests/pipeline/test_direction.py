@@ -15,7 +15,7 @@ from deepera_graph.export.tables import describe_evidence
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
-from deepera_graph.judges.heuristic.roles import answer
+from deepera_graph.judges.heuristic.answer import answer
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.schema import direction_note, read_direction, read_position
 from deepera_graph.stores.judgements import JudgementCache

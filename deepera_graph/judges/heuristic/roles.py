@@ -1,140 +1,237 @@
-"""The local roles as LangChain runnables: each calls its rule at once, with no thread between."""
+"""The roles by rules: a question read, a passage judged and summarized, at once, in any loop."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
-from typing import Self, TypeVar, get_args
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.heuristic.analysis import (
-    FAINT,
     RuleFeatures,
     analyze_passage,
     explain,
     find_sought,
     sigmoid,
 )
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.answer import answer
+from deepera_graph.judges.heuristic.phrases import (
+    COMPARATIVE,
+    NO_ADJECTIVES,
+    SUPERLATIVE,
+    is_adjective,
+    list_phrases,
+)
 from deepera_graph.judges.heuristic.topicality import (
-    CUE_FORMS,
+    STATING,
+    WORD_LISTS,
+    find_topic,
+    is_listed,
     names_any,
     read_question_terms,
     section_weight,
 )
 from deepera_graph.schema import (
-    Answer,
-    AnswerTask,
+    AnswerType,
     Backend,
     Batch,
-    Direction,
-    EvidenceItem,
+    Intent,
+    IntentKind,
+    IntentTask,
     Judgement,
     PassageTask,
     Summary,
     Verdict,
     Window,
-    passage_task,
     passage_tasks,
 )
-from deepera_graph.text.questions import count_directions, describe_directions, name_direction
-from deepera_graph.text.words import STOP_WORDS, is_general, looks_english, words
+from deepera_graph.text.words import STOP_WORDS, looks_english, rarity, stem, words
 from deepera_graph.usage import Usage
 
-MAX_SENTENCES = 5
-NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is asked about"
-
-
-def answer(task: AnswerTask) -> Answer:
-    """Return up to five evidence sentences, one a passage, each with its ``[n]``.
-
-    They are grouped by what they say, ``Supports: ...``, where that is known, else in the order of
-    the evidence; the best of each direction is among the five, and those that answer are counted at
-    the end. A sentence that an earlier passage already gave is not repeated, and a study is quoted
-    and counted once. White space within a sentence becomes one space; nothing else changes.
-
-    A sentence that names nothing of the question is no answer to it, nor is one of a passage that
-    does not name its outcome; if all are such, there is none.
-    """
-    need = read_question_terms(task["question"], task["intent"]["entity_type"])
-    outcome = read_question_terms(find_outcome(task["question"]), "")
-    sentences: dict[str, int] = {}
-    directions: dict[int, Direction | None] = {}
-    studies: set[int] = set()
-    for number, item in enumerate(task["evidence"], start=1):
-        sentence = " ".join(_sentence(task, item).split())
-        whole = f"{item['title']} {item['text']} {sentence}"
-        study = item.get("study", -number)
-        if study in studies:
-            continue
-        if sentence and names_any(need, sentence) and names_any(outcome, whole):
-            studies.add(study)
-            sentences.setdefault(sentence, number)
-            directions[number] = item.get("direction")
-    if not sentences:
-        return Answer(text=NO_ANSWER, citations=[], usage=Usage())
-    numbers = _pick_numbers(list(sentences.values()), directions)
-    chosen = {number: one for one, number in sentences.items() if number in numbers}
-    parts = [_write_side(side, chosen, directions) for side in (None, *get_args(Direction))]
-    if said := describe_directions(count_directions(directions.values())):
-        parts.append(f"({said})")
-    return Answer(text=" ".join(filter(None, parts)), citations=numbers, usage=Usage())
-
-
-_OF_WHOM = frozenset(("in", "among", "during", "after", "than", "when", "versus", "compared"))
-_EMPTY = frozenset(
-    """
-    amount frequency incidence level levels likelihood number odds prevalence rate rates risk risks
-    use
-    """.split()  # noqa: SIM905
+_MOST_READ = 1000  # characters, from the end; the rules take up to the cube of their number
+_ASKS = (
+    r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|may|might|should)\b(?! not)"
 )
-_FIRST_ASKED = 3  # words of a question before which no group is named
+_CHANGES = r"(?:affect|influenc|impact|alter|modif|chang)(?:y|e)?\b"
+_INTENT_KINDS: tuple[tuple[IntentKind, str], ...] = (
+    ("functional role", r"\b(?:roles?|functions?|purposes?) (?:of|for|does|do|did|has|have|in)\b"
+                        r"|\b(?:role|part|function|purpose)s? (?:\w+ )?(?:do|does|did) [^?]*"
+                        r"\b(?:play|serve|have|fulfil)|\bplays? an? \w* ?(?:role|part)"
+                        r"|\bthe work of\b|^what (?:do|does|did) [^?]*\b(?:do|contribute)\b"),
+    ("definition", r"\bdefin|\bmeant by\b|^what (?:do|does|did) [^?]*\b(?:mean|express|denote"
+                   r"|stand for|call|refer to)\b|^when (?:is|are) [^?]*\b(?:called|said)\b"
+                   r"|\bcounts? as\b|\bdistinguish\w* [^?]* from\b|\b(?:which|what) criteria\b"
+                   r"|^what makes an? [^?]*['‘\"]"
+                   r"|^what (?:is|are|was|were) (?!the\b|known|responsible)[^?,]{1,60}"
+                   r"(?:\?|,| in [^?]*\?)|^what (?:is|are) the (?:definition|meaning|concept)"),
+    ("comparison", r"\bcompar|\bversus\b|\bvs\b|\bas against\b|\bdiffer|\boutperform"
+                   r"|\b(?:super|infer)ior\b|\bequivalen|\bsimilar|\bthe same\b|\bmatch\b"
+                   r"|\bagree with\b|\bstand in for\b|\binstead of\b|\brather than\b"
+                   r"|\b(?:replac|substitut|swap)\w* [^?]* (?:with|by)\b"
+                   r"|(?<!more)(?<!less)(?<!fewer) than\b|\b(?:more|less|fewer) than (?!\d|once|one"
+                   r"|two|three|five|ten|half|an?\b)|\bas \w+ (?:[\w-]+ )?as\b|\bagainst [^?]*$"
+                   rf"|\bor\b[^:?]*: [^?]*\bwhich\b|\bwhich\b[^?]*[,:][^?]*\bor\b"
+                   rf"|\bor\b[^?]*\b{COMPARATIVE}\b|\b{COMPARATIVE}\b[^?]*, [^?]*\bor\b"
+                   rf"|\bwhich\b[^?]*\b(?:{COMPARATIVE}|{SUPERLATIVE})\b"
+                   rf"|^(?:[^:?]* or [^:?]*: )|^how (?:much|many times) {COMPARATIVE} (?:is|are|do)"
+                   r"|\bbetter\b|\bhow (?:much|large)[^?]*\b(?:relative to|difference)"),
+    ("mechanism", r"\bmechanis|\bpathway|\b(?:by|through|via) (?:which|what) "
+                  r"(?:process|route|means)"),
+    ("causal inference", rf"^how (?:do|does|did) (?!.*\bbetween\b)[^?]*\b{_CHANGES}"
+                         r"|\bby (?:how much|what \w+) (?:do|does|did|can|will)\b"
+                         r"|\b(?:effects?|influence|impact|consequences?) (?:of|on|do|does|did|has)"
+                         r"|\bresponsible for\b|\bhow (?:much|far|many)\b[^?]*"
+                         r"\b(?:after|once|under|when its?|if)\b"),
+    ("mechanism", r"^why\b|\bmechanis|\bpathway|\b(?:by|through|via) (?:which|what)\b"
+                  r"|^what (?:makes?|triggers?|limits?|drives?|causes?|explains?|controls?|sets?"
+                  r"|determines?|keeps?|governs?|produces?|prevents?|stops?|allows?)\b"
+                  r"|\bunder (?:what|which) \w*\s?(?:conditions|circumstances)"
+                  r"|\bby \w+ing\b[^?]* or by \w+ing\b|\brate-(?:limiting|determining)\b"
+                  r"|^how (?:do|does|did|is|are|can) (?!.*\b(?:vary|varies|grow|declin|depend|chang"
+                  r"|evolv|scale)\b)(?!.*\bbe \w+(?:ed|en|t)\b)"),
+    ("other", r"\bhow (?:many|much|often|long|fast|far|quickly|soon|likely|to|should|can)\b"
+              r"|\b(?:what|which) (?:share|fraction|proportion|percentage|kind)\b"
+              r"|^when should|\bat (?:what|which)\b"),
+    ("causal inference", rf"(?:^|[:,.–—] ?){_ASKS}|\b(?:affect|effect|influenc|impact|caus"
+                         r"|risk|associat|relat|predict|improv|increas|decreas|reduc|prevent"
+                         r"|correlat|determin|benefit|protect|contribut|induc|promot|alter"
+                         r"|trigger|link|explain|justif|matter|connection)"),
+)  # fmt: skip
+_QUANTITY = (
+    r"(?:percentage|proportion|fraction|share|rate|ratio|number|prevalence|incidence|frequency"
+    r"|value|temperature|dose|amount|size|age|concentration|coefficient|exponent|energy|parameter"
+    r"|resistance|resolution|correlations?|constant|mass|length|width|depth|height|thickness"
+    r"|distance|speed|velocity|pressure|power|voltage|current|density|level|threshold|efficiency"
+    r"|accuracy|precision|error|time|duration|lifetime|latency|cost|price|yield|probability|odds"
+    r"|limit|magnitude|scatter|capacity|strength|conductivity|weight|volume|count|score|ph"
+    r"|minimum|maximum|average|mean|median)s?"
+)
+_ANSWERS: tuple[tuple[AnswerType, str], ...] = (
+    ("procedural", r"^how to\b|^how (?:can|could|should|may|might)\b[^?]*\bbe \w+(?:ed|en|t)\b"
+                   r"|^how should\b|^when should\b"
+                   r"|\b(?:what|which) (?:steps|methods?|protocol|practices)\b"
+                   r"|^[^?]*(?:\bet al\b|\b(?:19|20)\d\d[a-z]?\))[^?]*$"),
+    ("numeric", r"\bhow (?:many|much|often|long|large|fast|high|far|old|big|strong|common|low|short"
+                r"|quickly|soon|likely|deep|wide|thick|heavy|hot|cold|rapidly|frequent(?:ly)?"
+                r"|precise(?:ly)?|accurate(?:ly)?|early|late|close(?:ly)?|small|tall|bright|rare)\b"
+                r"|\b(?:what|which) (?:(?:is|are|was|were) )?(?:the |an? )?"
+                r"(?:(?!(?:do|does|did|is|are|has|have|effect|role|part|function|makes?|gives?|of|in"
+                rf"|on|kind|sort|type)\b)[\w/-]+ ){{0,3}}?{_QUANTITY}\b(?! [^?]*\bplay\b)"
+                rf"|^(?:the )?effects? of [^?]* on [^?]*\b{_QUANTITY}$"),
+    ("categorical", rf"(?:^|[-,:;.–—] ?){_ASKS}[^?]*\?|\bor not\b|^who\b|^where\b|:[^?]* or [^?]*\?"
+                    rf"|^[^?]* or [^?]*:|\bwhich [^?]*\b(?:{COMPARATIVE}|{SUPERLATIVE})\b"
+                    r"|\bwhich\b[^?]*\bor\b|^(?:in|at|on|from|for|to|with)? ?which\b(?! \w+s )"
+                    r"|\b(?:what|which) (?:kind|type|sort)\b|^(?:at|in) which\b"
+                    r"|^when (?:is|are)\b|\bwhich\b[^?]*\?"),
+    ("descriptive", r"^(?:what|how|why|describe|explain)\b|\?"),
+)  # fmt: skip
+_KIND_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _INTENT_KINDS)
+_ANSWER_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _ANSWERS)
 
 
-def find_outcome(question: str) -> str:
-    """Return the word for what a question asks about its subject; empty if it names none.
+def recognize_intent(task: IntentTask) -> Intent:
+    """Return topic, entities, kind and answer form of a question; no field is empty.
 
-    That is the last word of what its verb is about, or the one before an ``of``, and before those
-    in whom it is looked for: *growth* in ``Does A reduce the growth of B in C?``.
+    The entities are the question's own words. A statement that cites a work asks for what was done
+    there, so its answer is procedural. Of a long question its end tells kind and answer form.
+    `problem` is not looked at: the rules would say the same.
     """
-    found = words(question)
-    verbs = (place for place, word in enumerate(found) if word in _STATING - FAINT)
-    verb = next(verbs, -1)
-    asked = found[verb + 1 :]
-    skipped = 0 if verb >= 0 else _FIRST_ASKED
-    ends = (place for place, word in enumerate(asked) if place >= skipped and word in _OF_WHOM)
-    asked = asked[: next(ends, len(asked))]
-    before = [one for one, after in pairwise(asked) if after == "of" and one not in _EMPTY]
-    telling = [
-        one for one in (*asked, *before[:1]) if one not in STOP_WORDS and not is_general(one)
-    ]
-    return telling[-1] if telling else ""
+    question = task["question"].strip()
+    asked = question[-_MOST_READ:]
+    return Intent(
+        topic=find_topic(words(question)),
+        entity_type="; ".join(find_entities(question)),
+        intent=next((kind for kind, rule in _KIND_RULES if rule.search(asked)), "other"),
+        expected_answer_type=next(
+            (kind for kind, rule in _ANSWER_RULES if rule.search(asked)), "other"
+        ),
+        usage=Usage(),
+    )
 
 
-def _write_side(
-    side: Direction | None, sentences: Mapping[int, str], directions: Mapping[int, Direction | None]
-) -> str:
-    """Return the sentences that say the same, after a word for it; empty if none does."""
-    said = [f"{one} [{number}]" for number, one in sentences.items() if directions[number] == side]
-    head = [f"{name_direction(side).capitalize()}:"] if side else []
-    return " ".join([*head, *said]) if said else ""
+MOST_ENTITIES = 4
+LONGEST_ENTITY = 80
+UNKNOWN_KIND = "concept"
+RARE = 0.9
+_WORD = re.compile(r"[^\W_]+(?:[-‐‑–/'’.+][^\W_]+)*%?")
+_GENERAL, _VAGUE, _ASKED = (
+    frozenset(WORD_LISTS["names"][name].split()) for name in ("general", "vague", "asked")
+)
+_LONE_ADJECTIVE = re.compile(r"(?:ous|ful|ible|able|less|ic|[inr]al|ive|ient|equent|ary|ish|est)$")
+_NOUN = re.compile(
+    r"(?:[st]ion|ity|ness|ment|ance|ence|ancy|ency|ure|age|ism|[sx]is|tis|er|or|ist|cy|gy|phy|ium"
+    r"|ide|ine|ene|ase|ose|oid|um|us)s?$"
+)
 
 
-def _pick_numbers(numbers: Sequence[int], directions: Mapping[int, Direction | None]) -> list[int]:
-    """Return at most five numbers of evidence, rising: the first of each direction, then others."""
-    firsts: dict[Direction | None, int] = {}
-    for number in numbers:
-        firsts.setdefault(directions[number], number)
-    wanted = [number for direction, number in firsts.items() if direction is not None]
-    return sorted(list(dict.fromkeys([*wanted, *numbers]))[:MAX_SENTENCES])
+def find_entities(question: str) -> list[str]:
+    """List up to four entities as ``kind: name``, the longest names first chosen, in text order.
+
+    A name is a noun phrase in the question's own words. Without one its last content word stands
+    for it, or the question itself.
+    """
+    named: dict[str, str] = {}  # by their last words, which differ
+    for phrase in list_phrases(question):
+        name = _to_name(phrase)
+        if _is_telling(name):
+            named.setdefault(name.split()[-1].lower(), name)
+    last = [word for word in _WORD.findall(question) if word.lower() not in STOP_WORDS][-1:]
+    names = list(named.values()) or last
+    chosen = sorted(names, key=len, reverse=True)[:MOST_ENTITIES]
+    found = [name for name in names if name in chosen] or [" ".join(question.split())]
+    return [f"{guess_kind(name)}: {name[:LONGEST_ENTITY]}" for name in found]
 
 
-def _sentence(task: AnswerTask, item: EvidenceItem) -> str:
-    if item["quote"].strip():
-        return item["quote"]
-    window = Window(text=item["text"], title=item["title"], section=item["section"])
-    found = analyze_passage(passage_task(task["question"], task["intent"], window))
-    return found.best.sentence.text if found else ""
+def _to_name(phrase: Sequence[str]) -> str:
+    """Return a phrase without the end that any question may give one: "heat stress effects"."""
+    kept = list(phrase)
+    while kept and _says_little(kept):
+        kept.pop()
+        if kept and ("-" in kept[-1] or kept[-1].endswith("ed") or is_adjective(kept[-1].lower())):
+            return ""
+    return re.sub(r"['’]s?$", "", " ".join(kept))
+
+
+def _says_little(phrase: Sequence[str]) -> bool:
+    """Whether the last word of a phrase adds nothing to those before it."""
+    last = phrase[-1].lower()
+    if last in _VAGUE:
+        return len(phrase) < 2 or is_adjective(phrase[-2].lower())
+    return last in _ASKED or (last in _GENERAL and len(phrase) < 2)
+
+
+def _is_telling(name: str) -> bool:
+    """Whether a name says something: no letter alone, nor a lone word that may be no noun."""
+    if len(name) < 2:
+        return False
+    if " " in name or not name.islower() or "-" in name:
+        return True
+    if guess_kind(name) != UNKNOWN_KIND:
+        return True
+    if _LONE_ADJECTIVE.search(name) and name not in NO_ADJECTIVES:
+        return False
+    plain = words(name)[-1:]
+    return any(_NOUN.search(w) or is_listed(w) or rarity(stem(w)) > RARE for w in plain)
+
+
+@lru_cache(maxsize=65_536)
+def guess_kind(name: str) -> str:
+    """Say what kind of thing a name names, by its last word; `UNKNOWN_KIND` if none fits.
+
+    A number at the end is passed over: "grade 4" is of the kind of "grade".
+    """
+    last = "".join(re.sub(r"\s\d\S*$", "", name).split()[-1:])
+    return next((kind for kind, pattern in _KINDS if pattern.search(last)), UNKNOWN_KIND)
+
+
+_KINDS = tuple(
+    (
+        one["name"],
+        re.compile("".join(one["pattern"]), 0 if one.get("keeps_case") else re.IGNORECASE),
+    )
+    for one in WORD_LISTS["kinds"]
+)
 
 
 # Fitted by logistic regression and rounded, on golden passages against all others of the same
@@ -247,7 +344,6 @@ A_FEW_WORDS = (
     "a few words are no question: ask a whole one, as passages are judged by whether they answer it"
 )
 FEW = 3
-_STATING = CUE_FORMS["direction"] | CUE_FORMS["relation"] | CUE_FORMS["mechanism"]
 
 
 def find_question_problem(question: str, windows: Sequence[Window]) -> str:
@@ -262,7 +358,7 @@ def find_question_problem(question: str, windows: Sequence[Window]) -> str:
     if windows and not any(names_any(need, f"{one['title']} {one['text']}") for one in windows):
         return NOTHING_SHARED
     found = words(question)
-    asks = "?" in question or STOP_WORDS.union(_STATING).intersection(found)
+    asks = "?" in question or STOP_WORDS.union(STATING).intersection(found)
     return "" if asks or len(found) > FEW else A_FEW_WORDS
 
 
@@ -284,9 +380,6 @@ class HeuristicJudge(Judge):
         return CountedJudge(self, Usage())
 
 
-JUDGE_VERSION = "1"
-
-
 def heuristic_backend() -> Backend:
     """Return a backend of hand-written rules in all roles; it loads nothing."""
     return Backend(
@@ -297,7 +390,7 @@ def heuristic_backend() -> Backend:
         answerer=LocalRole(answer),
         about={
             "judge": "rules",
-            "judge_version": JUDGE_VERSION,
+            "judge_version": "1",
             "note": (
                 "hand-written rules over words and numbers; it does not understand text, and its "
                 "score is a rough probability"

@@ -57,6 +57,7 @@ _ACTIVE = re.compile(
 )
 PATTERNS = (_STATISTIC, _PERCENTAGE, _FIGURE, _INTENTION, _PASSIVE, _ACTIVE)
 CUE_FORMS = {name: frozenset(text.split()) for name, text in CUE_WORDS.items()}
+STATING = CUE_FORMS["direction"] | CUE_FORMS["relation"] | CUE_FORMS["mechanism"]
 
 
 def count_cues(text: str, words: Iterable[str]) -> list[int]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from deepera_graph.errors import InputError
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.papers.library.words import QUESTION_WORDS, search_words, split_words
 from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.results import Scope, SequenceAnswer

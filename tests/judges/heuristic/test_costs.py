@@ -6,7 +6,7 @@ from time import process_time
 import pytest
 
 from deepera_graph import EvidenceReranker, InputError, local_backend
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.judges.heuristic.topicality import UNKNOWN_TOPIC, find_topic
 from deepera_graph.literature.citation import Citation
 from deepera_graph.passages import MOST_QUESTION

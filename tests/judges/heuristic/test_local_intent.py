@@ -2,7 +2,7 @@ from typing import get_args
 
 import pytest
 
-from deepera_graph.judges.heuristic.intent import guess_kind, recognize_intent
+from deepera_graph.judges.heuristic.roles import guess_kind, recognize_intent
 from deepera_graph.pipeline.intent import find_problem
 from deepera_graph.schema import AnswerType, IntentKind
 

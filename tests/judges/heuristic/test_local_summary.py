@@ -1,13 +1,7 @@
 import pytest
 
-from deepera_graph.judges.heuristic.roles import (
-    MAX_SENTENCES,
-    MAX_SUMMARY,
-    NO_ANSWER,
-    answer,
-    find_outcome,
-    summarize,
-)
+from deepera_graph.judges.heuristic.answer import MAX_SENTENCES, NO_ANSWER, answer, find_outcome
+from deepera_graph.judges.heuristic.roles import MAX_SUMMARY, summarize
 from deepera_graph.judges.heuristic.topicality import names_any, read_question_terms
 from deepera_graph.text.words import split_sentences
 

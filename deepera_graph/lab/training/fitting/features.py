@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.judges.trained.features import (
     PassageMatch,
     PassageVectors,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
 from deepera_graph.errors import InputError
-from deepera_graph.judges.heuristic.intent import recognize_intent
+from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.judges.trained.features import ResultsClassifier
 from deepera_graph.judges.trained.lexical import TokenCounts, tokenize
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
