@@ -23,6 +23,7 @@ from deepera_graph.judges.heuristic.topicality import (
     same_meaning,
 )
 from deepera_graph.schema import IntentFields, PassageTask, Window
+from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import (
     STOP_WORDS,
     Sentence,
@@ -281,30 +282,50 @@ def _describe_lack(reading: SentenceReading) -> str:
 
 
 _SHORTEST = 5  # letters of a word that may be missed; shorter ones have too many other forms
+_RARE = 0.8  # rarity from which on a word is the name of something, if no list has it
+# how like a word, as a cosine, what a text has must be to stand for it; see `find_missing`
+_LIKE_LISTED, _LIKE_RARE, _LIKE_NAME, _LIKE_NOTHING = 0.35, 0.30, 0.40, 2.0
+_NAME = re.compile(  # IL-6, p53, PM2.5, SARS-CoV-2
+    r"(?<![\w-])(?=[^\W\d_]{0,2}[A-Z\d-])[^\W\d_]+(?:[-‐‑]?[^\W\d_]+)*[-‐‑]?"
+    r"\d(?:[^\W_]|\.(?=\d))*(?:[-‐‑][^\W_]+)*"
+)
+_BY_PLACES = re.compile(r"(?<![\w,.-])\d+(?:,\d+)+[-‐‑][A-Z]\b")  # 2,4-D
 
 
-def find_missing(question: str, texts: Sequence[str]) -> list[str]:
+def find_missing(question: str, texts: Sequence[str]) -> dict[str, float]:
     """Return the words of a question that name its subject and occur in no text in any form.
 
-    They are words of a science, not such as any question may use. Other forms are those with the
-    same beginning or stem, the listed words of the same meaning, and abbreviations of either.
+    They are words of a science, not such as any question may use, words of hardly any abstract,
+    and names with a number. Other forms are those with the same beginning or stem, the listed words
+    of the same meaning, and abbreviations of either. With each stands the cosine from which on
+    what a text has may stand for it.
     """
     whole = " ".join(texts).lower()
-    absent = [
-        word
-        for word in dict.fromkeys(content_words(question))
+    absent = {
+        word: _LIKE_LISTED if is_listed(word) else _LIKE_RARE
+        for word in content_words(question)
         if _tells(word) and stem(word)[:BEGINNING] not in whole
-    ]
+    }
+    for pattern, like in ((_NAME, _LIKE_NAME), (_BY_PLACES, _LIKE_NOTHING)):
+        named = (name for name in pattern.findall(question) if not _has_name(whole, name))
+        absent |= dict.fromkeys(named, like)
     if not absent or not texts:
-        return []
+        return {}
     need = read_question_terms(question, "")
     found = {term for text in texts for term in find_terms(need, stems(text), find_acronyms(text))}
-    return [word for word in absent if same_meaning(stem(word)) not in found]
+    return {word: like for word, like in absent.items() if same_meaning(stem(word)) not in found}
 
 
 def _tells(word: str) -> bool:
     is_long = len(word) >= _SHORTEST and word.isalpha()
-    return is_long and not is_general(word) and is_listed(word)
+    return is_long and not is_general(word) and (is_listed(word) or rarity(stem(word)) >= _RARE)
+
+
+def _has_name(text: str, name: str) -> bool:
+    """Whether a text in lower case has a name, with or without its hyphens, or what begins so."""
+    parts = re.findall(r"\d+(?:[.,]\d+)*|[^\W\d_]+", name.lower())
+    pattern = r"[\W_]{0,2}".join(map(re.escape, parts))
+    return re.search(rf"(?<![^\W_]){pattern}(?!\d)", text) is not None
 
 
 MOST_NAMED = 4  # words of each kind

@@ -45,7 +45,6 @@ from deepera_graph.text.questions import ask_claim
 from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
-LIKE = 0.35  # cosine from which on a token may stand for a word of the question
 LEAST_READ = 0.05  # the lowest score of a passage whose direction is read: it takes milliseconds
 
 
@@ -243,15 +242,15 @@ class EvidenceModel:
         return [next(found) if one["text"].strip() else nothing for one in windows]
 
     def find_unlike(
-        self, question: str, windows: Sequence[Window], words: Sequence[str]
+        self, question: str, windows: Sequence[Window], words: Mapping[str, float]
     ) -> list[str]:
-        """Return those of some words of a question, in lower case, that no token is like.
+        """Return those of some words of a question that no token is like.
 
-        A word is like a token of a window from a cosine of `LIKE` on; one that the question does
-        not spell so is left out.
+        A token of a window is like a word from the cosine on that stands with it; a word that the
+        question does not spell so is left out.
         """
         [asked] = self.encoder.encode([question])
-        vectors = {word: asked.find_word(question, word) for word in words}
+        vectors = {word: asked.find_word(question, word.lower()) for word in words}
         named = {word: vector for word, vector in vectors.items() if vector is not None}
         texts = [text for one in windows for text in (one["title"], one["text"]) if text.strip()]
         if not named or not texts:
@@ -262,7 +261,7 @@ class EvidenceModel:
             return np.asarray(pairwise_dot(wanted, body.units).max(axis=1), np.float32)
 
         nearest = np.stack(self.encoder.encode_each(texts, compare)).max(axis=0)
-        return [word for word, cosine in zip(named, nearest, strict=True) if cosine < LIKE]
+        return [word for word, cosine in zip(named, nearest, strict=True) if cosine < words[word]]
 
     def read_ahead(self, windows: Sequence[Window]) -> None:
         """Begin to encode windows that will be judged soon; return at once."""

@@ -42,3 +42,28 @@ def test_with_a_word_missing_nothing_is_evidence_and_no_direction_is_given():
     assert 'no passage names "cancer"' in found.warnings[0]
     assert {(one.band, one.direction) for one in found.kept} == {("possible", None)}
     assert found.answer["cause"] == "only possible evidence was kept"
+
+
+APPLES = [
+    "Wax coating kept apples firm: firmness had fallen by 6% in coated apples (p < 0.001).",
+    "Orchards with two hives of bees a hectare set 19% more fruit than orchards without hives.",
+]
+CHEMISTRY = "Does 2,4-D at 0,0005 mg/l or 12,5 % of 1,2-dichloroethane harm bees?"
+
+
+@pytest.mark.parametrize(
+    ("question", "missing"),
+    [
+        (CHEMISTRY, ["dichloroethane", "2,4-D"]),
+        ("Does IL-6 rise in waxed apples?", ["IL-6"]),
+        ("Do orchards with hives set more fruit?", []),
+    ],
+)
+def test_a_name_with_digits_that_no_passage_has_is_missed(judge, question, missing):
+    assert find(judge, question, APPLES) == missing
+
+
+def test_a_question_on_other_chemistry_finds_no_direction_and_no_evidence():
+    found = EvidenceReranker("local", threshold=0.0).rerank(CHEMISTRY, APPLES)
+    assert 'no passage names "dichloroethane" or "2,4-D"' in found.warnings[0]
+    assert {(one.band, one.direction) for one in found.kept} == {("possible", None)}
