@@ -87,3 +87,33 @@ def test_what_is_wrong_is_said_in_a_line(deepera, args, said):
     result = deepera("check", *args)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("name", ["apples.bib", "apples.csv"])
+def test_a_source_that_lists_references_serves_a_manuscript_without_a_list(deepera, tmp_path, name):
+    draft, listed = tmp_path / "draft.md", tmp_path / name
+    draft.write_text("# On\n\nWax coating keeps apples firm (Lund and Roy, 2018).\n")
+    said = "Wax coating kept apples firm: firmness fell by 6% in coated apples (p < 0.001)."
+    head, row = (
+        "Key,Author,Title,Publication Year,Abstract",
+        f'L,"Lund, A; Roy, B",Wax,2018,"{said}"',
+    )
+    listed.write_text(
+        f"@misc{{l, author={{Lund, A and Roy, B}}, title={{Wax}}, year=2018, abstract={{{said}}}}}"
+        if name.endswith(".bib")
+        else f"{head}\n{row}\n"
+    )
+    result = deepera("check", draft, listed, "--backend", "rules", "--json")
+    assert f"as with --bib {listed}" in result.stderr
+    [pair] = json.loads(result.stdout)["pairs"]
+    assert "Wax coating kept apples firm" in json.dumps(pair)
+
+
+def test_a_list_of_its_own_goes_before_a_source_that_lists_references(deepera, plain, tmp_path):
+    listed = tmp_path / "other.bib"
+    listed.write_text(
+        "@article{other, author={Abe, A}, title={Tea}, year=2018, abstract={Tea is warm.}}\n"
+    )
+    result = deepera("check", plain, listed, "--backend", "rules", "--json")
+    assert "--bib" not in result.stderr
+    assert [one["key"] for one in json.loads(result.stdout)["pairs"]] == ["1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -25,7 +25,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.cli.shared.declaring import opt
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -114,6 +114,10 @@ def check(
 
     _check_options(chosen, source or [], store, output)
     check_literature(literature)
+    if chosen.bib is None and (listed := _find_references(manuscript, source or [])):
+        chosen = replace(chosen, bib=listed)
+        if not output.quiet:
+            say(f"the references are those of {listed}, as with --bib {listed}")
     settings = settings_of(judge, content="passage")
     keeping = keep_with(find_collection_folder(store), keep)
     with ExitStack() as open_:
@@ -144,6 +148,22 @@ def check(
     if any(one.verdict == "not_judged" for one in report.pairs):
         say(f"{count(report.counts['not_judged'], 'pair')} could not be judged")
     raise typer.Exit(SOME_FAILED if report.has_errors else OK)
+
+
+def _find_references(manuscript: str, sources: list[str]) -> Path | None:
+    """Return the first source that lists references, if the manuscript has no list that serves."""
+    from deepera_graph.evidence.check.manuscript import read_manuscript
+    from deepera_graph.evidence.check.references import BIBLIOGRAPHIES
+    from deepera_graph.text.files.records import suffix_of
+
+    paths = [Path(one) for one in sources]
+    listed = [one for one in paths if suffix_of(one) in BIBLIOGRAPHIES and one.is_file()]
+    if listed:
+        try:
+            read_manuscript(manuscript)
+        except InputError:
+            return listed[0]
+    return None
 
 
 def _follow(

@@ -15,7 +15,7 @@ from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.records import open_records, read_records, suffix_of
 from deepera_graph.text.references import find_year
 
-BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json")
+BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json", ".csv")
 _NUMBER = re.compile(r"\A\s*(?:\[(\d{1,4})\]|(\d{1,4})[.)])\s+")
 _INSIDE = re.compile(r"(?:\A|\s)\[(\d{1,4})\]\s+(?=\S)")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
@@ -80,7 +80,7 @@ class Reference(PlainRecord):
 
 
 def read_bibliography(path: Path) -> list[Reference]:
-    """Read a file of references: BibTeX, RIS, CSL-JSON or PubMed's form.
+    """Read a file of references: BibTeX, RIS, CSL-JSON, PubMed's form, or CSV as of Zotero.
 
     Raises:
         InputError: It is missing, of another kind, or holds no reference.
