@@ -23,13 +23,13 @@ from deepera_graph.judges.heuristic.topicality import (
     same_meaning,
 )
 from deepera_graph.schema import IntentFields, PassageTask, Window
-from deepera_graph.text.terms import rarity
 from deepera_graph.text.words import (
     STOP_WORDS,
     Sentence,
     content_words,
     held,
     is_general,
+    rarity,
     split_sentences,
     stem,
     stems,
