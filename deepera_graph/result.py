@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from pydantic_core import to_jsonable_python
 
 from deepera_graph.literature.citation import Citation, find_pages
-from deepera_graph.literature.notices import RETRACTED, PaperStatus
+from deepera_graph.literature.paper_keys import RETRACTED, PaperStatus
 from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import Passage
 from deepera_graph.pipeline.shown import result_html

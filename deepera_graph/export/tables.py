@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
-from deepera_graph.literature.notices import name_status
+from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE

@@ -15,17 +15,19 @@ from typing import Any, Self
 from unicodedata import normalize
 from urllib.parse import quote
 
-from deepera_graph.literature.notices import (
+from deepera_graph.literature.paper_keys import (
     FIELDS,
     PaperStatus,
+    family_name,
     find_preprint,
     gravest,
+    invert_name,
     name_status,
     names_notice,
+    normalize_id,
     read_fields,
     read_title,
 )
-from deepera_graph.literature.paper_keys import family_name, invert_name, normalize_id
 from deepera_graph.text.plain import in_one_line, replace_controls
 
 _NAMES: Mapping[str, Sequence[str]] = FIELDS["names"]

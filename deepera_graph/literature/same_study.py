@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation, find_arxiv
-from deepera_graph.literature.notices import (
+from deepera_graph.literature.paper_keys import (
     RETRACTED,
     PaperStatus,
+    family_key,
     find_named,
     gravest,
+    normalize_id,
     read_title,
     read_word,
+    title_key,
 )
-from deepera_graph.literature.paper_keys import family_key, normalize_id, title_key
 from deepera_graph.passages import field_key
 
 if TYPE_CHECKING:

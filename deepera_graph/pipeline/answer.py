@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from deepera_graph.errors import RoleError
-from deepera_graph.literature.notices import RETRACTED
+from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
 from deepera_graph.schema import POSSIBLE, Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.notices import RETRACTED
+from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.literature.same_study import find_studies
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import Evidence, cut, is_proven, locate_quote, passes

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.notices import PaperStatus
+from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.passages import PassageLike, WindowRecord
 from deepera_graph.schema import POSSIBLE, Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content

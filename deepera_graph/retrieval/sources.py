@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.notices import RETRACTED
+from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,

@@ -17,7 +17,7 @@ from deepera_graph.export.tables import (
     describe_outcome,
     list_cited,
 )
-from deepera_graph.literature.notices import name_status
+from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.pipeline.shown import describe_calls, describe_failures
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.questions import describe_directions, name_direction

@@ -15,8 +15,13 @@ from deepera_graph.errors import InputError
 from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.notices import PaperStatus, gravest, read_title
-from deepera_graph.literature.paper_keys import main_title, title_key
+from deepera_graph.literature.paper_keys import (
+    PaperStatus,
+    gravest,
+    main_title,
+    read_title,
+    title_key,
+)
 from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.stores.words import WordIndex

@@ -12,7 +12,7 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
 from deepera_graph.evidence.table.studies import find_design
-from deepera_graph.literature.notices import RETRACTED, name_status
+from deepera_graph.literature.paper_keys import RETRACTED, name_status
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
