@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -21,7 +21,7 @@ from deepera_graph.papers.agent.state import (
     SelectTask,
 )
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.results import Neighbours, Scope
+from deepera_graph.papers.results import Scope
 from deepera_graph.prompts import messages_of
 
 Update = dict[str, Any]
@@ -31,7 +31,7 @@ def carry_out(task: CallTask, *, base: PaperBase) -> Update:
     """Make one call of the base; one that fails is kept with its cause, and is not an empty one."""
     action, scope = task["action"], Scope.from_dict(task["searched"])
     try:
-        status, found, more = _CALLS[action["tool"]](base, action, scope)
+        status, found, more = _ask_base(base, action, scope)
     except DeepEraError as error:
         return _failed(action, str(error))
     except Exception as error:  # noqa: BLE001  # a base of somebody else's
@@ -53,39 +53,22 @@ def _failed(action: ActionRecord, cause: str) -> Update:
     }
 
 
-Found = tuple[str, list[dict[str, Any]], bool]
-
-
-def _search(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    page = {"k": action["k"], "offset": action["offset"]}
-    hits = base.search(action["text"], mode=action["mode"], scope=scope, **page)
-    found = [{"paper": one.paper.to_dict(), "rank": one.rank, "by": dict(one.by)} for one in hits]
-    return hits.status, found, hits.more
-
-
-def _references(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    return _page(base.references, action, scope)
-
-
-def _citations(base: PaperBase, action: ActionRecord, scope: Scope) -> Found:
-    return _page(base.citations, action, scope)
-
-
-def _page(follow: Callable[..., Neighbours], action: ActionRecord, scope: Scope) -> Found:
-    near = follow(action["text"], k=action["k"], offset=action["offset"], scope=scope)
-    first = 1 + action["offset"]
-    found: list[dict[str, Any]] = [
-        {"paper": one.to_dict(), "rank": rank, "by": {}}
-        for rank, one in enumerate(near.papers, first)
-    ]
-    return near.status, found, near.more
-
-
-_CALLS: dict[str, Callable[[PaperBase, ActionRecord, Scope], Found]] = {
-    "search": _search,
-    "references": _references,
-    "citations": _citations,
-}
+def _ask_base(
+    base: PaperBase, action: ActionRecord, scope: Scope
+) -> tuple[str, list[dict[str, Any]], bool]:
+    """Return how a call ended, the papers with their ranks, and whether there are more."""
+    page: dict[str, Any] = {"k": action["k"], "offset": action["offset"], "scope": scope}
+    if action["tool"] == "search":
+        hits = base.search(action["text"], mode=action["mode"], **page)
+        ranked = [(one.paper, one.rank, dict(one.by)) for one in hits]
+        status, more = str(hits.status), hits.more
+    else:
+        follow = base.references if action["tool"] == "references" else base.citations
+        near = follow(action["text"], **page)
+        ranked = [(one, rank, {}) for rank, one in enumerate(near, 1 + action["offset"])]
+        status, more = str(near.status), near.more
+    found = [{"paper": one.to_dict(), "rank": rank, "by": by} for one, rank, by in ranked]
+    return status, found, more
 
 
 PACKAGE = "deepera_graph.papers.agent.prompts"
@@ -131,51 +114,39 @@ def read_broken(said: str, limits: Limits) -> str:
     return whole or inside or text
 
 
-def plan_messages(node: str, task: PlanTask, **more: str) -> list[BaseMessage]:
+def plan_messages(node: str, task: PlanTask) -> list[BaseMessage]:
     """Ask for the next round: what was done, what was not, and the best and newest papers."""
-    limits = Limits.from_dict(task["limits"])
-    block = "\n".join(map(_pool_line, choose_shown(task["pool"]))) or show.NONE
-    return messages_of(
-        PACKAGE,
+    return _messages(
         node,
-        **_about(limits, task["names"]),
-        calls="\n".join(map(_call_line, task["history"])) or show.NONE,
+        task,
+        "\n".join(map(_pool_line, choose_shown(task["pool"]))) or show.NONE,
+        calls=_call_lines(task),
         refused="\n".join(map(show.one_line, task["refused"])) or show.NONE,
         calls_left=str(task["calls_left"]),
         calls_now=str(task["actions_left"]),
-        **_block(block, limits),
-        **more,
     )
 
 
 def fuse_messages(task: PlanTask) -> list[BaseMessage]:
     """Ask for the first queries, when nothing was found yet."""
-    limits = Limits.from_dict(task["limits"])
-    return messages_of(PACKAGE, "fuse", **_about(limits, task["names"]))
+    return _messages("fuse", task)
 
 
 def evolve_messages(task: PlanTask, seeds: Sequence[PaperSeen]) -> list[BaseMessage]:
     """Ask for queries that grow out of single papers."""
-    limits = Limits.from_dict(task["limits"])
-    calls = "\n".join(map(_call_line, task["history"])) or show.NONE
     block = "\n".join(_whole_line(one["id"], one) for one in seeds)
-    about = _about(limits, task["names"])
-    return messages_of(PACKAGE, "evolve", **about, calls=calls, **_block(block, limits))
+    return _messages("evolve", task, block, calls=_call_lines(task))
 
 
 def judge_messages(task: SelectTask) -> list[BaseMessage]:
     """Ask for verdicts on papers, which are numbered from 1."""
-    limits = Limits.from_dict(task["limits"])
     lines = [_whole_line(str(number), one) for number, one in enumerate(task["papers"], 1)]
-    about = _about(limits, task["names"])
-    return messages_of(PACKAGE, "judge", **about, **_block("\n".join(lines), limits))
+    return _messages("judge", task, "\n".join(lines))
 
 
 def reorder_messages(task: RankTask) -> list[BaseMessage]:
     """Ask for the order of the best papers."""
-    limits = Limits.from_dict(task["limits"])
-    block = "\n".join(map(_pool_line, task["papers"]))
-    return messages_of(PACKAGE, "reorder", **_about(limits, task["names"]), **_block(block, limits))
+    return _messages("reorder", task, "\n".join(map(_pool_line, task["papers"])))
 
 
 def choose_shown(pool: Sequence[PaperSeen]) -> list[PaperSeen]:
@@ -199,20 +170,29 @@ def find_paper(said: str, pool: Sequence[PaperSeen]) -> str:
     return ids.get(bare) or ids.get(inner) or folded.get(inner.casefold()) or inner
 
 
-def _about(limits: Limits, names: Sequence[str]) -> Mapping[str, str]:
+def _messages(
+    node: str, task: PlanTask | SelectTask | RankTask, block: str | None = None, **more: str
+) -> list[BaseMessage]:
+    """Fill the templates of a node with the question, its limits, and a block of papers."""
+    limits = Limits.from_dict(task["limits"])
     lines = [f"{name}: {words}" for name, words in name_limits(limits).items()]
     excluded = len(limits.exclude)
     marked = [f"{line} (left out)" if at < excluded else line for at, line in enumerate(lines)]
-    return {
-        "question": show.one_line(limits.question),
-        "topic": show.one_line(limits.topic),
-        "limits": "; ".join(marked) or "none",
-        "names": "; ".join(map(show.one_line, names)) or "none",
-    }
+    if block is not None:
+        more |= {"papers": block, "marker": show.marker(block, limits.question)}
+    return messages_of(
+        PACKAGE,
+        node,
+        question=show.one_line(limits.question),
+        topic=show.one_line(limits.topic),
+        limits="; ".join(marked) or "none",
+        names="; ".join(map(show.one_line, task["names"])) or "none",
+        **more,
+    )
 
 
-def _block(block: str, limits: Limits) -> Mapping[str, str]:
-    return {"papers": block, "marker": show.marker(block, limits.question)}
+def _call_lines(task: PlanTask) -> str:
+    return "\n".join(map(_call_line, task["history"])) or show.NONE
 
 
 def _call_line(one: ActionSeen) -> str:

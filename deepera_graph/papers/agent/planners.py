@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, get_args
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -74,27 +75,32 @@ def plan_by_rules(task: PlanTask) -> SearchPlan:
     if task["step"] == _TOPIC or not task["history"]:
         query = subject_of(task["limits"]["topic"])
         k = 2 * _RULES_DEPTH if "hybrid" in task["modes"] else _RULES_DEPTH
-        return SearchPlan(usage=Usage(), actions=[Action(tool="search", text=query, k=k)])
+        return _plan([Action(tool="search", text=query, k=k)])
     best = [one for one in task["pool"] if is_kept(one, task)]
     if task["step"] == _GROW:
         grown = [*_labels(best), *(_like(best) if "dense" in task["modes"] else ())]
         if grown:
-            return SearchPlan(usage=Usage(), actions=grown)
+            return _plan(grown)
     expanded = [] if any(one["tool"] != "search" for one in task["history"]) else _cited(best)
-    return SearchPlan(usage=Usage(), actions=expanded, is_complete=not expanded)
+    return _plan(expanded)
+
+
+def _plan(actions: Sequence[Action], thought: str = "") -> SearchPlan:
+    """Return a plan that cost nothing; one without a call ends the search."""
+    return SearchPlan(usage=Usage(), actions=[*actions], is_complete=not actions, thought=thought)
 
 
 def _labels(best: list[PaperSeen]) -> list[Action]:
     titles = [one["title"] for one in best[:N_TITLES]]
-    labels = [one for one in find_labels(titles) if count_label(one, titles) > 1][:N_LABELS]
-    most = count_label(labels[0], titles) if labels else 1
+    counts = {one: count_label(one, titles) for one in find_labels(titles)}
+    labels = [one for one, n in counts.items() if n > 1][:N_LABELS]
     return [
         Action(
             tool="search",
             text=one,
             k=_RULES_DEPTH,
             mode="sparse",
-            weight=LABEL_WEIGHT * count_label(one, titles) / most,
+            weight=LABEL_WEIGHT * counts[one] / counts[labels[0]],
         )
         for one in labels
     ]
@@ -133,12 +139,9 @@ Writer = Runnable[PlanTask, SearchPlan]
 
 
 class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
-    """Plans by rules where it can; what is left, a writer of queries plans.
+    """Plans by rules where *by_rules* gives a plan; else has *choose*'s writer plan the queries.
 
-    Args:
-        by_rules: Gives the plan of a round, or None.
-        choose: Gives who writes the queries of a round.
-        finish: Makes a plan of what was written.
+    *finish* makes a plan of what was written.
     """
 
     def __init__(
@@ -158,7 +161,6 @@ class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
     async def ainvoke(
         self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
     ) -> SearchPlan:
-        """Plan the next round in the running loop."""
         ruled = self._by_rules(input)
         return ruled or self._finish(await self._choose(input).ainvoke(input, config), input)
 
@@ -182,16 +184,14 @@ def trim(plan: SearchPlan, k: int = _PASA_PER_QUERY) -> SearchPlan:
 def expand(task: PlanTask) -> SearchPlan:
     """Expand the papers of the last layer that are kept, best first."""
     if task["step"] > 1 + LAYERS:
-        return SearchPlan(
-            usage=Usage(), actions=[], is_complete=True, thought="all layers are done"
-        )
+        return _plan([], thought="all layers are done")
     done = {one["text"] for one in task["history"] if one["tool"] == "references"}
     actions = [
         Action(tool="references", text=one["id"], k=PER_LAYER)
         for one in task["pool"]
         if is_kept(one, task) and one["id"] not in done
     ][:PER_LAYER]
-    return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
+    return _plan(actions)
 
 
 PARALLEL, PER_CALL = 5, 20
@@ -212,7 +212,7 @@ def script_scout(queries: Sequence[str]) -> Writer:
                 for one in best
                 if ("citations", one) not in done
             ][:PARALLEL] or actions
-        return SearchPlan(usage=Usage(), actions=actions, is_complete=not actions)
+        return _plan(actions)
 
     return RunnableLambda(plan)
 
@@ -223,11 +223,8 @@ DEPTH = 100
 def plan_once(task: PlanTask, mode: SearchMode) -> SearchPlan:
     """Search once, for the topic of the question: what it excludes is not searched for."""
     if task["history"]:
-        return SearchPlan(usage=Usage(), actions=[], is_complete=True)
-    query = task["limits"]["topic"]
-    return SearchPlan(
-        usage=Usage(), actions=[Action(tool="search", text=query, k=DEPTH, mode=mode)]
-    )
+        return _plan([])
+    return _plan([Action(tool="search", text=task["limits"]["topic"], k=DEPTH, mode=mode)])
 
 
 _SPAR_DEPTH, _SPAR_PER_QUERY, N_SEEDS, PER_SEED = 2, 10, 5, 20
@@ -241,9 +238,7 @@ def plan_as_spar(fuse: Writer, evolve: Writer) -> Writer:
 def chain(task: PlanTask) -> SearchPlan | None:
     """Return the RefChain in even rounds, and the end when all depths are done."""
     if task["step"] > 2 * _SPAR_DEPTH:
-        return SearchPlan(
-            usage=Usage(), actions=[], is_complete=True, thought="all depths are done"
-        )
+        return _plan([], thought="all depths are done")
     if task["step"] % 2:
         return None
     done = {one["text"] for one in task["history"] if one["tool"] == "references"}
@@ -252,7 +247,7 @@ def chain(task: PlanTask) -> SearchPlan | None:
         for one in find_seeds(task)
         if one["id"] not in done
     ][:N_SEEDS]
-    return SearchPlan(usage=Usage(), actions=actions) if actions else None
+    return _plan(actions) if actions else None
 
 
 def with_question(plan: SearchPlan, task: PlanTask) -> SearchPlan:
@@ -283,30 +278,20 @@ def make_planner(
     if style in _WITHOUT_MODEL:
         if planner is not None:
             raise SettingsError(f"style {style!r} plans by itself, and takes no planner")
-        return RunnableLambda(plan_by_rules if style == "rules" else _once(style))
-    if planner is not None:
-        return _of_planner(style, planner)
-    if roles is None:
+        mode: Any = style
+        return RunnableLambda(plan_by_rules if style == "rules" else partial(plan_once, mode=mode))
+    if planner is None and roles is None:
         raise SettingsError(
             f"style {style!r} needs a chat model or a planner; 'rules' needs neither"
         )
-    return _of_roles(style, roles)
-
-
-def _of_roles(style: Style, roles: PaperRoles) -> Writer:
     if style == "scout":
-        return roles.scout
-    if style == "pasa":
-        return plan_as_pasa(roles.queries)
-    return plan_as_spar(roles.fuse or roles.queries, roles.evolve or roles.queries)
-
-
-def _of_planner(style: Style, planner: Any) -> Writer:
-    queries = _queries_in(planner)
-    if style == "scout":
-        return _runnable(planner) if queries is None else script_scout(list(queries))
-    writer = _runnable(planner) if queries is None else script(queries)
-    return plan_as_pasa(writer) if style == "pasa" else plan_as_spar(writer, writer)
+        return roles.scout if roles and planner is None else _writer_of(planner, script_scout)
+    if roles is None or planner is not None:
+        queries = fuse = evolve = _writer_of(planner, script)
+    else:
+        queries = roles.queries
+        fuse, evolve = roles.fuse or queries, roles.evolve or queries
+    return plan_as_pasa(queries) if style == "pasa" else plan_as_spar(fuse, evolve)
 
 
 def script(queries: Sequence[str]) -> Writer:
@@ -316,26 +301,14 @@ def script(queries: Sequence[str]) -> Writer:
     def write(task: PlanTask) -> SearchPlan:
         done = {one["text"] for one in task["history"]}
         rest = [one for one in kept if one not in done][:5]
-        return SearchPlan(
-            usage=Usage(),
-            actions=[Action(tool="search", text=one) for one in rest],
-            is_complete=not rest,
-        )
+        return _plan([Action(tool="search", text=one) for one in rest])
 
     return RunnableLambda(write)
 
 
-def _once(style: Any) -> Any:
-    return lambda task: plan_once(task, style)
-
-
-def _queries_in(planner: Any) -> Sequence[str] | None:
-    """Return the queries that a planner is made of; None if it is something else."""
-    listed = isinstance(planner, Sequence) and not isinstance(planner, str)
-    return planner if listed else None
-
-
-def _runnable(planner: Any) -> Writer:
+def _writer_of(planner: Any, of_queries: Callable[[Sequence[str]], Writer]) -> Writer:
+    if isinstance(planner, Sequence) and not isinstance(planner, str):
+        return of_queries(list(planner))
     if isinstance(planner, Runnable):
         return planner
     if callable(planner):
