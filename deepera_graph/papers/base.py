@@ -21,8 +21,8 @@ from deepera_graph.papers.library.building import (
     import_vectors,
 )
 from deepera_graph.papers.library.store import read_about
-from deepera_graph.papers.library.vector_server import check_url
 from deepera_graph.papers.library.vectors import VectorsInfo
+from deepera_graph.papers.library.vectors_kept import check_url
 from deepera_graph.papers.library.writing import Merge, Writer
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
@@ -172,7 +172,7 @@ class PaperBase:
         Raises:
             SettingsError: It is no address.
         """
-        from deepera_graph.papers.client import RemotePapers  # noqa: PLC0415 - seldom needed
+        from deepera_graph.papers.calls import RemotePapers  # noqa: PLC0415 - seldom needed
 
         return cls(RemotePapers(url, timeout=timeout))
 

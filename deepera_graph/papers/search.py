@@ -59,7 +59,7 @@ from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
 from deepera_graph.stores.vectors import Floats
 
 if TYPE_CHECKING:
-    from deepera_graph.papers.library.vector_server import VectorServer
+    from deepera_graph.papers.library.vectors_kept import VectorServer
 
 DEPTH = 100  # of each ranking that is joined
 LARGE = 60_000  # papers; a search by words scores all that have any in a smaller base
@@ -258,7 +258,7 @@ class LocalPapers:
 
     def _connect(self, info: VectorsInfo, n: int) -> "VectorServer":
         """Return the server of the vectors, which is asked once whether it has them."""
-        from deepera_graph.papers.library.vector_server import open_server  # noqa: PLC0415 - seldom needed
+        from deepera_graph.papers.library.vectors_kept import open_server  # noqa: PLC0415 - seldom needed
 
         wanted = (info.url, info.base)
         if self._server is None or (self._server.url, self._server.info.base) != wanted:

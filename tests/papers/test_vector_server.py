@@ -89,7 +89,7 @@ def test_a_wide_scope_holds_without_naming_its_papers(served, server, monkeypatc
     named = served.search("twin tide tables", **asked)
     assert server.found[-1]["filter"]
     monkeypatch.setattr("deepera_graph.papers.search.MOST_NAMED", 3)
-    monkeypatch.setattr("deepera_graph.papers.library.vector_server._FIRST", 4)
+    monkeypatch.setattr("deepera_graph.papers.library.vectors_kept._FIRST", 4)
     assert served.search("twin tide tables", **asked) == named
     assert not server.found[-1].get("filter")
     assert server.found[-1]["limit"] > 60

@@ -17,12 +17,12 @@ from deepera_graph.text.references import NO_ABSTRACT
 
 Form = Literal["jsonl", "s2", "openalex", "arxiv", "acl", "bibtex"]
 _READERS: Mapping[str, str] = {  # imported with the first file
-    "jsonl": "forms.from_plain",
-    "s2": "forms.from_semantic_scholar",
-    "openalex": "forms.from_openalex",
-    "arxiv": "forms.from_arxiv",
-    "acl": "files.read_acl",
-    "bibtex": "files.read_bibtex",
+    "jsonl": "from_plain",
+    "s2": "from_semantic_scholar",
+    "openalex": "from_openalex",
+    "arxiv": "from_arxiv",
+    "acl": "read_acl",
+    "bibtex": "read_bibtex",
 }
 _SUFFIXES: dict[str, Form] = {".bib": "bibtex", ".xml": "acl"}
 _MARKS: dict[Form, tuple[str, ...]] = {  # fields that only this form has; the first that fits
@@ -105,8 +105,7 @@ def check_form(form: str | None) -> None:
 
 
 def _load(form: str) -> Any:
-    module, name = _READERS[form].split(".")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.forms"), _READERS[form])
 
 
 def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | ImportProblem]) -> Form:

@@ -16,13 +16,13 @@ from deepera_graph.papers.library.store import (
     describe_file,
     read_about,
 )
-from deepera_graph.papers.library.vector_server import open_server
 from deepera_graph.papers.library.vectors import (
     VectorsInfo,
     check_embeddings,
     open_rows,
     vectors_path,
 )
+from deepera_graph.papers.library.vectors_kept import open_server
 
 BASE, SERVER = "base of papers", "server of papers"
 VECTORS, VECTORS_SERVER = "vectors of papers", "server of vectors"

@@ -22,7 +22,7 @@ from deepera_graph.papers.library.store import (
     to_row,
     write_about,
 )
-from deepera_graph.papers.library.vector_server import drop_vectors
+from deepera_graph.papers.library.vectors_kept import drop_vectors
 from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same, venue_key
 from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
 
