@@ -146,7 +146,7 @@ def test_the_wheel_has_every_file_of_the_packages():
     }
     assert shipped == there
     assert {
-        "deepera_graph/bioasq/phase_b/local/weights.json",
+        "deepera_graph/bioasq/phase_b/weights.json",
         "deepera_graph/bioasq/prompts/system.md",
     } < there
     assert {"deepera_graph/prompts/score.system.md", "langchain_deepera/py.typed"} < there

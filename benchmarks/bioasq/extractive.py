@@ -21,19 +21,19 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.measuring.measures import evaluate_answers, evaluate_ideal
-from deepera_graph.bioasq.measuring.rouge import rouge
-from deepera_graph.bioasq.phase_b.local import sentences
-from deepera_graph.bioasq.phase_b.local.extract import YES, choose_names, join_sentences
-from deepera_graph.bioasq.phase_b.local.terms import (
+from deepera_graph.bioasq.measures import evaluate_answers, evaluate_ideal
+from deepera_graph.bioasq.phase_b import sentences
+from deepera_graph.bioasq.phase_b.extract import YES, choose_names, join_sentences
+from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
+from deepera_graph.bioasq.phase_b.terms import (
     Candidates,
     find_candidates,
     list_features,
     order_terms,
 )
-from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS, YesNoModel, describe
-from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
+from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS, YesNoModel, describe
 from deepera_graph.bioasq.questions import BioasqQuestion, parse_question
+from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.judges.trained.trees import Trees

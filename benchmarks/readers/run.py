@@ -33,9 +33,8 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
-from deepera_graph.bioasq.measuring.rouge import rouge
-from deepera_graph.bioasq.phase_b import replies
-from deepera_graph.bioasq.phase_b.local import extract, sentences
+from deepera_graph.bioasq.phase_b import extract, replies, sentences
+from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.measuring.check import check_submission
-from deepera_graph.bioasq.measuring.official import evaluate_officially
+from deepera_graph.bioasq.check import check_submission
+from deepera_graph.bioasq.official import evaluate_officially
 from deepera_graph.bioasq.questions import parse_question
 from deepera_graph.errors import InputError
 from support.bioasq import FIXTURES, docs, piece, question, write_set

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.measuring.measures import (
+from deepera_graph.bioasq.measures import (
     average_precision,
     evaluate_answers,
     evaluate_documents,
@@ -14,7 +14,7 @@ from deepera_graph.bioasq.measuring.measures import (
     evaluate_snippets,
     match_entities,
 )
-from deepera_graph.bioasq.measuring.official import evaluate_officially
+from deepera_graph.bioasq.official import evaluate_officially
 from deepera_graph.bioasq.questions import parse_question
 from support.bioasq import docs, draw_sets, piece, question, write_set
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bioasq.measuring.measures import evaluate_phase
-from deepera_graph.bioasq.measuring.official import EDITIONS, evaluate_officially
+from deepera_graph.bioasq.measures import evaluate_phase
+from deepera_graph.bioasq.official import EDITIONS, evaluate_officially
 from deepera_graph.errors import InputError, SettingsError
 from support.bioasq import (
     FIVE_GIVEN,

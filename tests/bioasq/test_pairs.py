@@ -6,6 +6,7 @@ import pytest
 
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid, read_questions
 from deepera_graph.bioasq.runs import rank_scores
+from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings, read_ratio
 from deepera_graph.bioasq.tuning.pairs import (
     QuestionPool,
     collect_pools,
@@ -15,7 +16,6 @@ from deepera_graph.bioasq.tuning.pairs import (
     write_pairs,
     year_of,
 )
-from deepera_graph.bioasq.tuning.plan import TuningSettings, read_ratio
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.judges.cross_encoder import encoder_backend
 from deepera_graph.lab.training.lessons.pools import read_pools

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.bioasq.measuring.measures import evaluate_phase
+from deepera_graph.bioasq.measures import evaluate_phase
 from deepera_graph.bioasq.questions import (
     TYPES,
     BioasqQuestion,

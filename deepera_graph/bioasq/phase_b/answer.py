@@ -20,7 +20,7 @@ from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Batched, made_by, make_manifest
 from deepera_graph.bioasq.phase_b import steps
 from deepera_graph.bioasq.phase_b.answered import TypedAnswer
-from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.roles import (
     ExactAnswered,
     IdealAnswered,

@@ -9,7 +9,7 @@ from langgraph.graph import END
 from typing_extensions import TypedDict
 
 from deepera_graph.bioasq.phase_b.answered import PartStatus
-from deepera_graph.bioasq.phase_b.local.extract import extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.replies import fit_ideal, fit_names
 from deepera_graph.bioasq.phase_b.roles import (
     ExactAnswered,

@@ -20,16 +20,17 @@ from unicodedata import normalize
 
 from langchain_core.documents import Document
 
-from deepera_graph.bioasq.measuring.measures import MAX_DOCUMENTS, average_precision
+from deepera_graph.bioasq.measures import MAX_DOCUMENTS, average_precision
 from deepera_graph.bioasq.phase_a.settings import SearchSettings, SearchState
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
-from deepera_graph.bioasq.tuning.plan import PARTS, check_shares
 from deepera_graph.calibration.statistics import find_groups
-from deepera_graph.errors import InputError, StoreError
+from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.judges.cross_encoder.pairs import with_title
 
+PARTS = ("train", "validation", "test")
+SHARES = (80.0, 10.0, 10.0)  # of questions, in per cent
 N_CANDIDATES = 100
 _OBJECT_ID = re.compile(r"[0-9a-f]{24}")
 _FIRST_YEAR = 2012  # of BioASQ; an id that says an earlier one is no time
@@ -105,6 +106,24 @@ def split_questions(
         in_test=len(golden) - len(left),
         without_documents=len(questions) - len(golden),
     )
+
+
+def check_shares(shares: Sequence[float] | None, *, has_test: bool) -> tuple[float, ...]:
+    """Return the shares of the three parts; a `SettingsError` if they are none."""
+    if shares is None:
+        return (SHARES[0] + SHARES[2], SHARES[1], 0.0) if has_test else SHARES
+    checked = tuple(map(float, shares))
+    fits = len(checked) == len(PARTS) and all(math.isfinite(one) and one >= 0 for one in checked)
+    if not fits or not checked[0] or not checked[1]:
+        raise SettingsError(
+            "shares must be three numbers >= 0, those of training and validation above 0, "
+            f"got {shares!r}"
+        )
+    if has_test and checked[2]:
+        raise SettingsError(
+            f"with a test set of its own the last share must be 0, got {checked[2]:g}"
+        )
+    return checked
 
 
 def question_key(body: str) -> str:

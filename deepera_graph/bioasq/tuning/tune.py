@@ -25,12 +25,13 @@ from deepera_graph.bioasq.tuning.encoder_trainer import (
     STACK,
     EncoderTrainer,
     Read,
+    TuningSettings,
+    TuningVariant,
     check_packages,
     onnx_reader,
     rank_pools,
 )
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
-from deepera_graph.bioasq.tuning.plan import TuningSettings, TuningVariant
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.cross_encoder.onnx import quantize, silence
 from deepera_graph.judges.cross_encoder.pairs import Pair

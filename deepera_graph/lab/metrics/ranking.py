@@ -15,7 +15,7 @@ from typing import Self
 import ir_measures
 from ir_measures import RR, Measure, R, Success, nDCG
 
-from deepera_graph.bioasq.measuring.measures import EPSILON, average_precision
+from deepera_graph.bioasq.measures import EPSILON, average_precision
 from deepera_graph.calibration.instance import Dataset, DatasetError, Instance, MetricError
 from deepera_graph.calibration.statistics import Values
 
@@ -120,7 +120,7 @@ def recall(judged: Sequence[JudgedRanking], k: int) -> Values:
 def precision_of_golden(judged: Sequence[JudgedRanking], k: int) -> Values:
     """Average precision of the first *k*, in [0, 1], over the most that they could hold (AP@K)."""
     # Divided by min(k, golden), where trec_eval and ir-measures divide by all golden passages.
-    # Source: BioASQ task B, k = 10; see `average_precision` in `deepera_graph.bioasq.measuring`.
+    # Source: BioASQ task B, k = 10; see `average_precision` in `deepera_graph.bioasq.measures`.
     return _over_answered(
         judged,
         [average_precision(one.ranked, one.golden, k) if one.golden else 0.0 for one in judged],

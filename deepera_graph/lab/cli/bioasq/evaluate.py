@@ -17,8 +17,8 @@ from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.measuring.check import SubmissionProblem
-    from deepera_graph.bioasq.measuring.measures import Evaluation, Phase
+    from deepera_graph.bioasq.check import SubmissionProblem
+    from deepera_graph.bioasq.measures import Evaluation, Phase
     from deepera_graph.calibration.statistics import Interval
 
 _SHOWN = 5  # problems of one name
@@ -73,7 +73,7 @@ def check(
 ) -> None:
     """Say what is wrong with a submission."""
     check_input(file, chosen.questions)
-    from deepera_graph.bioasq.measuring.check import check_submission
+    from deepera_graph.bioasq.check import check_submission
     from deepera_graph.bioasq.questions import read_questions, read_raw
 
     if not read_raw(file):
@@ -171,11 +171,11 @@ def _evaluate(
     golden: Path, submission: Path, phase: Phase, chosen: MeasureSubmissionOptions
 ) -> Evaluation:
     if chosen.official:
-        from deepera_graph.bioasq.measuring.official import evaluate_officially
+        from deepera_graph.bioasq.official import evaluate_officially
 
         edition = _EDITION if chosen.edition is None else chosen.edition
         return evaluate_officially(golden, submission, phase, edition=edition)
-    from deepera_graph.bioasq.measuring.measures import evaluate_phase
+    from deepera_graph.bioasq.measures import evaluate_phase
     from deepera_graph.bioasq.questions import read_questions, read_submission
 
     asked = read_questions(golden)
@@ -229,7 +229,7 @@ def _show(
     evaluations: Sequence[Evaluation], intervals: Mapping[str, Interval], *, official: bool
 ) -> str:
     """Return a Markdown table that says what its numbers are."""
-    from deepera_graph.bioasq.measuring.measures import RANKING
+    from deepera_graph.bioasq.measures import RANKING
     from deepera_graph.lab.tables import format_rows
 
     body = []

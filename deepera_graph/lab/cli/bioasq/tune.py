@@ -26,8 +26,8 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 
 if TYPE_CHECKING:
+    from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings
     from deepera_graph.bioasq.tuning.pairs import QuestionPool, QuestionSplit
-    from deepera_graph.bioasq.tuning.plan import TuningSettings
     from deepera_graph.bioasq.tuning.tune import TuningReport
 
 _data = partial(opt, panel="Questions and pairs")
@@ -168,8 +168,9 @@ def _check(
     training: TrainingOptions,
 ) -> TuningSettings:
     """Return the settings; a `SettingsError` for anything that can be said before work begins."""
-    from deepera_graph.bioasq.tuning.plan import TuningSettings, check_shares
-    from deepera_graph.bioasq.tuning.plan import read_ratio as ratio_of
+    from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings
+    from deepera_graph.bioasq.tuning.encoder_trainer import read_ratio as ratio_of
+    from deepera_graph.bioasq.tuning.pairs import check_shares
 
     _check_files(questions, files, data, store)
     check_shares(given(data).get("shares"), has_test=data.test is not None)

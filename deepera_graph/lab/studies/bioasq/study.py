@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from deepera_graph.bioasq.ensemble import GRID, HOW, WeightSearch, nominate, search_weights, weigh
-from deepera_graph.bioasq.measuring.measures import (
+from deepera_graph.bioasq.measures import (
     EPSILON,
     MAX_DOCUMENTS,
     average_precision,

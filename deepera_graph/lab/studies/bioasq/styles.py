@@ -9,7 +9,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
-from deepera_graph.bioasq.measuring.measures import Measure, evaluate_phase
+from deepera_graph.bioasq.measures import Measure, evaluate_phase
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 from deepera_graph.bioasq.phase_b.answered import AnswerJournal, TypedAnswer, submission_of
 from deepera_graph.bioasq.questions import TYPES, BioasqQuestion

@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, Field, TypeAdapter
 
-from deepera_graph.bioasq.phase_b.local.terms import find_terms
+from deepera_graph.bioasq.phase_b.terms import find_terms
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.rankers.retrieval import CorpusBM25

@@ -18,7 +18,6 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.measuring.rouge import ROUGE, rouge
 from deepera_graph.bioasq.questions import (
     BioasqQuestion,
     ExactAnswer,
@@ -26,6 +25,7 @@ from deepera_graph.bioasq.questions import (
     list_questions,
     read_pmid,
 )
+from deepera_graph.bioasq.rouge import ROUGE, rouge
 from deepera_graph.errors import SettingsError
 
 Floats = NDArray[np.float64]

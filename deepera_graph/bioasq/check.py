@@ -4,7 +4,7 @@ An error ends the official evaluator, or breaks a rule of the challenge; a warni
 is read otherwise than it is meant.
 
 Source: http://participants-area.bioasq.org/general_information/Task13b for the rules, and
-`deepera_graph.bioasq.measuring.official` for what the evaluator does.
+`deepera_graph.bioasq.official` for what the evaluator does.
 """
 
 import json
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from deepera_graph.bioasq.measuring.measures import (
+from deepera_graph.bioasq.measures import (
     MAX_CANDIDATES,
     MAX_DOCUMENTS,
     MAX_ENTITIES,

@@ -10,17 +10,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from itertools import product
 
-from deepera_graph.bioasq.phase_b.local.sentences import Told, rank
-from deepera_graph.bioasq.phase_b.local.terms import (
+from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
+from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
+from deepera_graph.bioasq.phase_b.sentences import Told, rank
+from deepera_graph.bioasq.phase_b.terms import (
     MOST_TERMS,
     Term,
     find_terms,
     synonyms_in,
     without_parts,
 )
-from deepera_graph.bioasq.phase_b.local.yes_no import probability_of_yes
-from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
-from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
+from deepera_graph.bioasq.phase_b.yes_no import probability_of_yes
 from deepera_graph.bioasq.questions import QuestionType
 
 YES = 0.5  # probability from which yes is said

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Final
 
-from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
+from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 LEAST_WORDS: Final = 4  # of a sentence; a shorter one is a heading

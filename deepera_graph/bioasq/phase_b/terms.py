@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from deepera_graph.bioasq.phase_b.local.mentions import KINDS, LONGEST, Doubles, Mentions, Places
-from deepera_graph.bioasq.phase_b.local.yes_no import WEIGHTS
+from deepera_graph.bioasq.phase_b.mentions import KINDS, LONGEST, Doubles, Mentions, Places
+from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.words import rarity, stems
 

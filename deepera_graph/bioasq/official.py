@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepera_graph.bioasq.measuring.check import ENDS, OFFSETS, find_crashes, read_word
-from deepera_graph.bioasq.measuring.measures import (
+from deepera_graph.bioasq.check import ENDS, OFFSETS, find_crashes, read_word
+from deepera_graph.bioasq.measures import (
     EPSILON,
     MAX_DOCUMENTS,
     Evaluation,

@@ -1,1 +1,0 @@
-"""Measures of BioASQ, the official quirks among them, and checks of a submission."""

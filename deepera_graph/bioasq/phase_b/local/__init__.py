@@ -1,1 +1,0 @@
-"""Answers of phase B without a chat model."""
