@@ -252,15 +252,10 @@ def describe_model(backend: Backend) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstructionEstimate(HasUsage):
-    """The calls of a construction by step if every reply can be used, at 4 characters a token.
+    """The calls of a construction by step if every reply can be used, at 4 characters a token."""
 
-    Attributes:
-        counts: What it goes through, and upper bounds, by name.
-        usage: By step.
-    """
-
-    counts: Mapping[str, int]
-    usage: dict[str, Usage]
+    counts: Mapping[str, int]  # what it goes through, and upper bounds, by name
+    usage: dict[str, Usage]  # by step
 
 
 def estimate_steps(steps: Sequence[tuple[str, int, int, int]], package: str) -> dict[str, Usage]:

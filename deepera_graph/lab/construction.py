@@ -50,21 +50,14 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a construction made.
+    """What a construction made."""
 
-    Attributes:
-        folder: Where the files are.
-        manifest: What ``manifest.json`` holds.
-        n_sent: Calls of this run whose replies had not been kept.
-        failed: What calls failed for, with the cause; a run with *overwrite* asks again.
-        n_failed: How many calls of this run failed.
-    """
-
-    folder: Path
-    manifest: dict[str, Any]
-    n_sent: int
+    folder: Path  # where the files are
+    manifest: dict[str, Any]  # what ``manifest.json`` holds
+    n_sent: int  # calls of this run whose replies had not been kept
+    # what calls failed for, with the cause; a run with *overwrite* asks again
     failed: Mapping[str, str] = field(default_factory=dict)
-    n_failed: int = 0
+    n_failed: int = 0  # how many calls of this run failed
 
 
 class Construction:

@@ -253,17 +253,11 @@ def plain_number(cell: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What the manifest of an earlier construction says.
+    """What the manifest of an earlier construction says."""
 
-    Attributes:
-        path: The manifest.
-        record: What it holds.
-        settled: What a recipe takes from it, by name.
-    """
-
-    path: Path
-    record: Mapping[str, Any]
-    settled: Mapping[str, Any]
+    path: Path  # the manifest
+    record: Mapping[str, Any]  # what it holds
+    settled: Mapping[str, Any]  # what a recipe takes from it, by name
 
     @classmethod
     def read(cls, path: Path, what: str, settle: Callable[[Any], Mapping[str, Any]]) -> Self:

@@ -127,19 +127,12 @@ class FilledFilter(ReplyModel):
 
 @dataclass(frozen=True, slots=True)
 class PairGrade:
-    """What one judge said of one pair: a grade, or why it does not count.
+    """What one judge said of one pair: a grade, or why it does not count."""
 
-    Attributes:
-        grade: 0, 1 or 2; None if it does not count.
-        quote: Words of title or abstract, found there; or empty.
-        reason: In the judge's words.
-        failure: Why the grade does not count, or empty.
-    """
-
-    grade: int | None = None
-    quote: str = ""
-    reason: str = ""
-    failure: str = ""
+    grade: int | None = None  # 0, 1 or 2; None if it does not count
+    quote: str = ""  # words of title or abstract, found there; or empty
+    reason: str = ""  # in the judge's words
+    failure: str = ""  # why the grade does not count, or empty
 
 
 async def ask_classes(

@@ -141,19 +141,12 @@ _Job = tuple[Any, Tool, str, int, str]  # source, tool, what is asked, how many,
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a question, in plain data.
+    """What became of a question, in plain data."""
 
-    Attributes:
-        judgements: Lines of ``judgements.jsonl``, by paper.
-        papers: The papers of the pairs.
-        record: Line of ``records.jsonl``.
-        n_failed: Calls that another run may mend; the record is final if there is none.
-    """
-
-    judgements: list[dict[str, Any]]
-    papers: list[dict[str, Any]]
-    record: dict[str, Any]
-    n_failed: int
+    judgements: list[dict[str, Any]]  # lines of ``judgements.jsonl``, by paper
+    papers: list[dict[str, Any]]  # the papers of the pairs
+    record: dict[str, Any]  # line of ``records.jsonl``
+    n_failed: int  # calls that another run may mend; the record is final if there is none
 
 
 async def construct(question: QuestQuestion, tools: Tools) -> Outcome:

@@ -30,19 +30,12 @@ WIDE = 2  # spread of grades
 # it is the median here, the lower one of two, so that no single judge makes an answer.
 @dataclass(slots=True)
 class Pair:
-    """A question and a paper, and what was said of them.
+    """A question and a paper, and what was said of them."""
 
-    Attributes:
-        paper: The paper.
-        said: By name of the judge.
-        ruling: Of the adjudicator, if it was asked.
-        dropped: Constraints for which the last filter took it out, or empty.
-    """
-
-    paper: Paper
-    said: Mapping[str, PairGrade]
-    ruling: PairGrade | None = None
-    dropped: str = ""
+    paper: Paper  # the paper
+    said: Mapping[str, PairGrade]  # by name of the judge
+    ruling: PairGrade | None = None  # of the adjudicator, if it was asked
+    dropped: str = ""  # constraints for which the last filter took it out, or empty
     _grades: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,27 +131,16 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a question is worked on with; its models count their calls apart.
+    """What a question is worked on with; its models count their calls apart."""
 
-    Attributes:
-        plan: The settings.
-        sources: What is searched, by name.
-        turns: How often each is asked at once, over all questions.
-        writer: Rewrites the question and filters the answers.
-        judges: Grade pairs, by name.
-        adjudicator: Settles what they disagree on.
-        embeddings: Of the prefilter, or None.
-        on_judged: Told how many pairs were judged.
-    """
-
-    plan: QuestPlan
-    sources: Mapping[str, Any]
-    turns: Mapping[str, asyncio.Semaphore]
-    writer: StepModel
-    judges: Mapping[str, StepModel]
-    adjudicator: StepModel
-    embeddings: Embeddings | None
-    on_judged: Callable[[int], None] = lambda n: None
+    plan: QuestPlan  # the settings
+    sources: Mapping[str, Any]  # what is searched, by name
+    turns: Mapping[str, asyncio.Semaphore]  # how often each is asked at once, over all questions
+    writer: StepModel  # rewrites the question and filters the answers
+    judges: Mapping[str, StepModel]  # grade pairs, by name
+    adjudicator: StepModel  # settles what they disagree on
+    embeddings: Embeddings | None  # of the prefilter, or None
+    on_judged: Callable[[int], None] = lambda n: None  # told how many pairs were judged
 
     @property
     def quorum(self) -> int:

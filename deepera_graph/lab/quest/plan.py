@@ -56,49 +56,33 @@ _COUNTS = {  # and the least value of each
 class QuestPlan:
     """The settings of a construction; equal plans over equal bases and replies give equal bytes.
 
-    Attributes:
-        rewrites: Queries of each of the five kinds, >= 1.
-        per_search: Papers that a search of one source returns, >= 1.
-        max_citing: Most papers citing a seed that are read, >= 0; of its references all are.
-        max_hops: Steps along citations, in [0, 2].
-        tau: Least grade of an answer, 1 or 2.
-        max_answers: Answers at which a question ends, >= 1.
-        max_scored: Judged papers at which a question ends, >= 1.
-        min_answers: Fewest answers of a question that is kept, >= 1.
-        prefilter: What leaves out papers that are far from a question before judges are asked:
-            ``local`` (cosine of embeddings), ``words`` (share of the question's words), ``none``.
-        floor: What is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's
-            own, see `deepera_graph.lab.quest.construct`.
-        only_arxiv: Whether papers that no source knows by an arXiv id are left out.
-        group: Papers shown to a judge in one call, >= 1.
-        wave: Papers judged of each seed before its branch may be pruned, >= 1.
-        least_yield: A branch is pruned when a smaller share of its papers than this has a grade of
-            1 or 2, in [0, 1].
-        quorum: Judges that must have graded a pair; None is more than half of them.
-        duplicate: Cosine from which on two questions are the same, in [-1, 1].
-        categories: Classes that a topic is mapped to; one that fits none is left out. Empty maps
-            nothing.
-
     Raises:
         SettingsError: A value is out of range.
     """
 
-    rewrites: int = 2
-    per_search: int = 10
-    max_citing: int = 30
-    max_hops: int = 2
-    tau: int = 2
-    max_answers: int = 500
-    max_scored: int = 10_000
-    min_answers: int = 5
+    rewrites: int = 2  # queries of each of the five kinds, >= 1
+    per_search: int = 10  # papers that a search of one source returns, >= 1
+    max_citing: int = 30  # most papers citing a seed that are read, >= 0; of its references all are
+    max_hops: int = 2  # steps along citations, in [0, 2]
+    tau: int = 2  # least grade of an answer, 1 or 2
+    max_answers: int = 500  # answers at which a question ends, >= 1
+    max_scored: int = 10_000  # judged papers at which a question ends, >= 1
+    min_answers: int = 5  # fewest answers of a question that is kept, >= 1
+    # what leaves out papers that are far from a question before judges are asked: ``local`` (cosine
+    # of embeddings), ``words`` (share of the question's words), ``none``
     prefilter: Prefilter = "local"
+    # what is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's own, see
+    # `deepera_graph.lab.quest.construct`
     floor: float | None = None
-    only_arxiv: bool = False
-    group: int = 10
-    wave: int = 10
+    only_arxiv: bool = False  # whether papers that no source knows by an arXiv id are left out
+    group: int = 10  # papers shown to a judge in one call, >= 1
+    wave: int = 10  # papers judged of each seed before its branch may be pruned, >= 1
+    # a branch is pruned when a smaller share of its papers than this has a grade of 1 or 2, in [0,
+    # 1]
     least_yield: float = 0.1
-    quorum: int | None = None
-    duplicate: float = 0.95
+    quorum: int | None = None  # judges that must have graded a pair; None is more than half of them
+    duplicate: float = 0.95  # cosine from which on two questions are the same, in [-1, 1]
+    # classes that a topic is mapped to; one that fits none is left out. Empty maps nothing
     categories: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -138,19 +122,12 @@ class QuestPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What questions are made of.
+    """What questions are made of."""
 
-    Attributes:
-        id: Of its own, or its place in the file.
-        name: What it is called; not empty.
-        parents: The broader topics that it is in, the broadest first.
-        about: What is said of it, or empty.
-    """
-
-    id: str
-    name: str
-    parents: tuple[str, ...] = ()
-    about: str = ""
+    id: str  # of its own, or its place in the file
+    name: str  # what it is called; not empty
+    parents: tuple[str, ...] = ()  # the broader topics that it is in, the broadest first
+    about: str = ""  # what is said of it, or empty
 
     @property
     def path(self) -> str:
@@ -163,23 +140,16 @@ Constraint = str | int | list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestQuestion:
-    """A question for papers, with what an answer has to meet.
+    """A question for papers, with what an answer has to meet."""
 
-    Attributes:
-        id: Of its own.
-        query: What is asked.
-        topic: The path of its topic, or empty.
-        intent: One of `INTENTS`.
-        constraints: What has to hold by name; `year_from` and `year_to` are years, inclusive.
-        categories: Classes of its topic, if they were asked for.
-    """
-
-    id: Text
-    query: Text
-    topic: Plain = ""
+    id: Text  # of its own
+    query: Text  # what is asked
+    topic: Plain = ""  # the path of its topic, or empty
+    # one of `INTENTS`
     intent: Annotated[Intent, BeforeValidator(lambda one: one or INTENTS[0])] = "method"
+    # what has to hold by name; `year_from` and `year_to` are years, inclusive
     constraints: Object = field(default_factory=dict)
-    categories: Texts = ()
+    categories: Texts = ()  # classes of its topic, if they were asked for
 
     @property
     def scope(self) -> Scope:
@@ -225,25 +195,15 @@ def check_ids(questions: Sequence[QuestQuestion]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A topic or a question that went no further.
+    """A topic or a question that went no further."""
 
-    Attributes:
-        stage: ``topic``, ``question``, ``review``, ``duplicate``, ``rewrite`` or ``answers``.
-        topic: Path of the topic.
-        reason: A short, stable name.
-        detail: What exactly was wrong.
-        id: Of the question, or empty.
-        query: The question, or empty.
-        intent: Of the question, or empty.
-    """
-
-    stage: str
-    topic: str
-    reason: str
-    detail: str = ""
-    id: str = ""
-    query: str = ""
-    intent: str = ""
+    stage: str  # ``topic``, ``question``, ``review``, ``duplicate``, ``rewrite`` or ``answers``
+    topic: str  # path of the topic
+    reason: str  # a short, stable name
+    detail: str = ""  # what exactly was wrong
+    id: str = ""  # of the question, or empty
+    query: str = ""  # the question, or empty
+    intent: str = ""  # of the question, or empty
 
     @classmethod
     def of(cls, stage: str, one: QuestQuestion, reason: str, detail: str = "") -> Self:

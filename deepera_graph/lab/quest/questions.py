@@ -81,18 +81,13 @@ _DIGITS = 4
 
 @dataclass(slots=True)
 class Written:
-    """The questions of topics, in their order, and what was rejected.
+    """The questions of topics, in their order, and what was rejected."""
 
-    Attributes:
-        questions: Those that passed.
-        rejected: Topics and questions that did not, each with its reason.
-        n_written: How many questions were written.
-        failed: Topics whose calls failed, with the cause; another run asks again.
-    """
-
-    questions: list[QuestQuestion] = field(default_factory=list)
+    questions: list[QuestQuestion] = field(default_factory=list)  # those that passed
+    # topics and questions that did not, each with its reason
     rejected: list[Rejection] = field(default_factory=list)
-    n_written: int = 0
+    n_written: int = 0  # how many questions were written
+    # topics whose calls failed, with the cause; another run asks again
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, other: "Written") -> None:

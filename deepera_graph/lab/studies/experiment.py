@@ -68,16 +68,12 @@ _NAMED = 3  # questions that an error names
 class Resampling:
     """How figures get their intervals: by resampled questions.
 
-    Attributes:
-        n_resamples: Of the bootstrap and of tests, >= 1.
-        seed: Of both.
-
     Raises:
         SettingsError: A number is out of range.
     """
 
-    n_resamples: int = 10_000
-    seed: int = 0
+    n_resamples: int = 10_000  # of the bootstrap and of tests, >= 1
+    seed: int = 0  # of both
 
     def __post_init__(self) -> None:
         check_at_least("n_resamples", self.n_resamples, 1)

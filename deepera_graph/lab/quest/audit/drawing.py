@@ -35,57 +35,38 @@ _EMPTY: Mapping[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditPair:
-    """A question and a paper, as raters see them.
+    """A question and a paper, as raters see them."""
 
-    Attributes:
-        id: ``p001``; it says nothing about the grade.
-        constraints: By name, as the question has them.
-        venue: With the year, or empty.
-    """
-
-    id: str
+    id: str  # ``p001``; it says nothing about the grade
     query_id: str
     question: str
     intent: str
-    constraints: Mapping[str, Any]
+    constraints: Mapping[str, Any]  # by name, as the question has them
     paper_id: str
     title: str
     abstract: str
-    venue: str
+    venue: str  # with the year, or empty
     url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPair:
-    """What the judges said of a pair.
+    """What the judges said of a pair."""
 
-    Attributes:
-        grade: 0, 1 or 2.
-        grades: Of each judge, by name.
-        evidence: What was quoted for it.
-        adjudicated: Whether the judges disagreed, and somebody decided.
-    """
-
-    grade: int
-    grades: Mapping[str, Any]
-    evidence: tuple[str, ...]
-    adjudicated: bool
+    grade: int  # 0, 1 or 2
+    grades: Mapping[str, Any]  # of each judge, by name
+    evidence: tuple[str, ...]  # what was quoted for it
+    adjudicated: bool  # whether the judges disagreed, and somebody decided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """An audit that was drawn.
+    """An audit that was drawn."""
 
-    Attributes:
-        folder: Where it is.
-        about: How it was drawn, as ``audit.json`` has it.
-        pairs: In the order in which they are shown, by id.
-        key: What the judges said of them, by id; empty in a copy for raters without ``key.jsonl``.
-    """
-
-    folder: Path
-    about: Mapping[str, Any]
-    pairs: Mapping[str, AuditPair]
+    folder: Path  # where it is
+    about: Mapping[str, Any]  # how it was drawn, as ``audit.json`` has it
+    pairs: Mapping[str, AuditPair]  # in the order in which they are shown, by id
+    # what the judges said of them, by id; empty in a copy for raters without ``key.jsonl``
     key: Mapping[str, JudgedPair]
 
     @property

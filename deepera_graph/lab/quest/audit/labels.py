@@ -38,18 +38,12 @@ _OPEN_QUOTE = "unexpected end of data"  # as the csv module says it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a rater says of a pair.
+    """What a rater says of a pair."""
 
-    Attributes:
-        label: 0, 1 or 2; None while there is only a note.
-        failure: Why the judge was wrong, one of `FAILURES`, or empty.
-        note: Free text.
-        shown: Whether the rater has seen the judge's grade; the label was given before, and stands.
-    """
-
-    label: int | None = None
-    failure: str = ""
-    note: str = ""
+    label: int | None = None  # 0, 1 or 2; None while there is only a note
+    failure: str = ""  # why the judge was wrong, one of `FAILURES`, or empty
+    note: str = ""  # free text
+    # whether the rater has seen the judge's grade; the label was given before, and stands
     shown: bool = False
 
 

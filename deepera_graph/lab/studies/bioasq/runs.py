@@ -36,16 +36,12 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class TimedRun:
-    """A run, how long it took, and what went wrong on the way.
+    """A run, how long it took, and what went wrong on the way."""
 
-    Attributes:
-        run: Ranked documents by question; a question that is missing has none.
-        seconds: A question, on average; not a number where the run was read from a file.
-        problems: What went wrong, by question; its documents are in the order before that step.
-    """
-
-    run: Run
+    run: Run  # ranked documents by question; a question that is missing has none
+    # a question, on average; not a number where the run was read from a file
     seconds: float = float("nan")
+    # what went wrong, by question; its documents are in the order before that step
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,16 +52,11 @@ def file_of(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Where an experiment keeps what is done of each question.
+    """Where an experiment keeps what is done of each question."""
 
-    Attributes:
-        folder: It has a file a run; None keeps nothing.
-        resume: Whether to go on with what is there.
-        about: What everything in it depends on, plain data: the collection, say.
-    """
-
-    folder: Path | None = None
-    resume: bool = False
+    folder: Path | None = None  # it has a file a run; None keeps nothing
+    resume: bool = False  # whether to go on with what is there
+    # what everything in it depends on, plain data: the collection, say
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def path_of(self, name: str) -> Path | None:

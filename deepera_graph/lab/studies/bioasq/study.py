@@ -69,15 +69,12 @@ STUDIES: Mapping[str, About] = {
 class BioasqBench(Resampling):
     """Golden questions, and how they are resampled.
 
-    Attributes:
-        questions: Those with golden documents; at least one.
-
     Raises:
         InputError: No question has golden documents.
         SettingsError: A number is out of range.
     """
 
-    questions: tuple[BioasqQuestion, ...]
+    questions: tuple[BioasqQuestion, ...]  # those with golden documents; at least one
 
     def __post_init__(self) -> None:
         super().__post_init__()

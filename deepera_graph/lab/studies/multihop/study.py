@@ -36,18 +36,13 @@ _Lists = Sequence[Sequence[str]]
 class HopBench(Resampling):
     """What is compared, and how.
 
-    Attributes:
-        methods: All that the data has steps for if empty.
-        budget: Most passages that are read for a question, >= 1.
-        baseline: Method whose recall at 10 the others are compared with.
-
     Raises:
         SettingsError: A method is unknown, or a number out of range.
     """
 
-    methods: tuple[str, ...] = ()
-    budget: int = BUDGET
-    baseline: str = "rrf"
+    methods: tuple[str, ...] = ()  # all that the data has steps for if empty
+    budget: int = BUDGET  # most passages that are read for a question, >= 1
+    baseline: str = "rrf"  # method whose recall at 10 the others are compared with
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -58,21 +58,16 @@ _Limits = Annotated[Mapping[str, Any], BeforeValidator(lambda one: one or {})]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperQuery:
-    """A question for papers, and its answers.
-
-    Attributes:
-        gold: The answers; at least one.
-        constraints: Limits as the data has them.
-        hidden: Papers that no search and no citation may lead to.
-        violating: Papers of the subject that break a limit, none of them in `gold`.
-    """
+    """A question for papers, and its answers."""
 
     id: Text
     text: Annotated[Text, Field(validation_alias="query")]
     intent: _Intent = NO_INTENT
-    gold: _IdSet
-    constraints: _Limits = field(default_factory=dict)
+    gold: _IdSet  # the answers; at least one
+    constraints: _Limits = field(default_factory=dict)  # limits as the data has them
+    # papers that no search and no citation may lead to
     hidden: Annotated[_Ids, Field(validation_alias="exclude")] = ()
+    # papers of the subject that break a limit, none of them in `gold`
     violating: _IdSet = frozenset()
 
     def scope(self, limits: Limits = "years") -> Scope:
@@ -113,21 +108,13 @@ def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One use of a tool, and what it brought.
+    """One use of a tool, and what it brought."""
 
-    Attributes:
-        id: ``S1`` for a search, ``E6`` for an expansion.
-        tool: ``search``, one of `EXPANDING`, or any other.
-        asked: The words, or the paper.
-        found: Papers it brought, seen before or not, in order.
-        problem: Why it failed, or empty.
-    """
-
-    id: Plain = ""
-    tool: Text
-    asked: Plain = ""
-    found: _Ids = ()
-    problem: Plain = ""
+    id: Plain = ""  # ``S1`` for a search, ``E6`` for an expansion
+    tool: Text  # ``search``, one of `EXPANDING`, or any other
+    asked: Plain = ""  # the words, or the paper
+    found: _Ids = ()  # papers it brought, seen before or not, in order
+    problem: Plain = ""  # why it failed, or empty
 
     @property
     def is_expansion(self) -> bool:
@@ -148,25 +135,16 @@ def _number_calls(calls: tuple[Call, ...] | None) -> tuple[Call, ...] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRun:
-    """What a system returned for a query.
+    """What a system returned for a query."""
 
-    Attributes:
-        ranked: Papers, best first, each once.
-        calls: What it did, in order; None if it does not say.
-        kept: What a selector left standing; all of `ranked` if it does not say.
-        rounds: Steps of the agent, None if it does not say.
-        tokens: Of its planner, None if it does not say.
-        seconds: None if nobody timed it.
-        error: Why it failed as a whole, or empty; such a query counts 0.
-    """
-
-    ranked: _Ids = ()
-    kept: _Kept = None
+    ranked: _Ids = ()  # papers, best first, each once
+    kept: _Kept = None  # what a selector left standing; all of `ranked` if it does not say
+    # what it did, in order; None if it does not say
     calls: Annotated[tuple[Call, ...] | None, AfterValidator(_number_calls)] = None
-    rounds: _Count | None = None
-    tokens: _Count | None = None
-    seconds: Annotated[float, Field(ge=0, strict=True)] | None = None
-    error: Plain = ""
+    rounds: _Count | None = None  # steps of the agent, None if it does not say
+    tokens: _Count | None = None  # of its planner, None if it does not say
+    seconds: Annotated[float, Field(ge=0, strict=True)] | None = None  # none if nobody timed it
+    error: Plain = ""  # why it failed as a whole, or empty; such a query counts 0
 
     @property
     def observed(self) -> tuple[str, ...]:

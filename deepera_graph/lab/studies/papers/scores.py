@@ -66,22 +66,16 @@ def recall_per_candidates(recall: float, n_observed: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LimitScores:
-    """How a search kept to the limits of a query, by papers that are known to break them.
+    """How a search kept to the limits of a query, by papers that are known to break them."""
 
-    Attributes:
-        first: Share of the first #gold papers returned that break a limit, in [0, 1]; 0 for none.
-        auc: How probably an answer stands above a paper that breaks a limit, in [0, 1]; what was
-            not returned is below all that was, and two of one place count half.
-        precision: Of what was kept, among the papers known either way.
-        recall: The same.
-        f1: Their harmonic mean.
-    """
-
+    # share of the first #gold papers returned that break a limit, in [0, 1]; 0 for none
     first: float
+    # how probably an answer stands above a paper that breaks a limit, in [0, 1]; what was not
+    # returned is below all that was, and two of one place count half
     auc: float
-    precision: float
-    recall: float
-    f1: float
+    precision: float  # of what was kept, among the papers known either way
+    recall: float  # the same
+    f1: float  # their harmonic mean
 
 
 def score_limits(
@@ -175,20 +169,15 @@ def draw_queries(queries: Sequence[PaperQuery], n: int, *, seed: int = 0) -> tup
 class PaperBench(Resampling):
     """Queries, and how they are measured.
 
-    Attributes:
-        queries: At least one, each with answers.
-        buckets: Where buckets of answer sizes begin, rising, >= 1.
-        baseline: System that others are compared with; the first if empty.
-        shown: Ids of queries whose calls are shown; that with the most telling calls if empty.
-
     Raises:
         InputError: There is no query.
         SettingsError: A number is out of range, or there is no query of an id.
     """
 
-    queries: tuple[PaperQuery, ...]
-    buckets: tuple[int, ...] = BUCKETS
-    baseline: str = ""
+    queries: tuple[PaperQuery, ...]  # at least one, each with answers
+    buckets: tuple[int, ...] = BUCKETS  # where buckets of answer sizes begin, rising, >= 1
+    baseline: str = ""  # system that others are compared with; the first if empty
+    # ids of queries whose calls are shown; that with the most telling calls if empty
     shown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -223,24 +212,17 @@ class PaperBench(Resampling):
 
 @dataclass(frozen=True, slots=True)
 class QueryScores:
-    """All that is measured of a system on a query.
+    """All that is measured of a system on a query."""
 
-    Attributes:
-        recall: By cut-off.
-        recall_all: Of everything that was returned or observed.
-        returned: Papers returned, which is how deep the ranking goes.
-        problem: Why the query counts 0, or empty.
-    """
-
-    recall: Mapping[int, float]
-    recall_all: float
+    recall: Mapping[int, float]  # by cut-off
+    recall_all: float  # of everything that was returned or observed
     recall_returned: float
     ndcg: float
     precision: float
-    returned: int
+    returned: int  # papers returned, which is how deep the ranking goes
     observed: int
     run: QueryRun
-    problem: str = ""
+    problem: str = ""  # why the query counts 0, or empty
 
     @property
     def calls(self) -> tuple[Call, ...]:
