@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.writing.gates import Gates
+from deepera_graph.settings import AgentSettings, check_choice
 
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]
-_COUNTS = ("n_questions", "n_distractors", "per_document", "max_tokens", "attempts", "min_group")
 PACKAGE = "deepera_graph.lab.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
 Relation = Literal["agrees", "partly", "differs", "silent"]
@@ -21,7 +21,7 @@ Relation = Literal["agrees", "partly", "differs", "silent"]
 # Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
 # many distractors a pool has: 3 is one of each kind.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildPlan:
+class BuildPlan(AgentSettings):
     """The settings of a build; equal plans over equal documents and answers give equal bytes."""
 
     n_questions: int = 100  # wanted of each generator, >= 1
@@ -42,45 +42,28 @@ class BuildPlan:
     gates: Gates = field(default_factory=Gates)
     verify: bool = True  # whether the model checks each distractor against the answer
 
-    def __post_init__(self) -> None:
-        for name in _COUNTS:
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name} must be >= 1, got {getattr(self, name)}")
-        if self.seed < 0:
-            raise SettingsError(f"seed must be >= 0, got {self.seed}")
+    _LEAST: ClassVar[Mapping[str, int]] = {"seed": 0}
+    _READ: ClassVar[Mapping[str, type[Any]]] = {"gates": Gates}
+
+    def _check(self) -> None:
         if self.n_contexts <= self.n_distractors:
             raise SettingsError(
                 f"n_contexts must be above n_distractors ({self.n_distractors}), "
                 f"got {self.n_contexts}"
             )
-        if self.golden not in get_args(Golden):
-            raise SettingsError(f"golden must be 'insert' or 'record', got {self.golden!r}")
+        check_choice("golden", self.golden, get_args(Golden))
         if self.min_similarity is not None and not -1 <= self.min_similarity <= 1:
             raise SettingsError(f"min_similarity must be in [-1, 1], got {self.min_similarity}")
-        self._check_settings()
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
-        fields = dict(plain)
-        try:
-            if isinstance(fields.get("gates"), Mapping):
-                fields["gates"] = Gates(**fields["gates"])
-            return cls(**{**fields, "settings": tuple(fields.get("settings", cls().settings))})
-        except TypeError as error:
-            raise SettingsError(f"plan: {error}") from error
+        known, chosen = get_args(Setting), tuple(self.settings)
+        if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
+            raise SettingsError(
+                f"settings must be some of {', '.join(known)}, got {','.join(chosen)!r}"
+            )
+        object.__setattr__(self, "settings", chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in plain data, as JSON gives it back."""
-        return {**asdict(self), "settings": list(self.settings)}
-
-    def _check_settings(self) -> None:
-        known = get_args(Setting)
-        wrong = [one for one in self.settings if one not in known]
-        if wrong or not self.settings or len(set(self.settings)) < len(self.settings):
-            raise SettingsError(
-                f"settings must be some of {', '.join(known)}, got {','.join(self.settings)!r}"
-            )
+        return {**AgentSettings.to_dict(self), "gates": asdict(self.gates)}
 
 
 class DropRecord(BaseModel):

@@ -231,7 +231,7 @@ def _read_settled(record: Any) -> dict[str, Any]:
     from deepera_graph.lab.build.plan import BuildPlan
 
     return {
-        "plan": BuildPlan.from_dict(record["plan"]),
+        "plan": BuildPlan.of(record["plan"]),
         "generators": tuple(one["name"] for one in record["generators"]),
         "model": record["model"]["model"],
         "server": record["model"].get("server"),

@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal, Self, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, TypeAdapter
 
@@ -11,7 +11,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
 from deepera_graph.lab.data.lines import Object, Plain, Text, Texts, read_line
 from deepera_graph.papers.results import Scope
-from deepera_graph.settings import check_at_least, check_choice, read_fields
+from deepera_graph.settings import AgentSettings, check_choice
 from deepera_graph.usage import Usage
 
 Intent = Literal["method", "setting", "comparison", "scope"]
@@ -31,21 +31,6 @@ ANSWERED = 0.3
 _TOPIC, _QUESTION, _REVIEW, _QUERY = 80, 300, 150, 45  # usual lengths in characters
 _PAPER, _GRADE, _RULING, _CHOICE = 950, 330, 330, 60
 _YEARS = ("year_from", "year_to")
-_CHOICES: dict[str, tuple[Any, ...]] = {
-    "max_hops": (0, 1, 2),
-    "tau": (1, 2),
-    "prefilter": get_args(Prefilter),
-}
-_COUNTS = {  # and the least value of each
-    "rewrites": 1,
-    "per_search": 1,
-    "max_citing": 0,
-    "max_answers": 1,
-    "max_scored": 1,
-    "min_answers": 1,
-    "group": 1,
-    "wave": 1,
-}
 
 
 # Source: ScholarQuest, section 3 and appendix (ten rewrites, the top 10 of each source, at most 30
@@ -53,7 +38,7 @@ _COUNTS = {  # and the least value of each
 # of groups and waves, and no bound below which a branch is noisy: those are ours. The smallest
 # number of answers is that of its smallest bucket.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestPlan:
+class QuestPlan(AgentSettings):
     """The settings of a construction; equal plans over equal bases and replies give equal bytes.
 
     Raises:
@@ -85,27 +70,17 @@ class QuestPlan:
     # classes that a topic is mapped to; one that fits none is left out. Empty maps nothing
     categories: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name, least in _COUNTS.items():
-            check_at_least(name, getattr(self, name), least)
-        if self.quorum is not None:
-            check_at_least("quorum", self.quorum, 1)
-        for name, known in _CHOICES.items():
+    _LEAST: ClassVar[Mapping[str, int]] = {"max_citing": 0, "max_hops": 0, "quorum": 1}
+
+    def _check(self) -> None:
+        for name, known in (("max_hops", (0, 1, 2)), ("tau", (1, 2))):
             check_choice(name, getattr(self, name), known)
+        check_choice("prefilter", self.prefilter, get_args(Prefilter))
         for name, low in (("least_yield", 0), ("duplicate", -1), ("floor", -1)):
             value = getattr(self, name)
             if value is not None and not low <= value <= 1:
                 raise SettingsError(f"{name} must be in [{low}, 1], got {value!r}")
         object.__setattr__(self, "categories", tuple(self.categories))
-
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read a plan from plain data, e.g. from the `plan` of a manifest."""
-        return read_fields("plan", cls, plain)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan in plain data, as JSON gives it back."""
-        return {**asdict(self), "categories": list(self.categories)}
 
     def quorum_of(self, n_judges: int) -> int:
         """Return how many of so many judges must have graded a pair.

@@ -237,7 +237,7 @@ def test_the_plan_in_a_manifest_builds_the_same_bytes(server, build_lakes, tmp_p
         model=manifest["model"]["model"],
         base_url=manifest["model"]["server"],
         generators=[one["name"] for one in manifest["generators"]],
-        plan=BuildPlan.from_dict(manifest["plan"]),
+        plan=BuildPlan.of(manifest["plan"]),
     )
     assert files(tmp_path / "one") == files(tmp_path / "two")
 

@@ -42,15 +42,15 @@ class CountingEmbeddings(Embeddings):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_questions": 0}, "n_questions must be >= 1, got 0"),
+        ({"n_questions": 0}, "n_questions must be a whole number >= 1, got 0"),
         ({"n_contexts": 3}, r"n_contexts must be above n_distractors \(3\), got 3"),
         ({"settings": ("base", "hard")}, "got 'base,hard'"),
         ({"settings": ("base", "base")}, "got 'base,base'"),
         ({"golden": "hide"}, "got 'hide'"),
-        ({"seed": -1}, "seed must be >= 0, got -1"),
-        ({"attempts": 0}, "attempts must be >= 1, got 0"),
+        ({"seed": -1}, "seed must be a whole number >= 0, got -1"),
+        ({"attempts": 0}, "attempts must be a whole number >= 1, got 0"),
         ({"min_similarity": 2.0}, r"min_similarity must be in \[-1, 1\], got 2"),
-        ({"min_group": 0}, "min_group must be >= 1, got 0"),
+        ({"min_group": 0}, "min_group must be a whole number >= 1, got 0"),
     ],
 )
 def test_a_plan_out_of_range_names_the_value(changes, message):

@@ -231,7 +231,7 @@ def test_results_are_not_lost_by_accident(build, tmp_path):
 
 def test_given_questions_are_answered_as_those_that_are_written(build, planted, base, tmp_path):
     built = build(max_hops=0, max_scored=20)
-    plan = QuestPlan.from_dict(built.manifest["plan"])
+    plan = QuestPlan.of(built.manifest["plan"])
     given = answer_quest(
         read_questions(built.folder / "questions.jsonl"),
         tmp_path / "given",

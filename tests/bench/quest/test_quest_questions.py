@@ -279,7 +279,7 @@ def test_a_quorum_above_the_number_of_judges_is_refused(build):
 
 def test_a_plan_is_read_back_from_a_manifest():
     plan = QuestPlan(categories=("cs.CL",), tau=1, floor=0.2)
-    assert QuestPlan.from_dict(plan.to_dict()) == plan
+    assert QuestPlan.of(plan.to_dict()) == plan
 
 
 @pytest.mark.parametrize(

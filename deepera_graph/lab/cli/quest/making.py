@@ -81,7 +81,7 @@ def read_settled(record: Any) -> dict[str, Any]:
     from deepera_graph.lab.quest.plan import QuestPlan
 
     return {
-        "plan": QuestPlan.from_dict(record["plan"]),
+        "plan": QuestPlan.of(record["plan"]),
         "model": record["model"]["model"],
         "judges": ",".join(one["model"] for one in record["judges"].values()),
         "adjudicator": record["adjudicator"]["model"],
