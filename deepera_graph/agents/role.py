@@ -19,10 +19,9 @@ from pydantic import ValidationError
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
-from deepera_graph.chat.structured import UsableReply
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, UsableReply
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.prompts import Domain
 from deepera_graph.schema import RoleAnswer, name_problems
@@ -107,13 +106,13 @@ class LlmRole(Runnable[TaskT, ReplyT], Generic[TaskT, ReplyT]):
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> ReplyT:
         """Play the role, waiting in this thread."""
-        return io_loop.run(self._play(input, config))
+        return sending.run(self._play(input, config))
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> ReplyT:
         """Play the role, waiting in the running loop."""
-        return await io_loop.arun(self._play(input, config))
+        return await sending.arun(self._play(input, config))
 
     def counting(self) -> Self:
         """Return this role on a model that counts its prompts and is never asked."""

@@ -1,32 +1,45 @@
-"""A chat model: found by name, called within its limits, in an output mode its server knows."""
+"""A chat model that gives answers of one kind: asked, read, asked once more with what was wrong.
+
+Where its server does not know an output mode, another one is tried.
+"""
 
 import asyncio
 import json
 import logging
-import re
-import weakref
 from collections.abc import Awaitable, Mapping, Sequence
 from copy import copy
-from importlib import import_module
-from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Self
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
 from deepera_graph.budget import Tab, tab_of
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.errors import (
-    KEY_VARIABLE,
-    filter_responses,
-    reveals_secret,
-    secrets_of,
-    to_call_error,
+from deepera_graph.chat.errors import reveals_secret, secrets_of, to_call_error
+from deepera_graph.chat.models import (
+    OPENAI_MODES,
+    REFUSES_BOUNDS,
+    OutputMode,
+    find_address,
+    find_name,
+    has_fixed_temperature,
+    has_only_sync_client,
+    request_body,
+    speaks_openai,
+    with_own_client,
 )
-from deepera_graph.chat.parsing import ReplyModel, json_schema
-from deepera_graph.chat.retry import (
+from deepera_graph.chat.parsing import (
+    EmptyAnswerError,
+    ReplyModel,
+    ReplyT,
+    UnusableReplyError,
+    json_schema,
+    parse_reply,
+    sanitize_line,
+)
+from deepera_graph.chat.sending import (
     CircuitBreaker,
     RateLimits,
     RawReply,
@@ -34,11 +47,9 @@ from deepera_graph.chat.retry import (
     RetryPolicy,
     shared_limiter,
 )
-from deepera_graph.errors import CallError, SettingsError
+from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage
 
-OutputMode = Literal["json_schema", "tools", "json_object", "text"]
-OPENAI_MODES: tuple[OutputMode, ...] = ("json_schema", "tools", "json_object", "text")
 UNSUPPORTED = frozenset({400, 404, 422, 500, 501})  # how servers refuse a mode
 _logger = logging.getLogger("deepera_graph.chat")
 _uncounted: set[str] = set()  # models whose servers were said not to count tokens
@@ -46,25 +57,6 @@ _FILTERED = frozenset({"content_filter", "refusal", "safety"})  # OpenAI, Anthro
 _CUT_OFF = frozenset({"length", "max_tokens"})
 _SLOW = "a slow model needs a longer --call-timeout, in Python retry={'timeout': SECONDS}"
 _IN_WORDS = "\n\nAnswer with one JSON object and nothing else. It must follow this JSON schema:\n"
-# OpenAI's own servers refuse a strict schema with `maxLength`:
-# https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
-_REFUSES_BOUNDS = re.compile(r"^https?://[^/]*\b(?:openai\.com|azure\.com)(?::\d+)?(?:/|$)")
-
-
-def find_key_variable(base_url: str | None, api_key_env: str | None) -> str | None:
-    """Return the variable whose key a server of OpenAI's protocol is sent; None sends no key.
-
-    OpenAI's key goes to OpenAI. Any other server gets a key only if one is named for it.
-    """
-    if api_key_env is not None or not base_url:
-        return api_key_env or KEY_VARIABLE
-    try:
-        address = urlsplit(base_url)
-        host = address.hostname or ""
-    except ValueError:  # the client will say so
-        return None
-    is_openai = address.scheme == "https" and f".{host}".endswith(".openai.com")
-    return KEY_VARIABLE if is_openai else None
 
 
 class OutputModes:
@@ -109,28 +101,6 @@ class OutputModes:
         self._proven.add(mode)
 
 
-def request_body(
-    mode: OutputMode, kind: type[ReplyModel], *, bounded: bool = True
-) -> dict[str, Any]:
-    """Return what goes into the body of an OpenAI-style request.
-
-    It is sent past the client library, whose own parsing raises and then loses the tokens.
-    *bounded*: whether the server takes a schema that bounds the length of a text.
-    """
-    name, schema = kind.__name__, json_schema(kind, bounded=bounded or mode != "json_schema")
-    if mode == "json_schema":
-        form = {"name": name, "strict": True, "schema": schema}
-        return {"response_format": {"type": "json_schema", "json_schema": form}}
-    if mode == "json_object":
-        return {"response_format": {"type": "json_object"}}
-    if mode == "tools":
-        return {
-            "tools": [{"type": "function", "function": {"name": name, "parameters": schema}}],
-            "tool_choice": {"type": "function", "function": {"name": name}},
-        }
-    return {}
-
-
 def _with_schema_in_words(
     mode: OutputMode, messages: Sequence[BaseMessage], kind: type[ReplyModel]
 ) -> list[BaseMessage]:
@@ -164,11 +134,6 @@ def _read_reply(
     )
 
 
-def has_fixed_temperature(model: str) -> bool:
-    """Tell whether a model refuses any temperature but its own, by its name."""
-    return model.rpartition("/")[2].startswith(("o1", "o3", "o4", "gpt-5"))
-
-
 class ChatModel:
     """Calls one chat model from the loop of the model calls.
 
@@ -177,17 +142,17 @@ class ChatModel:
     """
 
     def __init__(self, model: BaseChatModel, retry: RetryPolicy, limits: RateLimits) -> None:
-        self.name = _find_name(model)
-        self._identity = f"{self.name} {_find_address(model)}"
+        self.name = find_name(model)
+        self._identity = f"{self.name} {find_address(model)}"
         self._limits = limits
-        self._is_openai = _is_openai(model)
-        self._takes_bounds = not _REFUSES_BOUNDS.search(_find_address(model))
-        self._sync_only = _has_only_sync_client(model)
+        self._is_openai = speaks_openai(model)
+        self._takes_bounds = not REFUSES_BOUNDS.search(find_address(model))
+        self._sync_only = has_only_sync_client(model)
         self._secrets = secrets_of(model)
         self._timeout, self._retrier, self._breaker = (
             retry.timeout, Retrier(retry), CircuitBreaker(),
         )  # fmt: skip
-        self.langchain = _with_own_client(model)
+        self.langchain = with_own_client(model)
         binds_tools = type(model).bind_tools is not BaseChatModel.bind_tools
         others: tuple[OutputMode, ...] = ("tools", "text") if binds_tools else ("text",)
         self.output_modes = OutputModes(OPENAI_MODES if self._is_openai else others)
@@ -317,76 +282,116 @@ class ChatModel:
         return await model.ainvoke(messages, config)
 
 
-def find_model(name: str, **options: Any) -> BaseChatModel:
-    """Return the chat model that ``provider:model`` names; *options* are passed to it.
+_NOT_SHOWN = "(a reply that could not be used)"  # its words may be those of a hostile passage
 
-    ``openai:...`` needs nothing more; other providers need ``langchain`` and a package of theirs.
+
+class RefusedError(AnswerError):
+    """The model, or a filter of its provider, refused to answer."""
+
+
+class CutOffError(UnusableReplyError):
+    """The reply ended at the limit of its tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsableReply(Generic[ReplyT]):
+    """A usable answer, what it cost, and what was wrong with the first reply, if it took two."""
+
+    answer: ReplyT
+    usage: Usage
+    problem: str = ""
+
+    @property
+    def repaired(self) -> bool:
+        """Whether it took a second question."""
+        return bool(self.problem)
+
+
+async def request_reply(
+    model: ChatModel,
+    messages: Sequence[BaseMessage],
+    kind: type[ReplyT],
+    config: RunnableConfig | None = None,
+) -> UsableReply[ReplyT]:
+    """Have a model give one kind of answer.
+
+    An unusable reply is asked again once, with what was wrong. Where the server turns out not to
+    support an output mode, the next one is tried, and stays: see `OutputModes`. An `AnswerError`
+    (cause: a `CutOffError`, if the last reply was cut off), `CallError` or `BudgetError` carries
+    what was spent.
     """
-    provider, colon, model = name.partition(":")
-    if not colon or not provider or not model:
-        example = "" if colon or not name else f", e.g. 'openai:{name}'"
-        raise SettingsError(f"model must be 'provider:model'{example}, got {name!r}")
-    found: BaseChatModel
-    if provider == "openai":
-        found = import_module("langchain_openai").ChatOpenAI(model=model, **options)
-        return found
+    modes = model.output_modes
+    spent, mode, n_broken = Usage(), modes.current, 0
+    first_error: RoleError | None = None
+    while True:
+        try:
+            usable = await _ask(model, mode, messages, kind, config, n_broken=n_broken)
+        except RoleError as error:
+            spent += error.usage
+            may_be_the_mode = (
+                error.status in UNSUPPORTED
+                if isinstance(error, CallError)
+                else isinstance(error, EmptyAnswerError)
+            )
+            first_error = (first_error if may_be_the_mode else None) or error
+            broken = isinstance(error, CallError) and error.status == 500
+            n_broken += error.usage.failed_calls if broken else 0
+            fallback = modes.fallback_from(mode, broken=broken) if may_be_the_mode else None
+            if fallback is None:
+                if isinstance(error, AnswerError) and not may_be_the_mode:
+                    modes.note_reply(mode)
+                first_error.usage = spent
+                raise first_error from first_error.__cause__
+            mode = fallback
+        else:
+            modes.note_success(mode)
+            return replace(usable, usage=spent + usable.usage)
+
+
+async def _ask(
+    model: ChatModel,
+    mode: OutputMode,
+    messages: Sequence[BaseMessage],
+    kind: type[ReplyT],
+    config: RunnableConfig | None,
+    *,
+    n_broken: int,
+) -> UsableReply[ReplyT]:
+    """Ask in one mode, twice if the first reply is unusable."""
+    first = await model.call(mode, messages, kind, config, n_broken)
     try:
-        init_chat_model = import_module("langchain.chat_models").init_chat_model
-        found = init_chat_model(model, model_provider=provider, **options)
-    except (ImportError, ValueError) as error:
-        if options.get("base_url"):  # models of Ollama have a colon in their names
-            raise SettingsError(
-                f"model {name!r} cannot be made: provider {provider!r} is not supported; a server "
-                f"that speaks OpenAI's protocol takes 'openai:{name}'"
-            ) from error
-        raise SettingsError(
-            f"model {name!r} cannot be made: {error}. Install langchain and the package of the "
-            f"provider: pip install langchain langchain-{provider}"
-        ) from error
-    return found
+        return UsableReply(_read_answer(first, kind, messages), first.usage)
+    except RefusedError as error:
+        error.usage = first.usage
+        raise
+    except UnusableReplyError as error:
+        error.usage = first.usage
+        if isinstance(error, EmptyAnswerError) and model.output_modes.fallback_from(mode):
+            raise
+        problem = error.repair_note
+    again = HumanMessage(
+        f"That reply cannot be used: {problem}. Give the answer to the same task again, as one "
+        "JSON object with exactly the fields asked for, and nothing else."
+    )
+    try:
+        second = await model.call(mode, [*messages, AIMessage(_NOT_SHOWN), again], kind, config)
+    except RoleError as error:
+        error.usage = first.usage + error.usage
+        raise
+    spent = first.usage + second.usage + Usage(reasked_calls=1)
+    try:
+        return UsableReply(_read_answer(second, kind, messages), spent, problem)
+    except AnswerError as error:
+        raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 
 
-def _is_openai(model: BaseChatModel) -> bool:
-    """Whether a model takes the body of OpenAI's chat protocol (not the Responses API)."""
-    is_openai = hasattr(model, "root_async_client") and hasattr(model, "extra_body")
-    return is_openai and not getattr(model, "use_responses_api", None)
-
-
-def _has_only_sync_client(model: BaseChatModel) -> bool:
-    has_sync = bool(getattr(model, "http_client", None))
-    return has_sync and not getattr(model, "http_async_client", None)
-
-
-def _with_own_client(model: BaseChatModel) -> BaseChatModel:
-    """Copy a model of OpenAI's kind onto connections that no other loop uses.
-
-    langchain-openai shares one HTTP client among all models of a process, and a connection fails
-    in any loop but the one that opened it. The client library's own retries are switched off, and
-    redirections, too: with HTTP 307 and 308 the prompt would go wherever they lead.
-    """
-    client = getattr(model, "root_async_client", None)
-    if client is None:
-        return model
-    if _has_only_sync_client(model):
-        own = model.root_client.copy(max_retries=0)  # type: ignore[attr-defined]
-        return model.model_copy(update={"root_client": own, "client": own.chat.completions})
-    if getattr(model, "http_async_client", None):
-        own = client.copy(max_retries=0)
-    else:
-        how = {"follow_redirects": False, "proxy": getattr(model, "openai_proxy", None) or None}
-        http_client = import_module("openai").DefaultAsyncHttpxClient(**how)
-        filter_responses(http_client, secrets_of(model))
-        own = client.copy(max_retries=0, http_client=http_client)
-        weakref.finalize(own, io_loop.close_later, http_client.aclose).atexit = False
-    return model.model_copy(update={"root_async_client": own, "async_client": own.chat.completions})
-
-
-def _find_name(model: BaseChatModel) -> str:
-    found = (getattr(model, name, None) for name in ("model_name", "model", "model_id"))
-    return next((one for one in found if isinstance(one, str) and one), type(model).__name__)
-
-
-def _find_address(model: BaseChatModel) -> str:
-    """Return where a model is asked, written in one way; empty if that is not known."""
-    client = getattr(model, "root_async_client", None) or getattr(model, "root_client", None)
-    return str(getattr(client, "base_url", "")).rstrip("/")
+def _read_answer(reply: RawReply, kind: type[ReplyT], messages: Sequence[BaseMessage]) -> ReplyT:
+    if reply.refusal:
+        raise RefusedError(f"the model refused: {sanitize_line(reply.refusal):.200}")
+    try:
+        return parse_reply(reply.text, kind, "\n".join(message.text for message in messages))
+    except UnusableReplyError as error:
+        if not reply.cut_off:
+            raise
+        limit = "the reply was cut off at its limit of tokens"
+        raise CutOffError(f"{limit}: {error}", repair_note=limit) from error

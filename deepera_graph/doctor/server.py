@@ -8,11 +8,12 @@ from http import HTTPStatus
 from typing import Literal
 
 from deepera_graph import prompts
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import UNSUPPORTED, ChatModel, OutputMode, find_key_variable
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel
 from deepera_graph.chat.errors import NO_KEY
+from deepera_graph.chat.models import OutputMode, find_key_variable
 from deepera_graph.chat.parsing import ReplyModel, parse_reply
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.sending import RetryPolicy
 from deepera_graph.doctor.address import REFUSED, ServerAddress, check_address
 from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -159,7 +160,7 @@ def _check_answers(
         return
     assert isinstance(backend.judge, LlmJudge)
     chat = backend.judge.model
-    trials = io_loop.run(_try_modes(chat))
+    trials = sending.run(_try_modes(chat))
     refused = trials[0].error
     if refused is not None and all(trial.error for trial in trials):
         yield _explain_refusal(refused)

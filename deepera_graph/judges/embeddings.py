@@ -8,8 +8,8 @@ from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.chat.client import find_key_variable
 from deepera_graph.chat.errors import NO_KEY
+from deepera_graph.chat.models import find_key_variable
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.trained.backend import local_model
 from deepera_graph.packages import call_foreign

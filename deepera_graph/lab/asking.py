@@ -14,10 +14,9 @@ from pydantic import Field
 from deepera_graph.agents.cached import cache_key
 from deepera_graph.agents.role import LlmRole, wrap_role
 from deepera_graph.budget import Limiter, Meter, ado_many, with_meter
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.parsing import ReplyModel, json_schema
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, BackendError, CallError, RoleError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.judging import LlmJudge
@@ -147,7 +146,7 @@ def of_run(backend: Backend, number: int) -> Backend:
 def run_together(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run works in the loop of the model calls, and return what they give, in order."""
     every = list(works)
-    return io_loop.run(ado_many(_await, every, max(1, len(every))))
+    return sending.run(ado_many(_await, every, max(1, len(every))))
 
 
 async def _await(work: Coroutine[Any, Any, T]) -> T:

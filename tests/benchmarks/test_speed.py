@@ -11,7 +11,7 @@ from oracle import Oracle, UnknownPromptError
 from texts import make_question, make_questions
 from tokens import quarters
 
-from deepera_graph.chat.client import request_body
+from deepera_graph.chat.models import request_body
 from deepera_graph.judges.llm.prompt import FusedReply, IntentReply, numbered
 from deepera_graph.text.words import split_sentences
 

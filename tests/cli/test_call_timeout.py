@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from cli.conftest import answer, line
-from deepera_graph.chat.retry import RetryPolicy
+from deepera_graph.chat.sending import RetryPolicy
 from deepera_graph.cli.main import PROGRAM
 from deepera_graph.cli.opening.judges import open_judge
 from deepera_graph.cli.shared.options import JudgeOptions

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat.retry import CircuitBreaker
+from deepera_graph.chat.sending import CircuitBreaker
 from deepera_graph.errors import BackendError, CallError
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines

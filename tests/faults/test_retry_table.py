@@ -12,10 +12,10 @@ import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from deepera_graph.budget import Meter, Tab
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.retry import RateLimits, RawReply, Retrier, RetryPolicy
-from deepera_graph.chat.structured import UsableReply, request_reply
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, UsableReply, request_reply
+from deepera_graph.chat.models import find_model
+from deepera_graph.chat.sending import RateLimits, RawReply, Retrier, RetryPolicy
 from deepera_graph.errors import CallError
 from deepera_graph.judges.llm.prompt import SummaryReply
 from support.openai_server import ChatServer, Reply, Request
@@ -38,7 +38,7 @@ def chat(server: ChatServer, *, proven: bool = True, **retry: float) -> ChatMode
 
 
 async def ask(model: ChatModel) -> UsableReply[SummaryReply]:
-    return await io_loop.arun(request_reply(model, MESSAGES, SummaryReply))
+    return await sending.arun(request_reply(model, MESSAGES, SummaryReply))
 
 
 def in_an_hour() -> str:
@@ -195,7 +195,7 @@ async def test_callers_who_are_told_the_same_wait_do_not_come_back_at_once() -> 
         async def many() -> None:
             await asyncio.gather(*(request_reply(model, MESSAGES, SummaryReply) for _ in range(8)))
 
-        await io_loop.arun(many())
+        await sending.arun(many())
         back = [request.arrived for request in server.requests[8:]]
         assert max(back) - min(back) > 0.03
 

@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.bioasq.questions import Snippet, document_url
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, CallError, DeepEraError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model

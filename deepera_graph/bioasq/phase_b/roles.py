@@ -30,9 +30,8 @@ from deepera_graph.bioasq.questions import (
     example_texts,
     hash_examples,
 )
-from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.parsing import sanitize_line, schemas_hash
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentRun, Event
 from deepera_graph.budget import Estimate
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import (
@@ -207,7 +207,7 @@ class ManuscriptCheck:
         return {"manuscript": found.to_dict(), "notes": notes}
 
     def _look_up(self, state: CheckState) -> dict[str, Any]:
-        return io_loop.run(self._alook_up(state))
+        return sending.run(self._alook_up(state))
 
     async def _alook_up(self, state: CheckState) -> dict[str, Any]:
         """Resolve the references; of services, ask for those that are cited for what they say."""

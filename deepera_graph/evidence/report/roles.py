@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, fill_messages, how
+from deepera_graph.chat.client import UsableReply, request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
-from deepera_graph.chat.structured import UsableReply, request_reply
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
 from deepera_graph.prompts import prompts_hash

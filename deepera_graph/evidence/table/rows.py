@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells

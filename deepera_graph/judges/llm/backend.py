@@ -13,16 +13,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field, SecretStr
 
 from deepera_graph.agents.role import LlmRole, fill_messages, how
-from deepera_graph.chat.client import (
-    ChatModel,
-    find_key_variable,
-    find_model,
-    has_fixed_temperature,
-)
+from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.errors import NO_KEY, has_password
+from deepera_graph.chat.models import find_key_variable, find_model, has_fixed_temperature
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
-from deepera_graph.chat.structured import request_reply
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.judging import (

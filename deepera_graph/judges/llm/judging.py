@@ -8,10 +8,9 @@ from typing import Any, Self
 from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.agents.role import LlmRole, counting_model, fill_messages, how
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, CutOffError, request_reply
 from deepera_graph.chat.parsing import sanitize, sanitize_line
-from deepera_graph.chat.structured import CutOffError, request_reply
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.judges.llm import prompt as show
@@ -121,11 +120,11 @@ class LlmJudge(Judge):
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge a batch, waiting in this thread."""
-        return io_loop.run(self._judge(passage_tasks(batch), config))
+        return sending.run(self._judge(passage_tasks(batch), config))
 
     async def ajudge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge a batch, waiting in the running loop."""
-        return await io_loop.arun(self._judge(passage_tasks(batch), config))
+        return await sending.arun(self._judge(passage_tasks(batch), config))
 
     async def _judge(
         self, tasks: Sequence[PassageTask], config: RunnableConfig | None

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # h
 
 from deepera_graph.budget import Budget, ado_many
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.asking import (
     ConstructionEstimate,
@@ -250,7 +250,7 @@ class _LookAlikes:
         datasets = [DraftedSet(one.name, self._plan, rows, dropped) for one in generators]
         for generator, dataset in zip(generators, datasets, strict=True):
             drafter = Drafter(generator, corpus, search, chosen, self._plan)
-            io_loop.run(self._draft(dataset, drafter, corpus))
+            sending.run(self._draft(dataset, drafter, corpus))
         if not any(one.n_drafts for one in datasets):
             reasons = "; ".join(f"{one.name}: {one.explain_empty()}" for one in datasets)
             raise DatasetError(f"no question could be made: {reasons}")

@@ -12,7 +12,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.agents.journal import Journal
 from deepera_graph.budget import ado_paid
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.embeddings import find_embeddings
 from deepera_graph.lab.asking import Model, describe_model, open_model
@@ -245,9 +245,9 @@ class _Quest:
                 **made_of,
             }
             with self._shell.journal(JOURNAL, ran) as journal:
-                written: Written = io_loop.run(write())
+                written: Written = sending.run(write())
                 self._shell.move(n_done=0, n_wanted=len(written.questions), n_counted=0)
-                done = io_loop.run(self._work_all(written.questions, work, journal))
+                done = sending.run(self._work_all(written.questions, work, journal))
                 return self._write(written, done, {**about, **made_of})
 
     async def write(self, topics: Sequence[Topic]) -> Written:

@@ -18,7 +18,7 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.calibration.instance import UnavailableError
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, fill_messages, how
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model

@@ -20,8 +20,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
 from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem
@@ -62,7 +62,7 @@ class OpenAlex(CitationService):
         self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
     ) -> SourceAnswer:
         """Return *k* works under a concept, drawn at random among those with an abstract."""
-        return io_loop.run(self.asample(concept, k, scope, seed=seed))
+        return sending.run(self.asample(concept, k, scope, seed=seed))
 
     async def asample(
         self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
@@ -76,7 +76,7 @@ class OpenAlex(CitationService):
         n = k + len(limits.hide)
         how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
         kept = (f"concepts.id:{concept}", "has_abstract:true")
-        return await io_loop.arun(
+        return await sending.arun(
             self._collect(lambda web: self._list(web, how, n, limits, *kept), k, limits)
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.packages import describe_error
@@ -160,13 +160,13 @@ class Literature:
             InputError: The query has no word.
             SettingsError: *k* is below 1.
         """
-        return io_loop.run(self._search(query, k, scope))
+        return sending.run(self._search(query, k, scope))
 
     async def asearch(
         self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
     ) -> LiteratureAnswer:
         """Return what `search` returns, in the running loop."""
-        return await io_loop.arun(self._search(query, k, scope))
+        return await sending.arun(self._search(query, k, scope))
 
     async def afull_text(self, *, doi: str = "", pmid: str = "") -> str:
         """Return an article that is open in JATS, of the first source that has it; else nothing."""
@@ -182,21 +182,21 @@ class Literature:
         Raises:
             SettingsError: No source follows citations, or *k* is below 1.
         """
-        return io_loop.run(self._follow("areferences", id, k, scope))
+        return sending.run(self._follow("areferences", id, k, scope))
 
     def citations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
         """Return at most *k* papers that cite a paper, as `references` does."""
-        return io_loop.run(self._follow("acitations", id, k, scope))
+        return sending.run(self._follow("acitations", id, k, scope))
 
     async def areferences(
         self, id: str, k: int = K, scope: Scope | None = None
     ) -> LiteratureAnswer:
         """Return what `references` returns, in the running loop."""
-        return await io_loop.arun(self._follow("areferences", id, k, scope))
+        return await sending.arun(self._follow("areferences", id, k, scope))
 
     async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
         """Return what `citations` returns, in the running loop."""
-        return await io_loop.arun(self._follow("acitations", id, k, scope))
+        return await sending.arun(self._follow("acitations", id, k, scope))
 
     async def _search(
         self, query: str | SourceQuery, k: int, scope: Scope | None

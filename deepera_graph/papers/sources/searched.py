@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 from xml.etree.ElementTree import Element
 
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem, make_record
 from deepera_graph.papers.importing.forms import from_arxiv
@@ -207,7 +207,7 @@ class EuropePMC(Service):
         named = f'DOI:"{doi}"' if doi else f"(EXT_ID:{pmid} AND SRC:MED)"
         if not doi and not pmid:
             return ""
-        return await io_loop.arun(self._full_text(f"{named} AND OPEN_ACCESS:y"))
+        return await sending.arun(self._full_text(f"{named} AND OPEN_ACCESS:y"))
 
     async def _full_text(self, terms: str) -> str:
         web, who = self._open_web(), {"email": self._contact} if self._contact else {}

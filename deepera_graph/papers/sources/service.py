@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.packages import describe_error
@@ -100,13 +100,13 @@ class Service(ABC):
         self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
     ) -> SourceAnswer:
         """Return at most *k* papers in *scope* that fit a query, best first."""
-        return io_loop.run(self._search(query, k, scope))
+        return sending.run(self._search(query, k, scope))
 
     async def asearch(
         self, query: str | SourceQuery, k: int = K, scope: Scope | None = None
     ) -> SourceAnswer:
         """Return what `search` returns, in the running loop."""
-        return await io_loop.arun(self._search(query, k, scope))
+        return await sending.arun(self._search(query, k, scope))
 
     async def _search(self, query: str | SourceQuery, k: int, scope: Scope | None) -> SourceAnswer:
         wanted, limits = SourceQuery.of(query), scope or Scope()
@@ -178,19 +178,19 @@ class CitationService(Service):
 
     def references(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
         """Return at most *k* papers that a paper cites; it is named by DOI, arXiv id or own id."""
-        return io_loop.run(self._follow("references", id, k, scope))
+        return sending.run(self._follow("references", id, k, scope))
 
     def citations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
         """Return at most *k* papers that cite a paper; OpenAlex gives the newest first."""
-        return io_loop.run(self._follow("citations", id, k, scope))
+        return sending.run(self._follow("citations", id, k, scope))
 
     async def areferences(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
         """Return what `references` returns, in the running loop."""
-        return await io_loop.arun(self._follow("references", id, k, scope))
+        return await sending.arun(self._follow("references", id, k, scope))
 
     async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> SourceAnswer:
         """Return what `citations` returns, in the running loop."""
-        return await io_loop.arun(self._follow("citations", id, k, scope))
+        return await sending.arun(self._follow("citations", id, k, scope))
 
     async def _follow(self, way: CitationWay, id: str, k: int, scope: Scope | None) -> SourceAnswer:
         limits = scope or Scope()

@@ -18,7 +18,7 @@ from deepera_graph import (
     llm_backend,
     prompts,
 )
-from deepera_graph.chat.client import request_body
+from deepera_graph.chat.models import request_body
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.llm import prompt as show

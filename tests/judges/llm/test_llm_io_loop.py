@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat import io_loop
+from deepera_graph.chat import sending
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
 
@@ -21,27 +21,27 @@ async def where():
 
 def test_all_work_runs_in_one_thread_and_one_loop():
     async def from_here():
-        return await io_loop.arun(where())
+        return await sending.arun(where())
 
-    found = {io_loop.run(where()), asyncio.run(from_here()), asyncio.run(from_here())}
+    found = {sending.run(where()), asyncio.run(from_here()), asyncio.run(from_here())}
     assert len(found) == 1
     assert next(iter(found))[0] == "deepera-io"
 
 
 def test_work_within_the_loop_is_simply_awaited():
     async def nested():
-        return await io_loop.arun(where())
+        return await sending.arun(where())
 
-    assert io_loop.run(nested()) == io_loop.run(where())
+    assert sending.run(nested()) == sending.run(where())
 
 
 @pytest.mark.filterwarnings("error")
 def test_waiting_for_itself_is_an_error():
     async def wrong():
-        io_loop.run(where())
+        sending.run(where())
 
     with pytest.raises(RuntimeError, match="from inside a model call"):
-        io_loop.run(wrong())
+        sending.run(wrong())
 
 
 def test_errors_come_back_as_they_are():
@@ -49,7 +49,7 @@ def test_errors_come_back_as_they_are():
         raise KeyError("k")
 
     with pytest.raises(KeyError, match="k"):
-        io_loop.run(fail())
+        sending.run(fail())
 
 
 def test_work_sees_the_context_of_its_caller():
@@ -58,10 +58,10 @@ def test_work_sees_the_context_of_its_caller():
 
     async def caller():
         WHO.set("async caller")
-        return await io_loop.arun(who())
+        return await sending.arun(who())
 
     token = WHO.set("caller")
-    assert io_loop.run(who()) == "caller"
+    assert sending.run(who()) == "caller"
     WHO.reset(token)
     assert asyncio.run(caller()) == "async caller"
 
@@ -77,7 +77,7 @@ async def test_work_stops_when_its_caller_is_cancelled():
             raise
 
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(io_loop.arun(endless()), 0.05)
+        await asyncio.wait_for(sending.arun(endless()), 0.05)
     assert await asyncio.to_thread(stopped.wait, 5)
 
 

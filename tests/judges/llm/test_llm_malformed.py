@@ -19,7 +19,7 @@ from pydantic import PrivateAttr
 
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.errors import mark_unclear
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm.judging import LlmAnswerer, LlmIntent, LlmJudge, LlmSummarizer
 from support.judging import Alone

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel, OutputModes, find_model
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
-from deepera_graph.chat.structured import UsableReply, request_reply
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, OutputModes, UsableReply, request_reply
+from deepera_graph.chat.models import find_model
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError
 from deepera_graph.judges.llm.prompt import JudgementReply
 from support.openai_server import ChatServer, Reply, Request
@@ -49,7 +49,7 @@ def chat(server: ChatServer) -> ChatModel:
 async def ask(
     model: ChatModel, messages: list[BaseMessage] = MESSAGES
 ) -> UsableReply[JudgementReply]:
-    return await io_loop.arun(request_reply(model, messages, JudgementReply))
+    return await sending.arun(request_reply(model, messages, JudgementReply))
 
 
 @pytest.mark.parametrize("method", ["json_schema", "tools", "json_object", "text"])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from deepera_graph import EvidenceReranker, llm_backend
-from deepera_graph.chat.client import OPENAI_MODES, OutputModes
+from deepera_graph.chat.client import OutputModes
+from deepera_graph.chat.models import OPENAI_MODES
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
 

@@ -9,10 +9,10 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph import llm_backend
 from deepera_graph.budget import Carried, Meter, Tab, carry
-from deepera_graph.chat import io_loop
-from deepera_graph.chat.client import ChatModel, find_model
-from deepera_graph.chat.retry import RateLimits, RetryPolicy
-from deepera_graph.chat.structured import UsableReply, request_reply
+from deepera_graph.chat import sending
+from deepera_graph.chat.client import ChatModel, UsableReply, request_reply
+from deepera_graph.chat.models import find_model
+from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.judges.llm.prompt import SummaryReply
 from deepera_graph.usage import Usage
@@ -33,7 +33,7 @@ def chat(server: ChatServer, **retry: object) -> ChatModel:
 async def ask(
     model: ChatModel, messages: list[BaseMessage] = MESSAGES
 ) -> UsableReply[SummaryReply]:
-    return await io_loop.arun(request_reply(model, messages, SummaryReply))
+    return await sending.arun(request_reply(model, messages, SummaryReply))
 
 
 @pytest.mark.full
@@ -113,7 +113,7 @@ async def test_a_call_that_is_cancelled_is_charged() -> None:
         config = carry(None, Carried(tab=Tab(meter)))
         asked = request_reply(chat(server), MESSAGES, SummaryReply, config)
         with pytest.raises(TimeoutError):
-            await io_loop.arun(asyncio.wait_for(asked, 0.3))
+            await sending.arun(asyncio.wait_for(asked, 0.3))
         assert (server.calls, meter.spent) == (1, Usage(failed_calls=1))
 
 

@@ -9,7 +9,7 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
-from deepera_graph.chat.client import find_key_variable
+from deepera_graph.chat.models import find_key_variable
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
 

@@ -28,8 +28,8 @@ from pydantic import Field
 from deepera_graph.agents.role import LlmRole, fill_messages, how
 from deepera_graph.budget import stream_many
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Values
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
-from deepera_graph.chat.structured import request_reply
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
