@@ -38,8 +38,8 @@ from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt
-from deepera_graph.judges.trained import lexical
 from deepera_graph.judges.trained.direction.model import read_direction
+from deepera_graph.judges.trained.reading import vectors
 from deepera_graph.lab.bench.realism import shape
 from deepera_graph.lab.build import corpus
 from deepera_graph.lab.build.writing import answers, faults, gates, questions
@@ -199,11 +199,11 @@ READERS: Mapping[str, Reader] = {
     "rules: question terms": lambda one: topicality.read_question_terms(one.text, one.title),
     "rules: judgement": lambda one: roles.judge(_task(one)),
     "rules: summary": lambda one: roles.summarize(_task(one)),
-    "local: tokens": lambda one: lexical.tokenize(one.text),
+    "local: tokens": lambda one: vectors.tokenize(one.text),
     "local: likeness": lambda one: (
-        lexical.tokenize(one.title),
-        lexical.count_shared_numbers([one.text, one.sentence]),
-        lexical.measure_shared_abbreviations([one.text, one.sentence])),
+        vectors.tokenize(one.title),
+        vectors.count_shared_numbers([one.text, one.sentence]),
+        vectors.measure_shared_abbreviations([one.text, one.sentence])),
     "local: direction": lambda one: read_direction(one.title, one.text),
     "local: direction, long question": lambda one: read_direction(one.text, one.sentence),
     "local: parts of abstracts": lambda one: split_abstract(one.text),

@@ -1,6 +1,6 @@
 """The order of a passage's features, in which their weights are added up."""
 
-from deepera_graph.judges.trained.direction.features import describe, find_grams, relate_signs
+from deepera_graph.judges.trained.direction.model import describe, find_grams, relate_signs
 from deepera_graph.judges.trained.direction.wording import read_question, read_words
 
 QUESTION = "Does low-dose aspirin reduce the risk of preeclampsia?"

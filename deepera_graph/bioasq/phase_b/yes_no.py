@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
-from deepera_graph.judges.trained.direction.features import describe as describe_direction
 from deepera_graph.judges.trained.direction.model import DirectionModel
+from deepera_graph.judges.trained.direction.model import describe as describe_direction
 
 WEIGHTS: Final = Path(__file__).parent / "weights.json"
 _LEAST: Final = 0.02  # of a probability, before the logarithm

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock, Thread
+from threading import RLock, Thread
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from langchain_core.runnables import RunnableConfig
@@ -148,7 +148,7 @@ class _Shared:
     """
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._models: dict[Weights, EvidenceModel] = {}
         self._failed: dict[Weights, tuple[_Stamp, Exception]] = {}
         if hasattr(os, "register_at_fork"):
@@ -156,19 +156,16 @@ class _Shared:
 
     def model(self, weights: Weights) -> "EvidenceModel":
         with self._lock:
-            return self._find(weights)
-
-    def _find(self, weights: Weights) -> "EvidenceModel":
-        if weights in self._models:
-            return self._models[weights]
-        if weights.keep_in is None:
-            made = self._load(weights)
-        else:
-            made = self._find(replace(weights, keep_in=None, keep_mb=KEEP_MB)).keeping(
-                Path(weights.keep_in), max_mb=weights.keep_mb, weights=weights.place()
-            )
-        self._models[weights] = made
-        return made
+            if weights in self._models:
+                return self._models[weights]
+            if weights.keep_in is None:
+                made = self._load(weights)
+            else:
+                bare = self.model(replace(weights, keep_in=None, keep_mb=KEEP_MB))
+                folder = Path(weights.keep_in)
+                made = bare.keeping(folder, max_mb=weights.keep_mb, weights=weights.place())
+            self._models[weights] = made
+            return made
 
     def _load(self, weights: Weights) -> "EvidenceModel":
         stamp = _stamp(weights.place())
@@ -182,7 +179,7 @@ class _Shared:
             raise
 
     def _renew(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
 
 
 def _stamp(folder: Path) -> _Stamp:

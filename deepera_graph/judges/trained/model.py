@@ -14,19 +14,17 @@ from deepera_graph.judges.heuristic.analysis import explain_quote
 from deepera_graph.judges.trained.direction.model import WEIGHTS, read_direction
 from deepera_graph.judges.trained.features import (
     PassageMatch,
+    Sentences,
+    choose_sentences,
     complete_features,
     join_title,
     match_passage,
     vectorize_passage,
+    weigh_sentences,
 )
 from deepera_graph.judges.trained.kept import KeptVectors, name_weights
 from deepera_graph.judges.trained.reading.encoder import Encoder, KeepsVectors
 from deepera_graph.judges.trained.reading.reader import Reader, Reading
-from deepera_graph.judges.trained.reading.sentences import (
-    Sentences,
-    choose_sentences,
-    weigh_sentences,
-)
 from deepera_graph.judges.trained.reading.vectors import (
     Alignment,
     Encoded,
@@ -35,7 +33,6 @@ from deepera_graph.judges.trained.reading.vectors import (
 )
 from deepera_graph.judges.trained.scorer import EvidenceScorer, PoolScores, choose_read
 from deepera_graph.schema import (
-    Direction,
     IntentFields,
     Judgement,
     Window,
@@ -274,8 +271,10 @@ class EvidenceModel:
         return np.stack(found) if found else np.zeros((0, 384), np.float32)
 
     def _judge(self, question: str, window: Window, signs: Signs) -> Judgement:
-        may_pass = signs.evidence >= LEAST_READ
-        direction = self._direct(question, window, signs) if may_pass else None
+        direction = None
+        if signs.evidence >= LEAST_READ:
+            read = None if signs.reading is None else signs.reading.directions.tolist()
+            direction = read_direction(question, window["text"], signs.quote, read)
         return Judgement(
             score=signs.evidence,
             reason=explain_quote(question, window, signs.quote),
@@ -283,10 +282,6 @@ class EvidenceModel:
             direction=direction,
             usage=Usage(),
         )
-
-    def _direct(self, question: str, window: Window, signs: Signs) -> Direction | None:
-        read = None if signs.reading is None else signs.reading.directions.tolist()
-        return read_direction(question, window["text"], signs.quote, read)
 
     def _quote(
         self,

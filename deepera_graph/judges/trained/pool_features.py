@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageFeatures, PassageReading
-from deepera_graph.judges.trained.lexical import (
+from deepera_graph.judges.trained.reading.vectors import (
     LexicalSimilarity,
     TokenCounts,
     measure_lexical_similarity,
+    pairwise_dot,
+    sigmoid,
 )
-from deepera_graph.judges.trained.reading.vectors import pairwise_dot, sigmoid
 from deepera_graph.judges.trained.trees import Trees
 
 Floats = NDArray[np.float64]

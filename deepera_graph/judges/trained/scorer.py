@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.features import PassageReading, ResultsClassifier
-from deepera_graph.judges.trained.lexical import TokenCounts
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     PoolFeatures,
@@ -19,7 +18,7 @@ from deepera_graph.judges.trained.pool_features import (
     compute_pool_features,
     compute_ranking_features,
 )
-from deepera_graph.judges.trained.reading.vectors import logit, sigmoid
+from deepera_graph.judges.trained.reading.vectors import TokenCounts, logit, sigmoid
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.questions import looks_like_claim
 

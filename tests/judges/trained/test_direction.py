@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges.trained.direction.features import describe
 from deepera_graph.judges.trained.direction.model import (
     DIRECTIONS,
     WITH_READER,
     DirectionModel,
+    describe,
     read_direction,
     weigh_reader,
 )
@@ -59,7 +59,7 @@ def test_a_question_that_yes_or_no_does_not_answer_has_no_direction(question: st
 def test_a_quote_is_read_before_the_rest_of_its_passage() -> None:
     benefit, null = next(iter(STUDIES)), "Aspirin had no effect on the risk of preeclampsia."
     quoted = {
-        quote: DirectionModel.load().probabilities(ASPIRIN, f"{benefit} {null}", quote)
+        quote: DirectionModel.load().weigh(describe(ASPIRIN, f"{benefit} {null}", quote))
         for quote in (benefit, null)
     }
     assert quoted[null]["no_difference"] > quoted[benefit]["no_difference"]
@@ -75,7 +75,9 @@ def test_a_direction_less_likely_than_the_threshold_is_unclear() -> None:
 
 def test_probabilities_add_up_to_one_and_features_stay_in_bounds() -> None:
     for text in (*STUDIES, "", "...", "p = 0.04; 5 vs 3; OR 1.0 (95% CI -1 to 2)"):
-        assert sum(DirectionModel.load().probabilities(ASPIRIN, text).values()) == pytest.approx(1)
+        assert sum(DirectionModel.load().weigh(describe(ASPIRIN, text)).values()) == pytest.approx(
+            1
+        )
         assert all(-1 <= value <= 1 for value in describe(ASPIRIN, text).values())
 
 
@@ -114,9 +116,9 @@ def test_the_reader_makes_a_direction_surer_and_names_no_other():
     agreeing, opposing = ([4.0, 0.0, 0.0, 0.0], [-9.0, 9.0, -9.0, -9.0])
     assert model.read(question, text, text, agreeing) == "supports"
     assert model.read(question, text, text, opposing) in ("supports", "unclear")
-    both = weigh_reader(model.probabilities(question, text, text), opposing)
+    both = weigh_reader(model.weigh(describe(question, text, text)), opposing)
     assert sum(both.values()) == pytest.approx(1)
-    assert both["contradicts"] > model.probabilities(question, text, text)["contradicts"]
+    assert both["contradicts"] > model.weigh(describe(question, text, text))["contradicts"]
 
 
 def test_beside_the_reader_support_has_to_be_likelier_than_a_null_result_to_be_called():

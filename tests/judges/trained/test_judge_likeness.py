@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.judges.trained import lexical as of_likeness
-from deepera_graph.judges.trained.lexical import (
+from deepera_graph.judges.trained.reading import vectors as of_likeness
+from deepera_graph.judges.trained.reading.vectors import (
     TokenCounts,
     count_shared_numbers,
     measure_lexical_similarity,

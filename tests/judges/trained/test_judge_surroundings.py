@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from deepera_graph.judges.trained.features import PassageFeatures, PassageReading, ResultsClassifier
-from deepera_graph.judges.trained.lexical import TokenCounts
 from deepera_graph.judges.trained.pool_features import (
     CONTEXT_FEATURES,
     RANKING_FEATURES,
     compute_context_features,
     compute_pool_features,
 )
-from deepera_graph.judges.trained.reading.vectors import logit, sigmoid
+from deepera_graph.judges.trained.reading.vectors import TokenCounts, logit, sigmoid
 from deepera_graph.judges.trained.scorer import (
     N_SAME_DOCUMENT,
     AnswerabilityModel,

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.direction.features import describe
-from deepera_graph.judges.trained.direction.model import DIRECTIONS, DirectionModel
+from deepera_graph.judges.trained.direction.model import DIRECTIONS, DirectionModel, describe
 from deepera_graph.lab.training.lessons.pools import digest
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction, read_direction

@@ -25,11 +25,6 @@ from deepera_graph.judges.trained.features import (
     match_passage,
     vectorize_passage,
 )
-from deepera_graph.judges.trained.lexical import (
-    LexicalSimilarity,
-    TokenCounts,
-    measure_lexical_similarity,
-)
 from deepera_graph.judges.trained.model import Encodes, encode_once, opened, sha256_of
 from deepera_graph.judges.trained.pool_features import (
     PoolFeatures,
@@ -37,7 +32,12 @@ from deepera_graph.judges.trained.pool_features import (
     compute_ranking_features,
 )
 from deepera_graph.judges.trained.reading.encoder import ON_CPU, Encoder
-from deepera_graph.judges.trained.reading.vectors import Encoded
+from deepera_graph.judges.trained.reading.vectors import (
+    Encoded,
+    LexicalSimilarity,
+    TokenCounts,
+    measure_lexical_similarity,
+)
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
 from deepera_graph.lab.training.weights import Log, log_nothing
 from deepera_graph.packages import send_nothing

@@ -21,10 +21,9 @@ from deepera_graph.calibration.statistics import fit_logistic
 from deepera_graph.errors import InputError
 from deepera_graph.judges.heuristic.roles import recognize_intent
 from deepera_graph.judges.trained.features import ResultsClassifier
-from deepera_graph.judges.trained.lexical import TokenCounts, tokenize
 from deepera_graph.judges.trained.model import DIGITS, Encodes, EvidenceModel
 from deepera_graph.judges.trained.pool_features import compute_context_features
-from deepera_graph.judges.trained.reading.vectors import sigmoid
+from deepera_graph.judges.trained.reading.vectors import TokenCounts, sigmoid, tokenize
 from deepera_graph.judges.trained.scorer import (
     N_SAME_DOCUMENT,
     EvidenceScorer,
