@@ -183,3 +183,27 @@ def test_nearness_in_meaning_is_not_held_against_a_paper_that_denies_the_thing(d
     asked = {**task("fits", limits=limits), "limits": limits.to_dict()}
     asked["papers"] = [{**asked["papers"][0], "title": "Influenza in schools", "abstract": text}]
     assert select_by_vectors(asked).papers[0].verdict == verdict
+
+
+MOS2 = {
+    "on": ("Thermal conductivity of MoS2", "Heat flow in exfoliated flakes was measured."),
+    "stray": (
+        "Vitamin D and influenza",
+        "We conducted a trial. It was in schools. Pupils took drops.",
+    ),
+    "title": ("A riddle", ""),
+}
+
+
+@pytest.mark.parametrize(
+    ("topic", "out"),
+    [("thermal conductivity of MoS2", ["stray"]), ("Wärmeleitfähigkeit von MoS2 und WS2", [])],
+)
+def test_a_paper_of_which_nothing_is_near_the_topic_is_left_out(topic, out):
+    asked = task("fits", limits=Limits(question=topic, topic=topic))
+    seen = asked["papers"][0]
+    papers = [
+        {**seen, "id": id, "title": title, "abstract": text} for id, (title, text) in MOS2.items()
+    ]
+    found = select_by_vectors({**asked, "papers": papers}).papers
+    assert [one.id for one in found if one.verdict == "out"] == out

@@ -25,7 +25,7 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import suggest_value
-from deepera_graph.text.words import split_sentences, stems
+from deepera_graph.text.words import looks_english, split_sentences, stems
 from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
@@ -89,7 +89,7 @@ def _ask(
     """Return what is out without a question, and the two kinds of questions about the rest."""
     limits = Limits.from_dict(task["limits"])
     marked = select_by_vectors(task, config).papers if limits.exclude else []
-    out = {one.id: one for one in marked if one.verdict == "out"}
+    out = {one.id: one for one in marked if one.against}
     rest = [one for one in task["papers"] if one["id"] not in out]
     if not rest:
         return out, [], []
@@ -162,6 +162,9 @@ _COMPARES = re.compile(
     r"|superior|inferior|difference)\b",
     re.IGNORECASE,
 )
+# cosine that the nearest sentence has with the topic, if a paper is on it, and how many sentences
+# tell: of 332 answers to four sets of questions none is below .28
+_ON_TOPIC, _TELLING = 0.2, 4
 _READ_CHARS = 1200  # of title and abstract, where a whole paper is compared
 Floats = NDArray[np.float32]
 
@@ -170,19 +173,23 @@ def select_by_vectors(task: SelectTask, config: RunnableConfig | None = None) ->
     """Mark by vectors of sentences: what is like an excluded phrase, and what answers best.
 
     A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
-    excluded phrase as `AGAINST`, or names it. Scores are left to the searches.
+    excluded phrase as `AGAINST`, or names it. One is out, too, if nothing in its abstract is near
+    the topic: searches find "conducted" for "conductivity". Scores are left to the searches.
     """
     limits = Limits.from_dict(task["limits"])
     split = [_sentences(one) for one in task["papers"]]
     vectors = _embed([limits.topic, *limits.exclude, *(text for each in split for text in each)])
     asked, excluded = vectors[0], vectors[1 : 1 + len(limits.exclude)]
+    least = _ON_TOPIC if looks_english(limits.topic) else -1.0
     verdicts, place = [], 1 + len(limits.exclude)
     for one, sentences in zip(task["papers"], split, strict=True):
         own = vectors[place : place + len(sentences)]
         place += len(sentences)
+        nearness = [float(each) for each in own @ asked]
         verdicts.append(
             _against(one, sentences, own @ excluded.T, limits)
-            or _why(one, sentences, [float(each) for each in own @ asked], own @ excluded.T)
+            or (_stray(one) if len(nearness) >= _TELLING and max(nearness) < least else None)
+            or _why(one, sentences, nearness, own @ excluded.T)
         )
     return Selected(papers=verdicts, usage=Usage())
 
@@ -263,6 +270,10 @@ def _against(
     return PaperVerdict(
         id=paper["id"], verdict="out", reason=f"excluded: {phrase}", quote=text, against=phrase
     )
+
+
+def _stray(paper: PaperSeen) -> PaperVerdict:
+    return PaperVerdict(id=paper["id"], verdict="out", reason="nothing in it is near the topic")
 
 
 def _why(
