@@ -245,7 +245,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=_WAITING)
     except OSError as error:
         said = str(error.strerror or error).partition(" (while")[0]  # the address, once more
-        raise SettingsError(f"nobody can listen at {host}:{port}: {said}") from error
+        raise SettingsError(f"cannot listen at {host}:{port}: {said}") from error
 
 
 def serve_app(

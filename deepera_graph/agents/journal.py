@@ -107,7 +107,7 @@ class Journal:
             self.entries[fields["id"]] = fields
             return
         if fields.get("format") != FORMAT:
-            raise InputError(f"it is not of format {FORMAT}, give --overwrite to make it anew")
+            raise InputError(f"it is not of format {FORMAT}, give --overwrite to start over")
         if found := find_differences(fields["ran"], self._ran):
             raise SettingsError(f"{str(self.path)!r} cannot be continued: {'; '.join(found)}")
 

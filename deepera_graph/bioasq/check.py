@@ -199,7 +199,7 @@ def _check_snippets(snippets: Sequence[Any]) -> _Found:
             yield from _check_snippet(one, f"snippet {number}")
             place = repr([one.get(key) for key in SNIPPET_KEYS if key != "text"])
             if place in seen:
-                message = "is there already, and counts once"
+                message = "is listed twice, and counts once"
                 yield "repeated-snippet", "warning", f"snippet {number}", message
             seen.add(place)
 

@@ -123,7 +123,7 @@ def _to_entry(path: Path, number: int, fields: Any) -> _Entry:
     for crash in find_crashes(fields):
         raise InputError(f"{where}: {crash.field}: {crash.message}")
     if name is None:
-        raise InputError(f"{where}: id: there is none, {ENDS}")
+        raise InputError(f"{where}: id is missing, {ENDS}")
     entry = _Entry(id=_to_text(name), type=_to_text(fields.get("type", "")))
     entry.documents = distinct(map(_to_text, fields.get("documents", ())))
     entry.pieces = [_to_piece(one) for one in fields.get("snippets", ())]

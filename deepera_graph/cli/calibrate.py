@@ -48,7 +48,8 @@ class FitOptions:
     resamples: int = _fit("Resamples for the intervals.", metavar="N", default=2000)
     seed: int = _fit("Random seed of the resamples.", metavar="S", default=0, least=0)
     max_failed_share: float = _fit(
-        "Share of passages that could not be judged above which there is no curve, from 0 to 1.",
+        "Largest share of passages that could not be judged, from 0 to 1; with more no curve is "
+        "fitted.",
         metavar="S",
         default=0.2,
     )

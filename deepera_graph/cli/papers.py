@@ -102,7 +102,7 @@ class BuildBaseOptions(places.PlaceOptions, places.LibraryOption):
         metavar="HOW",
         default="ids",
     )
-    overwrite: bool = opt("Replace a base that is there.", default=False)
+    overwrite: bool = opt("Replace an existing base.", default=False)
 
 
 def build(

@@ -131,7 +131,9 @@ def serve(
     check_literature(literature)
     backend = open_judge(judge)
     if not keys and not is_this_machine(server.host):
-        say(f"warning: whoever reaches {server.host} may ask, without a key: {KEYS} is not set")
+        say(
+            f"warning: anyone who can reach {server.host} may ask, without a key: {KEYS} is not set"
+        )
     config = ServeConfig(
         backend=_for_workers(backend, server.workers),
         settings=settings.to_dict(),

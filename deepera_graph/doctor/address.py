@@ -179,7 +179,11 @@ _TROUBLES = (  # the name of an error, what was found, what to do
         "{host} does not speak TLS ({cause.reason})",
         "if the server speaks plain HTTP, write http:// in place of https://",
     ),
-    ("ConnectionRefusedError", "nobody listens at {near}", "start the server, or correct the port"),
+    (
+        "ConnectionRefusedError",
+        "no server listens at {near}",
+        "start the server, or correct the port",
+    ),
     ("ProxyError", "the proxy refused: {cause}", "correct HTTP_PROXY, HTTPS_PROXY or ALL_PROXY"),
     ("TimeoutError", _SILENT, _WAIT),
     ("TimeoutException", _SILENT, _WAIT),

@@ -147,7 +147,7 @@ class Construction:
                 journal = block.enter_context(opened)
             except SettingsError as error:
                 raise SettingsError(
-                    f"{error}; --overwrite (overwrite=True) begins anew, with kept replies"
+                    f"{error}; --overwrite (overwrite=True) starts over, with kept replies"
                 ) from error
             try:
                 yield journal
@@ -292,7 +292,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
         raise SettingsError(f"the results go to a folder, got the file {str(folder)!r}")
     if (folder / MANIFEST).exists() and not overwrite:
         raise SettingsError(
-            f"{str(folder / MANIFEST)!r} exists: a build is there already; give --overwrite "
+            f"{str(folder / MANIFEST)!r} exists: the folder holds a build; give --overwrite "
             "(overwrite=True) to replace it"
         )
 

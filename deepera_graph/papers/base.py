@@ -105,7 +105,7 @@ class PaperBase:
                 its key is read from ``QDRANT_API_KEY``. The base knows it from then on. Vectors
                 that lie beside the base are moved to it.
             merge: When two records are one paper, see `Writer` in `deepera_graph.papers.library`.
-            overwrite: Replace a base that is there.
+            overwrite: Replace an existing base.
             batch_size: Papers committed together, >= 1.
             on_progress: Called with what is done (``"reading"``, ``"embedding"``), how many, and of
                 how many, if that is known.

@@ -87,7 +87,7 @@ def _template(package: str, name: str) -> Template:
     try:
         return Template(files(package).joinpath(name).read_text(encoding="utf-8").strip())
     except FileNotFoundError as error:
-        raise PromptError(f"there is no template {name!r}") from error
+        raise PromptError(f"template {name!r} does not exist") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ def _say(name: str, problems: Sequence[Mapping[str, Any]], known: list[str], wha
     if problem["type"] == "extra_forbidden":
         near = get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(known) or 'none'}"
-        return f"there is no {what} {name!r}; {hint}"
+        return f"unknown {what} {name!r}; {hint}"
     said = (_SHOULD.sub("must", one["msg"].removeprefix("Value error, ")) for one in problems)
     whole = " or ".join(dict.fromkeys(said)).replace(" or must be ", " or ")
     message = f"{name} {whole}".strip()

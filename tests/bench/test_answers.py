@@ -153,7 +153,7 @@ def test_a_verdict_that_failed_counts_as_the_lowest(chat_with, bad):
 def test_an_empty_answer_has_the_lowest_score_without_a_call(chat_with):
     chat, server = chat_with(scored(5))
     verdict = LfsJudge(chat, low=2).judge_many([ToJudge("?", "gold", " ")])
-    assert verdict == [(2, "there is no answer")]
+    assert verdict == [(2, "no answer was given")]
     assert server.calls == 0
 
 

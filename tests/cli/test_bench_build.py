@@ -57,7 +57,7 @@ def test_documents_of_each_subject_are_fetched_once(build, tmp_path, monkeypatch
         args = ("--by-subject", 3, "--subjects", "biology,physics", "--dry-run", *SMALL)
         first, again = (build(*args, documents=tmp_path / "works.jsonl") for _ in range(2))
     assert "3 works on 2 subjects written to" in first.stderr
-    assert "is there: nothing is fetched" in again.stderr
+    assert "exists: nothing is fetched" in again.stderr
     assert first.stdout == again.stdout
     assert len(world.of("openalex")) == 2
     rows = [json.loads(one) for one in (tmp_path / "works.jsonl").read_text().splitlines()]

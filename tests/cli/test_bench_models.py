@@ -184,7 +184,7 @@ def test_failed_calls_are_counted_and_can_be_tried_again(table, tmp_path):
         broken = False
         again = table(*args)
         assert again.stdout == first.stdout
-        assert "--retry-failed ranks them anew" in again.stderr
+        assert "--retry-failed ranks them again" in again.stderr
         assert "| LLM pointwise tiny | 1 | 100.0 " in table(*args, "--retry-failed").stdout
         assert "| LLM pointwise tiny | 1 | 100.0 " in table(*args).stdout
 

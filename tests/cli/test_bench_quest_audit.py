@@ -107,7 +107,7 @@ def test_a_port_that_cannot_be_listened_at_is_named(deepera_lab, drawn):
         port = taken.getsockname()[1]
         result = deepera_lab(*COMMAND, "label", drawn.folder, "--port", port)
     assert result.exit_code == 2
-    assert f"nobody can listen at 127.0.0.1:{port}: " in result.stderr
+    assert f"cannot listen at 127.0.0.1:{port}: " in result.stderr
     result = deepera_lab(*COMMAND, "label", drawn.folder, "--port", 99_999)
     assert "port must be from 0 to 65535, got 99999" in result.stderr
 

@@ -159,7 +159,7 @@ def test_a_question_without_snippets_is_left_out_and_named(deepera_lab, files):
     write_questions(source, [*ALL, asked("yesno", name="bare", texts=[])])
     result = deepera_lab("bioasq", "answer", source, "-o", out)
     assert result.exit_code == 1
-    assert "left out of the submission, as there is no answer: bare" in result.stderr
+    assert "left out of the submission for want of an answer: bare" in result.stderr
     assert [one.id for one in read_questions(out)] == [one.id for one in ALL]
 
 

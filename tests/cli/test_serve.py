@@ -53,7 +53,7 @@ def test_a_port_that_is_taken_is_told(deepera, served):
         port = taken.getsockname()[1]
         told = deepera("serve", "--backend", "rules", "--port", port)
     assert (told.exit_code, served) == (2, [])
-    assert f"nobody can listen at 127.0.0.1:{port}: Address already in use\n" in told.stderr
+    assert f"cannot listen at 127.0.0.1:{port}: Address already in use\n" in told.stderr
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_what_cannot_be_checked_is_left_out():
     report = writer.write(QUESTION, passages())
     assert report.sentences == ()
     assert "not judged" in report.left_out[0]
-    assert report.problems == ("writing a sentence anew: TimeoutError: no answer in 60 s",)
+    assert report.problems == ("rewriting a sentence: TimeoutError: no answer in 60 s",)
 
 
 def test_a_budget_holds_for_judging_and_writing_together():

@@ -329,7 +329,7 @@ def test_a_port_that_is_taken_is_told_before_it_is_said_to_answer(base):
     said = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SettingsError, match=f"nobody can listen at 127.0.0.1:{port}: "):
+        with pytest.raises(SettingsError, match=f"cannot listen at 127.0.0.1:{port}: "):
             serve(base, port=port, on_start=said.append)
     assert said == []
 

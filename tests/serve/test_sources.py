@@ -276,7 +276,7 @@ def test_old_names_are_answered_until_0_11_and_a_header_says_so(library):
     assert listed.json()["collections"] == library.get("/v1/libraries").json()["libraries"]
     assert "/v1/libraries" in listed.headers["x-deepera-note"]
     both = ask(library, collection="wax", library="wax").json()["error"]["message"]
-    assert "there is no field 'collection'" in both
+    assert "unknown field 'collection'" in both
 
 
 def test_the_most_that_is_kept_has_the_name_of_rerank_clients_too(library):

@@ -218,7 +218,7 @@ def read_names(said: Any) -> list[str]:
         raise ValueError("this is not a list of names")
     names = [name for one in said for name in _name_of(one)]
     if not names:
-        raise ValueError("there is no name in it")
+        raise ValueError("it contains no name")
     return names
 
 

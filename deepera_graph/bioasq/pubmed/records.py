@@ -299,7 +299,7 @@ def _read_book(element: Any) -> PubmedRecord:
 def _read_pmid(element: Any) -> tuple[str, int]:
     text = "" if element is None else (element.text or "").strip()
     if not text:
-        raise RecordError("no PMID", "there is no PMID")
+        raise RecordError("no PMID", "it has no PMID")
     if not (text.isascii() and text.isdecimal()) or len(text) > _LONGEST_PMID:
         raise RecordError("PMID is no number", f"got {text!r:.40}")
     version = element.get("Version") or ""

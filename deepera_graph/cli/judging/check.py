@@ -71,7 +71,7 @@ class CheckOptions:
         shown="stdout",
     )
     resume: bool = opt(
-        "With --out: go on with a check that was cut short; verdicts that are there are kept.",
+        "With --out: go on with a check that was cut short; existing verdicts are kept.",
         brief="Go on with a check that was cut short.",
         default=False,
     )

@@ -87,8 +87,8 @@ class ManneredOptions(Configurable):
         config=Key(harmless=None),
     )
     source_seconds: float | None = _live(
-        "Longest time for all services together, with their waits; one that asks to wait for "
-        "longer is left out, and said to be.",
+        "Longest time for all services together, with their waits; one that asks to wait longer "
+        "is left out, with a remark.",
         metavar="S",
         least=0.1,
         shown="20",
@@ -158,8 +158,8 @@ class SearchOptions(WhereOptions):
     )
     adaptive: bool = _store(
         "Also look at the neighbours of passages that are close to the question, and at theirs: "
-        "for questions whose evidence no single search brings together. Needs a collection with "
-        "--neighbours; those of a SOURCE are found anew.",
+        "for questions whose evidence no single search brings together. Needs a library with "
+        "--neighbours; those of a SOURCE are found on the spot.",
         brief="Also look at neighbours of what is found.",
         default=False,
     )

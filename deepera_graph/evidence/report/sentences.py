@@ -200,7 +200,7 @@ def drop_sentence(branch: SentenceBranch, error: RoleError) -> Update:
     """Leave out a sentence that could not be written anew."""
     old = branch["sentence"]
     dropped: SentenceRecord = {**old, "state": "dropped"}
-    return {"sentences": {key_of(old): dropped}, "problems": [f"writing a sentence anew: {error}"]}
+    return {"sentences": {key_of(old): dropped}, "problems": [f"rewriting a sentence: {error}"]}
 
 
 def make_paragraphs(

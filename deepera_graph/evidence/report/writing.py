@@ -46,7 +46,7 @@ def describe_writing(report: EvidenceReport) -> Iterator[str]:
         what = (
             "1 sentence was" if report.n_rewritten == 1 else f"{report.n_rewritten} sentences were"
         )
-        yield f"{what} written anew, as a study cited did not say all of it, and then passed."
+        yield f"{what} rewritten, as a study cited did not say all of it, and then passed."
     yield from (f"Not as planned: {one}." for one in report.problems)
 
 

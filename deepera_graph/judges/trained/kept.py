@@ -31,7 +31,7 @@ _ROW_BYTES = 200  # what SQLite adds to an entry
 _FOREVER = float("inf")
 VECTORS = FileKind(
     name="file of kept vectors",
-    advice="delete it: it is made anew",
+    advice="delete it: it is made again",
     application_id=0x44655665,  # "DeVe"
     form=1,
     setup=("PRAGMA page_size = 16384", "PRAGMA auto_vacuum = INCREMENTAL"),

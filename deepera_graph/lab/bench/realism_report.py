@@ -197,9 +197,10 @@ def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
             for one in report.families
         ),
         note="AUC is the chance that a classifier which has seen neither the pool nor its texts "
-        "scores a distractor above another passage. Golden passages, if nobody wrote them to "
-        "order, are the yardstick: sections of one kind differ from the mixture around them by "
-        f"what they do. So does a single type; the limit of {LIMIT} is for all types together.",
+        "scores a distractor above another passage. Golden passages, if they were not "
+        "written for it, are the yardstick: sections of one kind differ from the mixture around "
+        "them by what they do. So does a single type; the limit of "
+        f"{LIMIT} is for all types together.",
     )
     yield Grid(
         name="types",

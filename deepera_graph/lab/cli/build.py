@@ -191,7 +191,7 @@ def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:
     subjects = pick_subjects(names)
     check_extra("httpx", extra="sources", what="--by-subject")
     if documents.exists():
-        say(f"{documents} is there: nothing is fetched")
+        say(f"{documents} exists: nothing is fetched")
         return
     n = write_rows(documents, find_by_subject(chosen.by_subject, subjects=subjects, seed=seed))
     say(f"{count(n, 'work')} on {count(len(subjects), 'subject')} written to {documents}")

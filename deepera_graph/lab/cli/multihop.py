@@ -51,7 +51,7 @@ class MultihopOptions(running.ComparedOptions):
         default="local",
     )
     keep: Path | None = opt(
-        "Keep vectors and neighbours here, and reuse those that are there already.",
+        "Keep vectors and neighbours in this folder, and reuse those it already holds.",
         metavar="FOLDER",
         shown="keep none",
     )

@@ -80,7 +80,7 @@ class MeasureOptions:
     )
     strict: bool = _measure("Stop when a ranker cannot run here.", default=False)
     keep: Path | None = opt(
-        "Keep rankings here, and reuse those that are there already.",
+        "Keep rankings in this folder, and reuse those it already holds.",
         metavar="FOLDER",
         shown="keep none",
     )

@@ -192,7 +192,7 @@ def table(
         running.finish(TABLE, result, partial(manifest, runner), files, output)
     _tell_missing(runner)
     if chosen.keep is not None and runner.failures:
-        say("passages that could not be judged are kept as such; --retry-failed ranks them anew")
+        say("passages that could not be judged are kept as such; --retry-failed ranks them again")
 
 
 def study(

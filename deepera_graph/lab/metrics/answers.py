@@ -149,7 +149,7 @@ class LfsJudge:
 
     async def _judge(self, task: ToJudge) -> Verdict:
         if not task.answer.strip():
-            return Verdict(self.low, "there is no answer")
+            return Verdict(self.low, "no answer was given")
         kind = _verdict_schema(self.low, self.high)
         try:
             filled: Any = await self._chat.ask("lfs", self._messages(task), kind)

@@ -133,4 +133,4 @@ def explain_empty(rejected: ReasonLog, failed: Mapping[str, str]) -> str:
     ]
     if failed:
         parts.append(f"{len(failed)} with failed calls ({next(iter(failed.values())):.160})")
-    return "; ".join(parts) or "there was none"
+    return "; ".join(parts) or "none"

@@ -96,7 +96,7 @@ def read_classes(names: Sequence[str]) -> tuple[str, ...]:
 def check_topics(topics: Sequence[Topic]) -> None:
     """Raise `InputError` if there is none, one has no name or is too long, or two have one id."""
     if not topics:
-        raise InputError("there are no topics")
+        raise InputError("no topics were given")
     known: dict[str, Topic] = {}
     for one in topics:
         if not one.name.strip():

@@ -169,7 +169,7 @@ def experiment(
         SettingsError: There is no system or measure, or no system of the baseline's name.
     """
     if not questions:
-        raise InputError("there are no questions, so there is nothing to measure by")
+        raise InputError("no questions were given to measure with")
     if not systems or not measures:
         raise SettingsError("an experiment needs at least one system and one measure")
     baseline = check_baseline(baseline, systems)

@@ -112,7 +112,7 @@ def choose_recipe(
 ) -> tuple[str, dict[str, float]]:
     """Return the candidate with the highest MAP@10, of equals the first, and the MAP@10 of all."""
     if not candidates:
-        raise SettingsError("there is no judge to choose from")
+        raise SettingsError("no judge is given to choose from")
     found = {
         name: mean_average_precision(list(score_pools(validation, one)))
         for name, one in candidates.items()

@@ -297,7 +297,7 @@ class LlmScout(LlmRole[PlanTask, SearchPlan]):
             if call.tool != "search":
                 text = find_paper(text, task["pool"])
             if not 1 <= call.page <= _MOST_PAGES:
-                refused.append(f"{call.tool} {text!r:.400}: there is no page {call.page}")
+                refused.append(f"{call.tool} {text!r:.400}: page {call.page} does not exist")
                 continue
             offset = PAGE * (call.page - 1)
             actions.append(Action(tool=call.tool, text=text, k=PAGE, offset=offset))

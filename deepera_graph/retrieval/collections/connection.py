@@ -182,7 +182,7 @@ def _refuse_if_emptied(folder: Path) -> None:
         if not (file.is_file() and file.stat().st_size and _has_points(file)):
             raise StoreError(
                 f"{str(file)!r} is missing, emptied or of another program: it holds no passages; "
-                f"put it back, or remove the folder {str(file.parent)!r} and index anew"
+                f"put it back, or remove the folder {str(file.parent)!r} and index again"
             )
 
 

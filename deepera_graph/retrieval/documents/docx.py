@@ -73,7 +73,7 @@ def read_docx_blocks(
     raw = read_whole(source, name)
     if raw.startswith(OLD_WORD):
         raise InputError(
-            f"{name}: protected by a password, or in the old form of Word; save it anew"
+            f"{name}: protected by a password, or in the old form of Word; save it again"
         )
     return call_foreign(
         f"{name}: broken, or not a DOCX file",

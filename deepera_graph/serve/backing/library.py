@@ -209,4 +209,4 @@ def _only(names: Sequence[str], kind: str) -> str:
 
 
 def _offer(names: Sequence[str]) -> str:
-    return f"give one of {', '.join(map(repr, names))}" if names else "there are none"
+    return f"give one of {', '.join(map(repr, names))}" if names else "none exist"

@@ -244,7 +244,7 @@ def _tell_problems(answers: Sequence[TypedAnswer]) -> None:
     missing = [one.question.id for one in answers if not one.is_complete]
     if missing:
         named = ", ".join(missing[:MOST_TOLD]) + (", ..." if len(missing) > MOST_TOLD else "")
-        say(f"left out of the submission, as there is no answer: {named}")
+        say(f"left out of the submission for want of an answer: {named}")
 
 
 def _summary(answers: Sequence[TypedAnswer], out: Path, log: Path) -> dict[str, Any]:

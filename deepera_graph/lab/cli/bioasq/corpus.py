@@ -137,7 +137,7 @@ class CorpusStoreOptions(places.StoreOptions):
         "--search",
         "--mode",
         metavar="HOW",
-        shown="hybrid; as it was made if the collection is there",
+        shown="hybrid; an existing library keeps its own",
     )
     int8: bool = _store(
         "With --qdrant-url: keep vectors of one byte a dimension in memory, a quarter, and the "

@@ -164,7 +164,7 @@ def search(
 
     asked = read_questions(questions)[: files.limit]
     if not asked:
-        raise SettingsError(f"there is no question in {str(questions)!r}")
+        raise SettingsError(f"no questions in {str(questions)!r}")
     from deepera_graph.bioasq.phase_a.settings import PRESETS, SearchSettings
     from deepera_graph.settings import read_fields
 

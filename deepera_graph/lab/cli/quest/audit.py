@@ -30,7 +30,7 @@ class DrawOptions:
     out: Path = opt("Folder of the audit.", "--out", "-o", metavar="AUDIT", needed=True)
     per_grade: int = opt("Pairs drawn of each grade.", metavar="N", default=150, least=1)
     seed: int = opt("Random seed of the draw.", metavar="S", default=0, least=0)
-    overwrite: bool = opt("Draw anew where nobody has labelled yet.", default=False)
+    overwrite: bool = opt("Replace an audit that has no labels yet.", default=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,7 +123,7 @@ def _read_about(path: Path) -> dict[str, Any]:
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     if about.get("format") != FORMAT:
-        raise InputError(f"{path} is not of format {FORMAT}; draw the audit anew")
+        raise InputError(f"{path} is not of format {FORMAT}; draw the audit again")
     grades = about.get("grades")
     counts = [grades.get(str(one)) for one in GRADES] if isinstance(grades, dict) else [None]
     are_counted = all(isinstance(one, dict) and {"judged", "drawn"} <= one.keys() for one in counts)
@@ -209,7 +209,7 @@ def _check_folder(out: Path, *, overwrite: bool) -> None:
             f"{str(out)!r} has labels of {', '.join(labels)}; draw into another folder"
         )
     if (out / AUDIT).exists() and not overwrite:
-        raise SettingsError(f"{str(out / AUDIT)!r} exists; give --overwrite to draw anew")
+        raise SettingsError(f"{str(out / AUDIT)!r} exists; give --overwrite to draw again")
 
 
 def _lot(pair: AuditPair, what: str) -> bytes:

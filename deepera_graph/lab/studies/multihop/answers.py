@@ -111,7 +111,7 @@ def measure_answers(
         config: A LangChain config; a budget in it holds for all questions together.
         at_once: Questions that are answered at the same time, >= 1; `seconds` are of each.
         max_failed_share: Share of questions without an answer, as calls failed or the budget was
-            spent, in [0, 1], above which there are no figures.
+            spent, in [0, 1], above which no figures are given.
         on_progress: Called with the questions answered so far, over all methods.
 
     Raises:

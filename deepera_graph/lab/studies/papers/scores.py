@@ -183,7 +183,7 @@ class PaperBench(Resampling):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.queries:
-            raise InputError("there are no queries, so there is nothing to measure by")
+            raise InputError("no queries were given to measure with")
         starts = self.buckets
         if not starts or starts[0] < 1 or sorted({*starts}) != [*starts]:
             raise SettingsError(f"buckets must be rising numbers from 1, got {starts}")

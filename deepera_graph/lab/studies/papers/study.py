@@ -58,7 +58,7 @@ def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
         SettingsError: There is no such baseline.
     """
     if not runs:
-        raise InputError("there is no run to measure")
+        raise InputError("no runs were given to measure")
     baseline = check_baseline(bench.baseline, runs)
     systems = [SystemScores.of(name, run, bench) for name, run in runs.items()]
     compared = {one.name: {what: one.values[what] for what in _COMPARED} for one in systems}

@@ -40,7 +40,7 @@ def search_once(
         hint = suggest_value(str(mode), MODES)
         raise SettingsError(f"mode must be one of {', '.join(MODES)}, got {mode!r}{hint}")
     if mode != "sparse" and not base.has_vectors:
-        raise SettingsError(f"{base.place} has no vectors, so there is no search by {mode!r}")
+        raise SettingsError(f"{base.place} has no vectors, which a search by {mode!r} needs")
 
     def system(query: PaperQuery) -> QueryRun:
         hits = base.search(query.text, mode=mode, k=depth, scope=query.scope(limits))

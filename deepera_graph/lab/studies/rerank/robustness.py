@@ -199,7 +199,7 @@ def study_stability(runner: StudyRunner) -> StudyResult:
         ),
         rows=tuple(rows),
         note=(
-            "Every run judges anew. Std is that of one passage over runs (n - 1), on the ranker's "
+            "Every run judges again. Std is that of one passage over runs (n - 1), on the ranker's "
             "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
             "other first passage is the share of questions in which two runs put another one "
             f"first; the last column counts passages that are not on the same side of "

@@ -108,8 +108,8 @@ def fit_scorer(
     results = fit_results_classifier(matched, log) or (base.results if base else None)
     if counts is None or results is None:
         raise InputError(
-            "no pool tells results from aims, methods or background of the same paper, and there "
-            "is no judge to take that from"
+            "no pool tells results from aims, methods or background of the same paper, and no "
+            "judge is given to take that from"
         )
     classifiers = fit_results_classifiers(matched, results)
 

@@ -128,7 +128,7 @@ def read_pools(
     drafts = [draft for name, source in chosen.items() for draft in _draft_pools(name, source)]
     groups = find_groups([keys for _, keys in drafts])
     if not drafts:
-        raise InputError(f"there is no question in {', '.join(map(str, paths))}")
+        raise InputError(f"no questions in {', '.join(map(str, paths))}")
     return [build(group) for (build, _), group in zip(drafts, groups, strict=True)]
 
 
