@@ -7,18 +7,21 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from threading import Lock, RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from deepera_graph.errors import BudgetError, SettingsError
+from deepera_graph.ranges import check_not_negative, check_positive, check_setting, setting
 from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
 
-_MILLION = 1_000_000
 _REACHED = "budget reached"
+_limit = partial(setting, None, check=check_positive, shown="no limit", metavar="N")
+_price = partial(setting, None, check=check_not_negative, metavar="M")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,31 +32,30 @@ class Budget:
     chat model are abandoned, too, counted as failed calls whose tokens nobody knows. Roles of
     one's own and models that run in this process end what they are doing.
 
-    Attributes:
-        max_calls: Most model calls, > 0; retries and repeated questions count.
-        max_tokens: Most tokens, prompt and answer, > 0.
-        max_seconds: Longest time from the start of the run, > 0 seconds.
-        max_cost: Most money, > 0, in the currency of the prices; needs both prices.
-        input_price: Price of a million prompt tokens, >= 0.
-        output_price: Price of a million completion tokens, >= 0.
-
     Raises:
         SettingsError: A number is out of range, or there is a cost without prices.
     """
 
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    input_price: float | None = None
-    output_price: float | None = None
+    max_calls: int | None = _limit(
+        "Upper bound of calls, retries included; replies from the cache are free.",
+        brief="Upper bound of calls to the chat model.",
+    )
+    max_tokens: int | None = _limit(
+        "Upper bound of tokens, prompts and replies together; calls in flight are finished."
+    )
+    max_seconds: float | None = _limit(
+        "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
+        metavar="S",
+    )
+    max_cost: float | None = _limit(
+        "Upper bound of the cost, in the currency of the prices; needs both prices.", metavar="M"
+    )
+    input_price: float | None = _price("Price of a million prompt tokens.")
+    output_price: float | None = _price("Price of a million reply tokens.")
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
-            is_price = one.name.endswith("price")
-            if value is not None and not (value >= 0 if is_price else value > 0):
-                raise SettingsError(f"{one.name} must be > 0, got {value!r}")
+            check_setting(one, getattr(self, one.name))
         if self.max_cost is not None and not self.has_prices:
             raise SettingsError("max_cost needs input_price and output_price")
 
@@ -65,7 +67,7 @@ class Budget:
     def cost(self, usage: Usage) -> float:
         """Return what tokens cost, in the currency of the prices; without prices 0."""
         paid_in = usage.input_tokens * (self.input_price or 0)
-        return (paid_in + usage.output_tokens * (self.output_price or 0)) / _MILLION
+        return (paid_in + usage.output_tokens * (self.output_price or 0)) / 1_000_000
 
     def to_dict(self) -> dict[str, Any]:
         """Return the limits that are set, as plain data."""
@@ -107,14 +109,13 @@ class Estimate(HasUsage):
         for result in results:
             for stage, used in result.usage.items():
                 usage[stage] = usage.get(stage, Usage()) + used
+        whole = sum(usage.values(), Usage())
         return cls(
             n_questions=len(results),
             n_passages=n_passages,
             usage=usage,
             tokens_known=tokens_known,
-            cost=budget.cost(sum(usage.values(), Usage()))
-            if budget is not None and budget.has_prices
-            else None,
+            cost=budget.cost(whole) if budget is not None and budget.has_prices else None,
         )
 
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeVar
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_at_least, check_setting, setting, suggest_name, suggest_value
 from deepera_graph.thresholds import (
     OPERATING_POINT,
     Gap,
     Quantile,
     Threshold,
-    check_share,
     threshold_from_plain,
     threshold_to_plain,
 )
@@ -30,41 +29,12 @@ OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
 
 
-def setting(
-    default: Any,
-    text: str,
-    *,
-    least: int | None = None,
-    is_share: bool = False,
-    choices: Any = (),
-    metavar: str = "",
-    brief: str = "",
-    shown: str = "",
-) -> Any:
-    """Declare a setting as a field of `AgentSettings`, with all that follows from it.
-
-    Args:
-        default: Its value where it is not given; None is never checked then.
-        text: What it is, as the help of its option says it, and its field in LangChain's classes.
-        least: Lowest whole number.
-        is_share: Whether it is a number in [0, 1].
-        choices: Values it may have, or a `Literal` of them.
-        metavar: What a value is called in the help.
-        brief: The text where only daily options are shown.
-        shown: The default in words, where it is more than its value.
-    """
-    about = {"text": text, "metavar": metavar, "brief": brief, "is_share": is_share}
-    about |= {"least": 1 if least is None and type(default) is int else least}
-    about |= {"choices": choices if isinstance(choices, tuple) else get_args(choices)}
-    return field(default=default, metadata={**about, "shown": shown or str(default)})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
     """Settings of an agent: checked when made, read by name, written as plain data.
 
-    A subclass is a dataclass, too, whose fields may be declared by `setting`. Its whole numbers are
-    at least 1, or what `_LEAST` says; `_READ` names the fields that are dataclasses and may be
+    A subclass is a dataclass, too, whose fields may be declared by `setting`. Other whole numbers
+    are at least 1, or what `_LEAST` says; `_READ` names the fields that are dataclasses and may be
     given by name; `_check` checks the rest. None is left alone where it is the default.
 
     Raises:
@@ -91,16 +61,11 @@ class AgentSettings:
     def __post_init__(self) -> None:
         for one in fields(self):
             name, value = one.name, getattr(self, one.name)
-            if value is None and one.default is None:
-                continue
-            if type(one.default) is int or name in self._LEAST or one.metadata.get("least"):
-                least = one.metadata.get("least") or 1
-                check_at_least(name, value, self._LEAST.get(name, least))
-            if one.metadata.get("is_share"):
-                check_share(name, value)
-            if choices := one.metadata.get("choices"):
-                check_choice(name, value, choices)
-            if name in self._READ:
+            if name not in self._LEAST:
+                check_setting(one, value)
+            elif value is not None or one.default is not None:
+                check_at_least(name, value, self._LEAST[name])
+            if name in self._READ and value is not None:
                 object.__setattr__(self, name, read_fields(name, self._READ[name], value))
         self._check()
 
@@ -379,18 +344,6 @@ def preset(name: str) -> Preset:
     return found
 
 
-def suggest_name(name: object, known: Iterable[str]) -> str:
-    """Return ``did you mean 'threshold'?``, or nothing if no known name is near."""
-    near = get_close_matches(str(name).lower().replace("-", "_"), list(known), n=1)
-    return f"did you mean {near[0]!r}?" if near else ""
-
-
-def suggest_value(value: object, known: Iterable[object]) -> str:
-    """Return the same behind a semicolon, for the end of a message; of texts alone."""
-    near = suggest_name(value, [one for one in known if isinstance(one, str)])
-    return f"; {near}" if near and isinstance(value, str) else ""
-
-
 def read_fields(name: str, kind: type[T], value: object) -> T:
     """Return a *kind*, a dataclass, of its fields by name; or raise `SettingsError`."""
     if isinstance(value, kind):
@@ -406,17 +359,3 @@ def read_fields(name: str, kind: type[T], value: object) -> T:
             hint = suggest_name(key, known) or f"fields are {', '.join(known)}"
             raise SettingsError(f"{name}: unknown field {key!r}; {hint}")
     return kind(**value)
-
-
-def check_at_least(name: str, value: object, least: int) -> None:
-    """Raise `SettingsError` unless a value is a whole number, and not below *least*."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        what = f"the text {value!r}" if isinstance(value, str) else repr(value)
-        raise SettingsError(f"{name} must be a whole number >= {least}, got {what}")
-
-
-def check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    """Raise `SettingsError` unless a value is one of the choices."""
-    if not any(value is choice or value == choice for choice in choices):
-        known, hint = ", ".join(map(repr, choices)), suggest_value(value, choices)
-        raise SettingsError(f"{name} must be one of {known}, got {value!r}{hint}")

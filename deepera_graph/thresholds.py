@@ -24,6 +24,7 @@ from typing import (
 )
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_share
 
 if TYPE_CHECKING:
     from deepera_graph.schema import IntentKind
@@ -248,16 +249,6 @@ class ThresholdRule(Protocol):
     def cut(self, scores: Sequence[float], intent: IntentKind) -> float:
         """Return the lowest score kept, given the scores of the judged passages in any order."""
         ...
-
-
-def check_share(name: str, value: object) -> None:
-    """Raise `SettingsError` unless *value* is a number in [0, 1]."""
-    if isinstance(value, str):
-        raise SettingsError(f"{name} must be a number in [0, 1], got the text {value!r}")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        percent = value if isinstance(value, int | float) and value in range(2, 101) else None
-        hint = f"; did you mean {percent / 100:g}?" if percent else ""
-        raise SettingsError(f"{name} must be in [0, 1], got {value!r}{hint}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

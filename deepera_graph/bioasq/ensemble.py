@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import N_DOCUMENTS, Ranking, Run, ScoredDocument, rank_scores
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
-from deepera_graph.settings import check_at_least
 
 Doubles = NDArray[np.float64]
 How = Literal["rank", "reciprocal", "min-max"]

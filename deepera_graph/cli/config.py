@@ -187,7 +187,7 @@ def read_config() -> dict[str, Value]:
 
 def find_problem(name: str, one: Value) -> str:
     """Return what is wrong with a value that is configured; nothing if it can be used."""
-    from deepera_graph.settings import check_at_least
+    from deepera_graph.ranges import check_at_least
 
     check, least = _key(name).check, OPTIONS[name].metadata["option"].min
     try:
@@ -206,7 +206,7 @@ def _convert(name: str, value: str | bool) -> Any:
     kind = next(one for one in get_args(_TYPES[name]) or (_TYPES[name],) if one is not NoneType)
     choices = get_args(_TYPES[name]) if get_origin(_TYPES[name]) is Literal else get_args(kind)
     if choices:
-        from deepera_graph.settings import check_choice
+        from deepera_graph.ranges import check_choice
 
         check_choice(name, value, choices)
         return value

@@ -103,7 +103,7 @@ def demo(
 
 def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     from deepera_graph.demo import read_questions
-    from deepera_graph.settings import suggest_value
+    from deepera_graph.ranges import suggest_value
 
     questions = {question.id: question for question in read_questions(hard=hard)}
     for name in ids:

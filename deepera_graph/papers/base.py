@@ -28,8 +28,8 @@ from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
+from deepera_graph.ranges import suggest_value
 from deepera_graph.retrieval.fusion import in_thread
-from deepera_graph.settings import suggest_value
 
 K, K_NEIGHBOURS = 20, 100
 CITED = "cited_in_library"  # in the metadata of a passage

@@ -23,10 +23,10 @@ from deepera_graph.pipeline import answer, intent, score, summarize
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State, announced, tell
+from deepera_graph.ranges import check_share
 from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.thresholds import check_share
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

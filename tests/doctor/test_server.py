@@ -277,7 +277,7 @@ def test_a_server_without_a_list_of_models_needs_a_name():
 
 def test_a_closed_port_is_told():
     found = look("http://127.0.0.1:9/v1")
-    assert found["address"].found == "nobody listens at 127.0.0.1:9"
+    assert found["address"].found == "no server listens at 127.0.0.1:9"
 
 
 def test_https_to_a_plain_server_is_told():
@@ -315,7 +315,7 @@ def test_a_proxy_that_does_not_listen_is_named_without_its_password(monkeypatch)
     monkeypatch.setenv("HTTP_PROXY", "http://me:hidden-word@127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://me:hidden-word@127.0.0.1:9")
     found = look("http://model.example.org/v1")
-    assert found["address"].found.startswith("nobody listens at 127.0.0.1:9 (the proxy of http")
+    assert found["address"].found.startswith("no server listens at 127.0.0.1:9 (the proxy of http")
     assert "NO_PROXY=model.example.org" in found["address"].advice
     assert "hidden-word" not in repr(found)
 

@@ -134,7 +134,7 @@ def test_calls_that_are_not_made_are_told_in_the_next_round(base):
     told = prompts_of(model, "You look for")[2].partition("not made:\n")[2]
     assert "search 'Kelp' was made before, as S1, and is not repeated" in told
     assert "references 'nope' is not made: no such paper was found" in told
-    assert "search 'rays': there is no page 0" in told
+    assert "search 'rays': page 0 does not exist" in told
     assert any("round 2: search 'Kelp' was made before" in one for one in found.problems)
 
 

@@ -34,5 +34,5 @@ def test_the_judge_that_ranks_held_out_questions_best_is_chosen():
     found = choose_recipe({"wrong": ordered(0.9, 0.1), "right": ordered(0.1, 0.9)}, some)
     assert found == ("right", {"wrong": 0.5, "right": 1.0})
     assert choose_recipe({"one": ordered(0, 1), "same": ordered(0.1, 0.9)}, some)[0] == "one"
-    with pytest.raises(SettingsError, match="no judge to choose from"):
+    with pytest.raises(SettingsError, match="no judge is given to choose from"):
         choose_recipe({}, some)

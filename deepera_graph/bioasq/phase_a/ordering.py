@@ -27,9 +27,9 @@ from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_o
 from deepera_graph.judges.trained.backend import TrainedJudge, Weights
 from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.prompts import messages_of
+from deepera_graph.ranges import check_at_least
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend, IntentFields, RoleAnswer, RoleSet, Window
-from deepera_graph.settings import check_at_least
 from deepera_graph.text.words import split_sentences
 
 Align = Callable[[str, Sequence[Window]], Sequence[Alignment]]

@@ -15,8 +15,9 @@ from deepera_graph.bioasq.runs import N_DOCUMENTS
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.pipeline.state import append
+from deepera_graph.ranges import check_choice
 from deepera_graph.retrieval.search import FUSIONS, Fusion
-from deepera_graph.settings import AgentSettings, check_choice
+from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 Pairs = list[list[Any]]  # [pmid, score], best first

@@ -20,7 +20,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.cross_encoder.onnx import INPUTS, OnnxModel, trace
 from deepera_graph.judges.cross_encoder.pairs import Pair, logits_of
 from deepera_graph.packages import call_foreign, check_extra, import_extra
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.embeddings import weights
 
 DEFAULT_MODEL = "cross-encoder/ms-marco-MiniLM-L12-v2"

@@ -279,8 +279,8 @@ def to_scope(limits: places.WhereOptions) -> Scope:
 
 def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
     """Return that there is no library of this name, and which there are."""
+    from deepera_graph.ranges import suggest_value
     from deepera_graph.retrieval import list_collections
-    from deepera_graph.settings import suggest_value
 
     here = [] if place.qdrant_url else list_collections(place_of(place)["path"])
     known = sorted({*here, *list_papers(place)})

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 import typer
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_setting
 
 Command = Callable[..., None]
 
@@ -77,17 +78,18 @@ def opt(
     return field(default=MISSING if needed else default, metadata=about)
 
 
-def opt_of(settings: Any, name: str, *, config: Key = A_KEY, **how: Any) -> Any:
+def opt_of(settings: Any, name: str, *, config: Key | None = A_KEY, **how: Any) -> Any:
     """Declare the option of a setting, which has its text, default and range."""
-    about = settings.__dataclass_fields__[name].metadata
+    one = settings.__dataclass_fields__[name]
+    about = one.metadata
     how = {"brief": about["brief"], "metavar": about["metavar"], "shown": about["shown"], **how}
     means = how.get("means") or {}
 
     def check(value: Any) -> None:
-        settings.of({name: means.get(value, value)})
+        check_setting(one, means.get(value, value))
 
-    config = config._replace(check=config.check or check)
-    return opt(about["text"], config=config, **how)
+    config = config and config._replace(check=config.check or check)
+    return opt(how.pop("text", about["text"]), config=config, **how)
 
 
 def given(*chosen: Any, of: Any = None) -> dict[str, Any]:

@@ -16,15 +16,8 @@ from deepera_graph.cli.shared.values import (
     parse_kind,
     read_threshold,
 )
-from deepera_graph.settings import (
-    Content,
-    OnEmpty,
-    OnError,
-    Order,
-    Settings,
-    check_at_least,
-)
-from deepera_graph.thresholds import check_share
+from deepera_graph.ranges import check_at_least, check_share
+from deepera_graph.settings import Content, OnEmpty, OnError, Order, Settings
 
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 
@@ -192,51 +185,19 @@ class CacheOptions:
 _COST, _KEPT = "Limits on cost", "What is kept"
 
 
-def _limit(name: str, text: str, **how: Any) -> Any:
-    """Declare the option of a limit of `Budget`."""
-
-    def check(value: float) -> None:
-        prices: dict[str, Any] = {"input_price": 0.0, "output_price": 0.0}
-        Budget(**{**(prices if name == "max_cost" else {}), name: value})
-
-    return opt(text, panel=_COST, config=Key(check=check), **how)
+_limit = partial(opt_of, Budget, panel=_COST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions:
     """What all calls together may cost."""
 
-    max_calls: int | None = _limit(
-        "max_calls",
-        "Upper bound of calls, retries included; replies from the cache are free.",
-        brief="Upper bound of calls to the chat model.",
-        metavar="N",
-        shown="no limit",
-    )
-    max_tokens: int | None = _limit(
-        "max_tokens",
-        "Upper bound of tokens, prompts and replies together; calls in flight are finished.",
-        metavar="N",
-        shown="no limit",
-    )
-    max_seconds: float | None = _limit(
-        "max_seconds",
-        "Longest time, in seconds: then no call starts, and those in flight are abandoned.",
-        metavar="S",
-        shown="no limit",
-    )
-    max_cost: float | None = _limit(
-        "max_cost",
-        "Upper bound of the cost, in the currency of the prices; needs both prices.",
-        metavar="M",
-        shown="no limit",
-    )
-    input_price: float | None = _limit(
-        "input_price", "Price of a million prompt tokens.", metavar="M"
-    )
-    output_price: float | None = _limit(
-        "output_price", "Price of a million reply tokens.", metavar="M"
-    )
+    max_calls: int | None = _limit("max_calls")
+    max_tokens: int | None = _limit("max_tokens")
+    max_seconds: float | None = _limit("max_seconds")
+    max_cost: float | None = _limit("max_cost")
+    input_price: float | None = _limit("input_price")
+    output_price: float | None = _limit("output_price")
 
 
 _filter = partial(opt_of, Settings, panel=_KEPT)

@@ -26,7 +26,7 @@ def check_preset(name: str) -> None:
 def parse_kind(name: str) -> str:
     """Return what kind of judge `--backend` names, as `judge_kind` says it."""
     from deepera_graph.judges import NAMED, parse_name
-    from deepera_graph.settings import suggest_value
+    from deepera_graph.ranges import suggest_value
 
     names = (*NAMED, "llm", "encoder:MODEL")
     try:

@@ -8,8 +8,8 @@ from deepera_graph.evidence.report.report import EvidenceReport, ReportParagraph
 from deepera_graph.export.page import build_page
 from deepera_graph.export.tables import escape_markdown
 from deepera_graph.pipeline.shown import describe_calls
+from deepera_graph.ranges import check_choice
 from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
-from deepera_graph.settings import check_choice
 from deepera_graph.text.plain import in_one_line, replace_controls
 from deepera_graph.text.questions import name_direction
 

@@ -22,8 +22,8 @@ from deepera_graph.judges.cross_encoder.models import Kind, find_encoder
 from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, with_title
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
+from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
-from deepera_graph.settings import check_at_least
 from deepera_graph.text.words import split_sentences
 from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.writing.gates import Gates
-from deepera_graph.settings import AgentSettings, check_choice
+from deepera_graph.ranges import check_choice
+from deepera_graph.settings import AgentSettings
 
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]

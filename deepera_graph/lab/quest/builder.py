@@ -47,8 +47,8 @@ from deepera_graph.lab.quest.questions import Written, hash_candidates, write_qu
 from deepera_graph.lab.quest.sources import describe_source, look_up, name_sources, take_turns
 from deepera_graph.lab.quest.topics import check_topics
 from deepera_graph.papers.library.vectors import name_of
+from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend
-from deepera_graph.settings import check_at_least
 
 JOURNAL = "questions.journal"
 QUESTIONS_AT_ONCE = 4  # ScholarQuest, section 3

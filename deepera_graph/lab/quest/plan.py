@@ -11,7 +11,8 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
 from deepera_graph.lab.data.lines import Object, Plain, Text, Texts, read_line
 from deepera_graph.papers.results import Scope
-from deepera_graph.settings import AgentSettings, check_choice
+from deepera_graph.ranges import check_choice
+from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import Usage
 
 Intent = Literal["method", "setting", "comparison", "scope"]

@@ -35,8 +35,8 @@ from deepera_graph.multihop.agent.adaptive import search_adaptively
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import score_all, score_passages
 from deepera_graph.packages import call_foreign
+from deepera_graph.ranges import check_at_least
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.settings import check_at_least
 from deepera_graph.stores.embeddings import SentenceEmbeddings, unit_rows
 from deepera_graph.usage import Usage
 

@@ -37,14 +37,8 @@ from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, Unav
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.studies.experiment import Failures, Resampling
 from deepera_graph.lab.tables import MetricEstimate
-from deepera_graph.thresholds import (
-    Calibrated,
-    Gap,
-    PerIntent,
-    Quantile,
-    Threshold,
-    check_share,
-)
+from deepera_graph.ranges import check_share
+from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
 
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
 METRICS = ("HitRate@1", "HitRate@3", "MRR")

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeVar, get_args
 
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 
 BUDGET, BATCH_SIZE = 50, 16
 Feedback = Literal["each", "after"]

@@ -22,7 +22,7 @@ from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Label, Sample, SampleTask
 from deepera_graph.multihop.path import EvidenceText, Form, normal_form
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 from deepera_graph.usage import Usage
 
 Equivalence = Literal["exact", "entailment", "lenient"]

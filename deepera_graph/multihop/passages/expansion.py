@@ -22,7 +22,7 @@ from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
 from deepera_graph.multihop.path import title_words, written_title
 from deepera_graph.passages import check_length
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.words import join_title, name_passage
 from deepera_graph.text.questions import (
     as_words,

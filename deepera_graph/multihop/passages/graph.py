@@ -27,7 +27,7 @@ from deepera_graph.multihop.passages.graph_files import (
     read_passages,
     read_vectors,
 )
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.embeddings import name_embeddings, unit_rows
 from deepera_graph.stores.nearest import (
     NOBODY,

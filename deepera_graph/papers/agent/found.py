@@ -13,7 +13,7 @@ from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.paper import Listed, ListFormat, Paper, cite_paper, write_list
-from deepera_graph.settings import suggest_value
+from deepera_graph.ranges import suggest_value
 from deepera_graph.text.plain import escape_controls
 from deepera_graph.usage import Usage
 

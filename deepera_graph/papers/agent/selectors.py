@@ -21,10 +21,10 @@ from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
+from deepera_graph.ranges import suggest_value
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
-from deepera_graph.settings import suggest_value
 from deepera_graph.text.words import looks_english, split_sentences, stems
 from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage

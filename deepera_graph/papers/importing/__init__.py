@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
+from deepera_graph.ranges import suggest_value
 from deepera_graph.retrieval.documents.article import to_utf8
-from deepera_graph.settings import suggest_value
 from deepera_graph.text.records import open_records, read_records, suffix_of
 from deepera_graph.text.references import NO_ABSTRACT
 

@@ -8,7 +8,7 @@ from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings,
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.settings import suggest_value
+from deepera_graph.ranges import suggest_value
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 

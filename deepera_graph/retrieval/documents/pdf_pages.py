@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
-from deepera_graph.settings import suggest_value
+from deepera_graph.ranges import suggest_value
 
 _MIDDLE = (0.3, 0.7)  # of the width of a page's text, where a gutter may be
 _LEAST_ROWS = 5  # with words on both sides of it

@@ -238,7 +238,7 @@ def test_an_unknown_intent_is_said_to_be_unknown():
 def test_templates_take_exactly_their_values():
     with pytest.raises(PromptError, match=r"intent.user.md takes \['problem', 'question'\]"):
         prompts.messages("intent", question="q")
-    with pytest.raises(PromptError, match=r"there is no template 'dance\.system\.md'"):
+    with pytest.raises(PromptError, match=r"template 'dance\.system\.md' does not exist"):
         prompts.messages("dance")
 
 

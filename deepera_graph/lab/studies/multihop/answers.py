@@ -55,11 +55,10 @@ from deepera_graph.multihop.agent.state import READ_AT_ONCE, MultiHopResult
 from deepera_graph.multihop.agent.uncertainty import Uncertainty
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.multihop.path import path_block
+from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.settings import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.words import name_passage
-from deepera_graph.thresholds import check_share
 from deepera_graph.usage import Usage
 
 METHODS = ("one-search", "given-steps", "agent", "agent-nar")

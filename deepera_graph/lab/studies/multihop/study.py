@@ -19,7 +19,7 @@ from deepera_graph.lab.studies.multihop.methods import (
     HopSearch,
 )
 from deepera_graph.lab.tables import Column, Grid, Row
-from deepera_graph.settings import check_at_least
+from deepera_graph.ranges import check_at_least
 
 CUTOFFS = (5, 10, 20, 50)
 _COMPARED = 10

@@ -16,7 +16,7 @@ from deepera_graph.lab.studies.papers.runs import Call, Limits, PaperQuery, Quer
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.settings import check_at_least, suggest_value
+from deepera_graph.ranges import check_at_least, suggest_value
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.graph import PaperSearch
