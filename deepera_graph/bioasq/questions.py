@@ -92,12 +92,16 @@ class BioasqQuestion:
         filled["documents"] = [*self.documents]
         filled["snippets"] = [one.to_dict() for one in self.snippets]
         if self.exact_answer is not None:
-            exact = self.exact_answer
-            filled["exact_answer"] = exact if isinstance(exact, str) else [[*one] for one in exact]
+            filled["exact_answer"] = plain_exact(self.exact_answer)
         if self.ideal_answers:
             several = len(self.ideal_answers) > 1
             filled["ideal_answer"] = [*self.ideal_answers] if several else self.ideal_answers[0]
         return filled
+
+
+def plain_exact(exact: ExactAnswer | None) -> Any:
+    """Return an exact answer as JSON has it."""
+    return [[*one] for one in exact] if isinstance(exact, tuple) else exact
 
 
 def read_pmid(document: str) -> str:
@@ -225,7 +229,7 @@ def parse_question(fields: object) -> BioasqQuestion:
         type=cast("QuestionType", _text(fields, "type")),
         body=_text(fields, "body"),
         documents=tuple(_texts(fields, "documents")),
-        snippets=tuple(_parse_snippet(one) for one in _items(fields, "snippets")),
+        snippets=tuple(map(_parse_snippet, _items(fields, "snippets"))),
         exact_answer=_parse_exact(fields.get("exact_answer")),
         ideal_answers=_parse_ideal(fields.get("ideal_answer")),
     )
@@ -276,20 +280,21 @@ def _parse_exact(value: object) -> ExactAnswer | None:
         return value
     if not isinstance(value, list):
         raise InputError(f"exact_answer must be text or a list, got {value!r:.80}")
-    return tuple(_parse_entity(one) for one in value)
+    return tuple(map(_parse_entity, value))
 
 
 def _parse_entity(value: object) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-        raise InputError(f"an entity of exact_answer must be a list of texts, got {value!r:.80}")
-    return tuple(names)
+    return _as_texts(value, "an entity of exact_answer must be a list of texts")
 
 
 def _parse_ideal(value: object) -> tuple[str, ...]:
-    values = [value] if isinstance(value, str) else ([] if value is None else value)
+    return () if value is None else _as_texts(value, "ideal_answer must be text or a list of texts")
+
+
+def _as_texts(value: object, wanted: str) -> tuple[str, ...]:
+    values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise InputError(f"ideal_answer must be text or a list of texts, got {value!r:.80}")
+        raise InputError(f"{wanted}, got {value!r:.80}")
     return tuple(values)
 
 

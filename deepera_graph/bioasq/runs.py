@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,15 +105,9 @@ def submit_run(run: Run, questions: Iterable[BioasqQuestion]) -> list[BioasqQues
     for one in questions:
         pmids = {name_document(ranked.pmid): ranked.pmid for ranked in run.get(one.id, ())}
         kept = tuple(piece for piece in one.snippets if name_document(piece.document) in pmids)
-        made.append(
-            BioasqQuestion(
-                id=one.id,
-                type=one.type,
-                body=one.body,
-                documents=tuple(document_url(pmid) for pmid in pmids),
-                snippets=kept,
-            )
-        )
+        documents = tuple(map(document_url, pmids))
+        bare = replace(one, exact_answer=None, ideal_answers=())
+        made.append(replace(bare, documents=documents, snippets=kept))
     return made
 
 
@@ -133,13 +128,10 @@ def _parse_line(fields: Mapping[str, Any]) -> tuple[str, list[tuple[str, float]]
 
 
 def _parse_pair(pair: object) -> tuple[str, float]:
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
-        raise InputError(f"ranked must hold pairs [pmid, score], got {pair!r:.80}")
-    pmid, score = pair
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    if not pmid.strip() or not is_number:
-        raise InputError(f"ranked must hold pairs [pmid, score], got {pair!r:.80}")
-    return pmid, float(score)
+    match pair:
+        case [str(pmid), int() | float() as score] if pmid.strip() and not isinstance(score, bool):
+            return pmid, float(score)
+    raise InputError(f"ranked must hold pairs [pmid, score], got {pair!r:.80}")
 
 
 def _check(ranked: Iterable[tuple[str, float]], place: str) -> list[ScoredDocument]:

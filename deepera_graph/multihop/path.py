@@ -66,10 +66,26 @@ class CitedText(BaseModel):
 
 
 class ShownEvidence:
-    """Shows numbered sentences, and turns their numbers into words of the passages."""
+    """Shows numbered sentences, and turns their numbers into words of the passages.
+
+    A line of a passage begins with a number, so that none can begin another passage. Of a passage
+    above `LONGEST_PASSAGE` characters the beginning is shown.
+    """
 
     def __init__(self, task: Mapping[str, Any], path: str = "") -> None:
-        self.block, self._places, self._texts = _number_sentences(task["evidence"])
+        lines: list[str] = []
+        self._places: list[tuple[int, int]] = []  # passage and own number of each sentence
+        self._texts: list[tuple[str, list[Sentence]]] = []
+        for place, item in enumerate(task["evidence"]):
+            text = item["text"][:LONGEST_PASSAGE]
+            sentences = split_sentences(text)
+            self._texts.append((text, sentences))
+            lines.append(f"[{place + 1}] {show.one_line(item['title'])}")
+            for own, sentence in enumerate(sentences, start=1):
+                self._places.append((place, own))
+                lines.append(f"{len(self._places)}: {sanitize_line(sentence.text)}")
+            lines.append("")
+        self.block = "\n".join(lines).strip()
         self.question = show.one_line(task["question"])
         self.marker = show.marker(f"{path}\n{self.block}", self.question)
 
@@ -120,32 +136,6 @@ def _why(step: PathStep) -> str:
 def _shorten(text: str, n: int = LONGEST_TITLE) -> str:
     line = show.one_line(text)
     return line if len(line) <= n else f"{line[:n].rstrip()} ..."
-
-
-_Text = tuple[str, list[Sentence]]
-
-
-def _number_sentences(
-    items: Sequence[EvidenceText],
-) -> tuple[str, list[tuple[int, int]], list[_Text]]:
-    """Write passages with their sentences numbered through; where each number belongs; the texts.
-
-    A line of a passage begins with a number, so that none can begin another passage. Of a passage
-    above `LONGEST_PASSAGE` characters the beginning is shown.
-    """
-    lines: list[str] = []
-    places: list[tuple[int, int]] = []
-    texts: list[_Text] = []
-    for place, item in enumerate(items):
-        text = item["text"][:LONGEST_PASSAGE]
-        sentences = split_sentences(text)
-        texts.append((text, sentences))
-        lines.append(f"[{place + 1}] {show.one_line(item['title'])}")
-        for own, sentence in enumerate(sentences, start=1):
-            places.append((place, own))
-            lines.append(f"{len(places)}: {sanitize_line(sentence.text)}")
-        lines.append("")
-    return "\n".join(lines).strip(), places, texts
 
 
 def texts_of(passages: Sequence[Document]) -> list[EvidenceText]:

@@ -6,7 +6,7 @@ makes the calls of a base behind an address.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
 from difflib import get_close_matches
@@ -53,7 +53,6 @@ class PaperCall(NamedTuple):
 
     needs: str
     takes: tuple[str, ...]
-    run: Callable[["PaperBase", dict[str, Any]], Any]
     about: str
     tool: str
     gives: type[Any]
@@ -66,18 +65,10 @@ class GotPaper(TypedDict):
     paper: Paper | None
 
 
-def _get(base: "PaperBase", given: dict[str, Any]) -> dict[str, Any]:
-    paper = base.get(given.pop("id"), **given)
-    if paper is None:
-        return {"status": "unknown", "paper": None}
-    return {"status": "ok", "paper": paper.to_dict()}
-
-
 CALLS = {
     "search": PaperCall(
         "query",
         ("mode", "k", "offset"),
-        lambda base, given: base.search(given.pop("query"), **given).to_dict(),
         "Papers that fit a query, best first.",
         "search_papers",
         Hits,
@@ -85,16 +76,14 @@ CALLS = {
     "title": PaperCall(
         "title",
         (),
-        lambda base, given: base.title(given.pop("title"), **given).to_dict(),
         "The paper that a title names.",
         "match_title",
         TitleMatch,
     ),
-    "get": PaperCall("id", (), _get, "A paper by any of its ids.", "get_paper", GotPaper),
+    "get": PaperCall("id", (), "A paper by any of its ids.", "get_paper", GotPaper),
     "references": PaperCall(
         "id",
         ("k", "offset"),
-        lambda base, given: base.references(given.pop("id"), **given).to_dict(),
         "What a paper cites.",
         "references",
         Neighbours,
@@ -102,7 +91,6 @@ CALLS = {
     "citations": PaperCall(
         "id",
         ("k", "offset"),
-        lambda base, given: base.citations(given.pop("id"), **given).to_dict(),
         "What cites a paper, newest first.",
         "citations",
         Neighbours,
@@ -218,16 +206,15 @@ def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str
         raise SettingsError(f"{name} needs {call.needs}")
     read = {one: _read(one, value) for one, value in arguments.items() if value is not None}
     limits = {one: read.pop(one) for one in LIMITS if one in read}
-    limits = _join_limits(limits, Scope.of(limits.pop("where", None)).to_dict())
-    read.setdefault(call.needs, arguments[call.needs])
-    plain: dict[str, Any] = call.run(base, {**read, "scope": Scope.from_dict(limits)})
-    return plain
-
-
-def _join_limits(limits: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
+    conditions = Scope.of(limits.pop("where", None)).to_dict()
     if both := sorted(limits.keys() & conditions.keys()):
         raise SettingsError(f"give {', '.join(both)} or where, not both")
-    return {**limits, **conditions}
+    asked, scope = read.pop(call.needs, arguments[call.needs]), {**limits, **conditions}
+    found = getattr(base, name)(asked, **read, scope=Scope.from_dict(scope))
+    if name == "get":
+        return {"status": "ok" if found else "unknown", "paper": found and found.to_dict()}
+    plain: dict[str, Any] = found.to_dict()
+    return plain
 
 
 def _read(name: str, value: Any) -> Any:

@@ -2,8 +2,8 @@
 
 import calendar
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -157,6 +157,16 @@ class PaperRecord:
         return tuple(dict.fromkeys(one for one in own if one))
 
 
+def fill_paper(first: Paper, other: Paper) -> Paper:
+    """Return a paper with what another record of it has more; the rest stays as it is."""
+    missing: dict[str, Any] = {
+        one.name: getattr(other, one.name)
+        for one in fields(Paper)
+        if getattr(first, one.name) in ("", (), None)
+    }
+    return replace(first, **missing)
+
+
 _ALIKE = 0.8  # similarity of titles, below which an id in common is somebody's mistake
 
 
@@ -207,11 +217,11 @@ def cite_paper(paper: Paper) -> Citation:
 
 def write_list(listed: Sequence[Listed], format: ListFormat) -> str:
     """Return papers as ``csv``, ``bibtex`` or ``ris``."""
-    return _FORMS[format](listed)
-
-
-def _to_bibtex(listed: Sequence[Listed]) -> str:
-    return write_bibtex((cite_paper(one.paper), one.note) for one in listed)
+    if format == "csv":
+        return _to_csv(listed)
+    if format == "bibtex":
+        return write_bibtex((cite_paper(one.paper), one.note) for one in listed)
+    return write_ris((cite_paper(one.paper), one.note, one.paper.abstract) for one in listed)
 
 
 def _to_csv(listed: Sequence[Listed]) -> str:
@@ -223,17 +233,6 @@ def _to_csv(listed: Sequence[Listed]) -> str:
         cells = (fields.get(name, getattr(source, name, None)) for name in _COLUMNS)
         rows.append((*one.before.values(), *cells, *one.after.values()))
     return write_sheet(rows)
-
-
-def _to_ris(listed: Sequence[Listed]) -> str:
-    return write_ris((cite_paper(one.paper), one.note, one.paper.abstract) for one in listed)
-
-
-_FORMS: Mapping[str, Callable[[Sequence[Listed]], str]] = {
-    "csv": _to_csv,
-    "bibtex": _to_bibtex,
-    "ris": _to_ris,
-}
 
 
 def to_passage(paper: Paper, **more: Any) -> "Document":

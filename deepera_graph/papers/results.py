@@ -6,15 +6,12 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
+from typing import Any, Literal, TypeVar, get_args, overload
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, days_of, list_set_fields, read_date, venue_key
 from deepera_graph.retrieval.where import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
-
-if TYPE_CHECKING:
-    pass
 
 Undated = Literal["keep", "drop"]
 _N_NEAR = 3

@@ -292,6 +292,12 @@ def weigh_locally(question: str, windows: Sequence[Window]) -> list[list[float]]
     return weigh_with(TrainedJudge(Weights()))(question, windows)
 
 
+def weigh_as(judge: EvidenceReranker | None) -> WeighSentences:
+    """Weigh sentences as a local judge does; as the package's own if another judges."""
+    local = None if judge is None else find_local_judge(judge)
+    return weigh_locally if local is None else weigh_with(local)
+
+
 # A logistic regression, fitted on the 505 claims of SciFact train, which have 2 golden sentences
 # each, by `python benchmarks/bioasq/phase_a.py`.
 WEIGHT, START = 0.86, -1.5

@@ -8,10 +8,10 @@ Source:
     cross-encoder, sorted by a chat model in one prompt, and a weighted ensemble of both rankings.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from langchain_core.language_models import BaseChatModel
@@ -28,10 +28,8 @@ from deepera_graph.bioasq.phase_a.ordering import (
     SearchRoles,
     SortTask,
     WeighSentences,
-    find_local_judge,
     search_roles,
-    weigh_locally,
-    weigh_with,
+    weigh_as,
 )
 from deepera_graph.bioasq.phase_a.settings import (
     SearchInput,
@@ -138,59 +136,40 @@ def build_search_graph(
     chosen = SearchSettings.of(settings)
     if rewrite and roles is None:
         raise SettingsError("rewrite=True needs a chat model that rewrites the question")
-    weigh = weigh_sentences or _weigh_as(judge)
-    rewriter = roles if rewrite else None
-    sorter = roles if sort else None
     wrapped = partial(wrap_role, limiter=Limiter(chosen.max_concurrency), cache=cache)
-    before: list[tuple[str, Any]] = [
-        ("receive", steps.receive),
-        *([("rewrite", _rewrite_node(rewriter, wrapped))] if rewriter is not None else []),
-        ("retrieve", steps.Retrieve(source, chosen)),
-    ]
-    after: list[tuple[str, Any]] = [
-        *([("score", steps.Score(judge, chosen))] if judge is not None else []),
-        *([("sort", _sort_node(sorter, wrapped, chosen))] if sorter is not None else []),
-        ("combine", partial(steps.combine, settings=chosen)),
-        ("snippets", partial(steps.find_snippets, weigh=weigh, settings=chosen)),
-    ]
-    return _connect(before, after)
+    before: list[tuple[str, Any]] = [("receive", steps.receive)]
+    if rewrite and roles is not None:
+        rewriter: RoleNode[SearchState, RewriteQueryTask, Query] = RoleNode(
+            "rewrite",
+            ask=steps.ask_rewrite,
+            role=wrapped("rewriter", roles.rewriter, Query, fingerprint=roles.fingerprint),
+            record=steps.record_rewrite,
+            on_failure=steps.rewrite_failed,
+            run_name=lambda state: "rewrite the question",
+        )
+        before.append(("rewrite", rewriter))
+    before.append(("retrieve", steps.Retrieve(source, chosen)))
 
+    after: list[tuple[str, Any]] = []
+    if judge is not None:
+        after.append(("score", steps.Score(judge, chosen)))
+    if sort and roles is not None:
+        after.append(("sort", _sort_node(roles, wrapped, chosen)))
+    after.append(("combine", partial(steps.combine, settings=chosen)))
+    weigh = weigh_sentences or weigh_as(judge)
+    after.append(("snippets", partial(steps.find_snippets, weigh=weigh, settings=chosen)))
 
-def _weigh_as(judge: EvidenceReranker | None) -> WeighSentences:
-    """Weigh sentences as a local judge does; as the package's own if another judges."""
-    local = None if judge is None else find_local_judge(judge)
-    return weigh_locally if local is None else weigh_with(local)
-
-
-def _connect(
-    before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]
-) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
-    """Put nodes in a row; what comes *after* is left out where nothing is found."""
     graph = StateGraph(SearchState, input_schema=SearchInput, output_schema=SearchOutput)
     for name, node in (*before, *after):
         graph.add_node(name, node)
-    first, (found, _) = [name for name, _ in before], after[0]
-    for one, other in pairwise([START, *first]):
+    rows = pairwise([START, *dict(before)]), pairwise([*dict(after), END])
+    for one, other in chain(*rows):
         graph.add_edge(one, other)
+    found = after[0][0]
     graph.add_conditional_edges(
         "retrieve", lambda state: found if state["passages"] else END, [found, END]
     )
-    for one, other in pairwise([*(name for name, _ in after), END]):
-        graph.add_edge(one, other)
     return graph.compile(name="DeepEra BioASQ search")
-
-
-def _rewrite_node(
-    roles: SearchRoles, wrapped: Callable[..., Any]
-) -> RoleNode[SearchState, RewriteQueryTask, Query]:
-    return RoleNode(
-        "rewrite",
-        ask=steps.ask_rewrite,
-        role=wrapped("rewriter", roles.rewriter, Query, fingerprint=roles.fingerprint),
-        record=steps.record_rewrite,
-        on_failure=steps.rewrite_failed,
-        run_name=lambda state: "rewrite the question",
-    )
 
 
 def _sort_node(
@@ -244,8 +223,20 @@ class DocumentSearch(Batched[BioasqQuestion | str, DocumentResult]):
         **settings: Unpack[SearchKwargs],
     ) -> None:
         self.settings = SearchSettings.of(settings)
-        self.roles = None if model is None else _as_roles(model)
-        self.judge = None if judge is None else self._make_judge(judge, cache)
+        if model is not None and not isinstance(model, SearchRoles):
+            model = search_roles(model)
+        self.roles = model
+        self.judge: EvidenceReranker | None = None
+        if judge is not None:
+            self.judge = EvidenceReranker(
+                judge,
+                cache=cache,
+                threshold=0.0,
+                top_n=self.settings.judged,
+                content="passage",
+                require_evidence=False,
+                max_concurrency=self.settings.max_concurrency,
+            )
         self._sorts = sort and self.roles is not None
         self._rewrites = rewrite
         self.graph = build_search_graph(
@@ -301,23 +292,6 @@ class DocumentSearch(Batched[BioasqQuestion | str, DocumentResult]):
             "versions": dict(versions()),
         }
 
-    def _make_judge(
-        self, judge: Backend | str | Mapping[str, Any], cache: JudgementCache | None
-    ) -> EvidenceReranker:
-        return EvidenceReranker(
-            judge,
-            cache=cache,
-            threshold=0.0,
-            top_n=self.settings.judged,
-            content="passage",
-            require_evidence=False,
-            max_concurrency=self.settings.max_concurrency,
-        )
-
-
-def _as_roles(given: SearchRoles | Backend | BaseChatModel | str) -> SearchRoles:
-    return given if isinstance(given, SearchRoles) else search_roles(given)
-
 
 class _Run(AgentRun[DocumentResult]):
     """One question on its way through the graph."""
@@ -333,8 +307,11 @@ class _Run(AgentRun[DocumentResult]):
     def result(self) -> DocumentResult:
         """Return the result, once the graph has ended."""
         asked, state = self._asked, self._state
-        names = {"retrieved": "retrieved", "judged": "judged", "listed": "listed"}
-        runs = {name: _read(state[key]) for name, key in {**names, "final": "documents"}.items()}
+        rankings = {name: state[name] for name in ("retrieved", "judged", "listed")}
+        runs = {
+            name: tuple(ScoredDocument(*pair) for pair in pairs)
+            for name, pairs in {**rankings, "final": state["documents"]}.items()
+        }
         return DocumentResult(
             question=BioasqQuestion(
                 id=asked.id,
@@ -353,10 +330,6 @@ class _Run(AgentRun[DocumentResult]):
             seconds=self.seconds,
             manifest=self._search.describe(),
         )
-
-
-def _read(pairs: Sequence[Sequence[Any]]) -> tuple[ScoredDocument, ...]:
-    return tuple(ScoredDocument(pmid, score) for pmid, score in pairs)
 
 
 def _outcome(state: Mapping[str, Any]) -> SearchOutcome:

@@ -129,10 +129,7 @@ class SearchSettings(AgentSettings):
             raise SettingsError(f"first_weight must be >= 0, got {self.first_weight!r}")
         if self.n_snippets is not None:
             check_n_snippets(self.n_snippets)
-        self._check_ensemble()
-
-    def _check_ensemble(self) -> None:
-        """Try both ensembles on nothing, as they check their numbers."""
+        # both ensembles check their numbers, on nothing
         weigh([{}, {}], self.weights)
         if len(self.nominated) != 2:
             raise SettingsError(f"nominated must be two numbers, got {self.nominated!r}")

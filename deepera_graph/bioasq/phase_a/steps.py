@@ -259,7 +259,7 @@ def order_by(retrieved: Sequence[Sequence[Any]], values: Mapping[int, float]) ->
 
 def ask_sort(state: SearchState, *, settings: SearchSettings) -> SortTask:
     """Show the sorter the best documents."""
-    windows = _windows(state)
+    windows = {document_id(one): _window(one) for one in state["passages"]}
     best = [windows[pmid] for pmid, _ in state["judged"][: settings.listed]]
     return {"question": state["question"], "passages": best}
 
@@ -311,21 +311,16 @@ def find_snippets(state: SearchState, *, weigh: WeighSentences, settings: Search
         ]
     try:
         with named_errors("no snippets"):
-            pieces = list_pieces(state["question"], _found(whole), weigh=weigh)
+            documents = [
+                FoundDocument(document_id(one), _title(one), one.page_content) for one in whole
+            ]
+            pieces = list_pieces(state["question"], documents, weigh=weigh)
     except DeepEraError as error:
         problems.append(f"snippets: {error}")
         return {"problems": problems, "degraded": ["snippets"]}
     chosen = choose_snippets(pieces, n=settings.n_snippets)
     records = [{"snippet": asdict(one.snippet), "probability": one.probability} for one in chosen]
     return {"snippets": records, "problems": problems}
-
-
-def _found(passages: Sequence[Document]) -> list[FoundDocument]:
-    return [FoundDocument(document_id(one), _title(one), one.page_content) for one in passages]
-
-
-def _windows(state: SearchState) -> dict[str, Window]:
-    return {document_id(one): _window(one) for one in state["passages"]}
 
 
 def _window(passage: Document) -> Window:

@@ -240,7 +240,13 @@ class _Run(AgentRun[TypedAnswer]):
     ) -> None:
         answerer.check([question])
         self._answerer, self._asked = answerer, question
-        super().__init__(answerer.graph, _as_input(question), config, answerer.settings)
+        given: TypedInput = {
+            "type": question.type,
+            "question": question.body,
+            "snippets": [one.text for one in question.snippets],
+            "documents": [one.document for one in question.snippets],
+        }
+        super().__init__(answerer.graph, given, config, answerer.settings)
 
     def result(self) -> TypedAnswer:
         """Return the answers, once the graph has ended."""
@@ -257,15 +263,6 @@ class _Run(AgentRun[TypedAnswer]):
             manifest=self._answerer.manifest(),
             stands_in=any(one["status"] == "extracted" and one["cause"] for one in (exact, ideal)),
         )
-
-
-def _as_input(question: BioasqQuestion) -> TypedInput:
-    return {
-        "type": question.type,
-        "question": question.body,
-        "snippets": [one.text for one in question.snippets],
-        "documents": [one.document for one in question.snippets],
-    }
 
 
 def _as_exact(kind: QuestionType, names: Sequence[str]) -> ExactAnswer | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.bioasq.questions import BioasqQuestion, ExactAnswer, parse_question
+from deepera_graph.bioasq.questions import BioasqQuestion, ExactAnswer, parse_question, plain_exact
 from deepera_graph.usage import HasUsage, Usage
 
 PartStatus = Literal[
@@ -69,26 +69,16 @@ class TypedAnswer(HasUsage):
 
     def to_question(self) -> BioasqQuestion:
         """Return the question with its answers, as a submission has it."""
-        asked = self.question
-        return BioasqQuestion(
-            id=asked.id,
-            type=asked.type,
-            body=asked.body,
-            documents=asked.documents,
-            snippets=asked.snippets,
-            exact_answer=self.exact,
-            ideal_answers=(self.ideal,) if self.ideal else (),
-        )
+        ideal = (self.ideal,) if self.ideal else ()
+        return replace(self.question, exact_answer=self.exact, ideal_answers=ideal)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: the answers with their status, without the snippets."""
-        exact = self.exact
-        plain = exact if exact is None or isinstance(exact, str) else [[*one] for one in exact]
         return {
             "id": self.question.id,
             "type": self.question.type,
             "outcome": self.outcome,
-            "exact_answer": plain,
+            "exact_answer": plain_exact(self.exact),
             "exact_status": self.exact_status,
             "ideal_answer": self.ideal,
             "ideal_status": self.ideal_status,

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, rarity, split_sentences, stem, stems
 
 Doubles = NDArray[np.float64]
@@ -22,31 +23,9 @@ _PIECE: Final = re.compile(  # a token with the space before it
 )
 _SPACE: Final = re.compile(r"[\s_]*")
 _BETWEEN: Final = " . "  # sentences
-_GENERAL_TEXT = """
-    patient patients study studies result results analysis group groups effect effects case
-    cases trial trials data finding findings use role type types number level levels
-    expression treatment evidence method methods conclusion conclusions background objective
-    aim assay assays control controls subject subjects participant participants adult adults
-    child children woman women man men mouse mice rat rats cell cells year years month months
-    week weeks day days hour hours minute minutes time change changes difference differences
-    increase decrease rate rates risk report reports review literature author authors
-    association model models development disease gene protein enzyme drug addition present
-    total significant human humans people individual individuals volunteers sample samples
-    presence absence adolescents infants elderly species function functions process activity
-    form forms part parts example examples approach outcome outcomes response mechanism
-    mechanisms factor factors most many several various different new novel other such further
-    first second third important common possible major main high higher low lower alone member
-    members nm µm μm mm cm mg kg ml mmol percent together overall mean median
-    """
-_GENERAL = frozenset(stem(one) for one in _GENERAL_TEXT.split()) | frozenset(_GENERAL_TEXT.split())
-_BREAKERS_TEXT = """
-    also including include includes included caused causes cause known called named termed due
-    using used via however therefore thus e.g i.e et al may might can could reported observed
-    shown showed show found find suggest suggests revealed identified associated compared
-    based followed encode encodes encoded inhibit inhibits inhibited lies holds acts increased
-    decreased reduced bind binds bound
-    """
-_BREAKERS = STOP_WORDS | frozenset(_BREAKERS_TEXT.split())
+WORDS: Final = read_lists(__file__, "words.toml")["mentions"]
+_GENERAL = frozenset(stem(one) for one in WORDS["general"]) | frozenset(WORDS["general"])
+_BREAKERS = STOP_WORDS | frozenset(WORDS["breakers"])
 _ASIDE = _GENERAL | _BREAKERS
 LONGEST: Final = 6  # words of a name
 _LEAST: Final = 2  # letters of a name that is no number

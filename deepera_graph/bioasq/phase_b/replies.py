@@ -17,8 +17,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, content_words, split_sentences, stem, stems
 
+_WORDS = read_lists(__file__, "words.toml")["replies"]
 BULLET = re.compile(r"^\s*(?:[-*•–·]|\(?\d{1,3}[.):]|\(?[a-z][.)])\s+", re.IGNORECASE)
 REFUSING = re.compile(
     r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|"
@@ -63,11 +65,7 @@ _FINITE = re.compile(
     r"(?:can|may|might|must|will|do|did)\s+(?:not|be|have|also|cause|lead|occur))\b"
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|when|where|if|whether)\b")
-_NUMBER_TEXT = """
-    three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred
-    thousand million billion half third quarter once twice
-    """
-_NUMBER_WORDS = frozenset(_NUMBER_TEXT.split())
+_NUMBER_WORDS = frozenset(_WORDS["numbers"])
 _SYMBOL = re.compile(r"\d|\w[A-Z]|[Α-ω]")
 _COMMON = 4  # letters that two stems share at their beginning to count as one
 MOST_CANDIDATES = 5  # of a factoid
@@ -88,11 +86,7 @@ _STATED = re.compile(
 _BRACKETS = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]{1,80})[)\]]$")
 _LETTER = re.compile(r"[^\W_]")
 _QUOTES = "\"'`“”‘’«»*"
-_NO_NAME_TEXT = """
-    none unknown n/a na null not-known nil unclear unspecified not-specified not-mentioned
-    not-stated not-found not-available no-answer insufficient-evidence
-    """
-_NO_NAME = frozenset(_NO_NAME_TEXT.split())
+_NO_NAME = frozenset(_WORDS["no_names"])
 
 YES_NO_FIELDS = ("answer", "exact_answer", "exactanswer", "yesno", "yes_no", "yes/no", "decision")
 NAMES_FIELDS = (

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Final
 
 from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 LEAST_WORDS: Final = 4  # of a sentence; a shorter one is a heading
@@ -23,20 +24,8 @@ _NUMBERS_IN_BRACKETS: Final = re.compile(r"\s*[(\[][^()\[\]]*\d[^()\[\]]*[)\]]")
 _LABEL: Final = re.compile(r"[A-Z][A-Z /&]{3,40}:\s+")
 _P_VALUE: Final = re.compile(r",?\s*\bp\s*[<>=≤≥]\s*0?[.·]\d+", re.IGNORECASE)
 _COMPARING: Final = frozenset("<>=≤≥")
-_AIMED_TEXT = """
-    analyse:analysed analyze:analyzed ascertain:ascertained assess:assessed
-    characterize:characterized clarify:clarified compare:compared define:defined
-    describe:described determine:examined develop:developed discuss:discussed
-    document:documented elucidate:examined establish:examined estimate:estimated
-    evaluate:evaluated examine:examined explore:explored identify:looked_for
-    investigate:investigated measure:measured observe:observed present:presented
-    quantify:quantified report:reported review:reviewed study:studied test:tested
-    validate:validated verify:verified
-    """
-_AIMED: Final = {
-    verb: past.replace("_", " ")
-    for verb, _, past in (one.partition(":") for one in _AIMED_TEXT.split())
-}
+_WORDS: Final = read_lists(__file__, "words.toml")
+_AIMED: Final[Mapping[str, str]] = _WORDS["aims"]
 _VERBS: Final = "|".join(_AIMED)
 _AIM: Final = re.compile(  # "The aim of this study was to assess whether ...", "To assess ..."
     r"^(?:(?:therefore|thus|hence|here|accordingly),?\s+)?"

@@ -101,8 +101,10 @@ class TypedState(TypedInput, TypedOutput):
     shown: list[str]
 
 
-def _none(status: PartStatus, cause: str = "") -> PartRecord:
-    return {"names": [], "status": status, "cause": cause, "notes": []}
+def _part(
+    status: PartStatus, names: Sequence[str] = (), cause: str = "", notes: Sequence[str] = ()
+) -> PartRecord:
+    return {"names": [*names], "status": status, "cause": cause, "notes": [*notes]}
 
 
 def receive(state: TypedState, *, settings: TypedSettings) -> dict[str, Any]:
@@ -125,8 +127,8 @@ def receive(state: TypedState, *, settings: TypedSettings) -> dict[str, Any]:
     cause = "" if shown else "the question has no snippet"
     return {
         "shown": shown,
-        "exact": _none(status, cause) if has_exact else _none("not_asked"),
-        "ideal": _none(status, cause),
+        "exact": _part(status, cause=cause) if has_exact else _part("not_asked"),
+        "ideal": _part(status, cause=cause),
         "problems": problems if shown else ["the question has no snippet to answer it from"],
         "usage": None,
     }
@@ -199,7 +201,7 @@ def record_exact(
     """Keep an exact answer as a submission may have it, and what was mended."""
     names, notes = _fit_exact(state["type"], answer.names)
     if not names:
-        return {"exact": _none("failed", "no usable name"), "problems": ["exact: no usable name"]}
+        return _failed("exact", "no usable name")
     told = [*answer.notes, *notes, with_repair_note("", answer)]
     return _recorded("exact", names, roles.status, told)
 
@@ -218,7 +220,7 @@ def record_ideal(
     """Keep an ideal answer of at most 200 words."""
     text, notes = fit_ideal(" ".join(answer.text.split()))
     if not text:
-        return {"ideal": _none("failed", "no words"), "problems": ["ideal: the answer is empty"]}
+        return {**_failed("ideal", "no words"), "problems": ["ideal: the answer is empty"]}
     told = [*answer.notes, *notes, with_repair_note("", answer)]
     return _recorded("ideal", [text], roles.status, told)
 
@@ -227,47 +229,42 @@ def _recorded(
     part: Part, names: list[str], status: PartStatus, notes: Iterable[str]
 ) -> dict[str, Any]:
     told = [one for one in notes if one]
-    record: PartRecord = {"names": names, "status": status, "cause": "", "notes": told}
-    return {part: record, "problems": [f"{part}: {one}" for one in told]}
+    return {part: _part(status, names, notes=told), "problems": [f"{part}: {one}" for one in told]}
 
 
 def exact_failed(state: TypedState, error: RoleError, *, settings: TypedSettings) -> dict[str, Any]:
     """Put an exact answer together from the snippets, or say that there is none, and why."""
-    if settings.fallback and not _is_unreachable(error):
-        found = extract_exact(ask(state))
-        names, notes = _fit_exact(state["type"], found.names)
-        if names:
-            return _instead("exact", names, error, notes)
-    return _missed("exact", error)
+    names: list[str] = []
+    notes: list[str] = []
+    if _may_stand_in(error, settings):
+        names, notes = _fit_exact(state["type"], extract_exact(ask(state)).names)
+    return _instead("exact", names, error, notes)
 
 
 def ideal_failed(state: TypedState, error: RoleError, *, settings: TypedSettings) -> dict[str, Any]:
     """Put an ideal answer together from the snippets, or say that there is none, and why."""
-    if settings.fallback and not _is_unreachable(error):
+    text, notes = "", list[str]()
+    if _may_stand_in(error, settings):
         text, notes = fit_ideal(extract_ideal(ask(state)).text)
-        if text:
-            return _instead("ideal", [text], error, notes)
-    return _missed("ideal", error)
+    return _instead("ideal", [text] if text else [], error, notes)
 
 
-def _is_unreachable(error: RoleError) -> bool:
-    """Whether no question can succeed: rules do not stand in for a model that is not there."""
-    return isinstance(error, CallError) and error.unusable
+def _may_stand_in(error: RoleError, settings: TypedSettings) -> bool:
+    """Whether rules may answer: not for a model that cannot be reached for any question."""
+    return settings.fallback and not (isinstance(error, CallError) and error.unusable)
 
 
 def _instead(
     part: Part, names: list[str], error: RoleError, notes: Sequence[str]
 ) -> dict[str, Any]:
-    record: PartRecord = {
-        "names": names,
-        "status": "extracted",
-        "cause": str(error),
-        "notes": [*notes],
-    }
+    """Return what rules answered for a role that failed; that it failed, if they have nothing."""
+    if not names:
+        status: PartStatus = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+        return _failed(part, str(error), status)
     told = f"{part}: {error}; put together from the snippets by rules instead"
+    record = _part("extracted", names, str(error), notes)
     return {part: record, "problems": [told, *(f"{part}: {one}" for one in notes)]}
 
 
-def _missed(part: Part, error: RoleError) -> dict[str, Any]:
-    status: PartStatus = "skipped_budget" if isinstance(error, BudgetError) else "failed"
-    return {part: _none(status, str(error)), "problems": [f"{part}: {error}"]}
+def _failed(part: Part, cause: str, status: PartStatus = "failed") -> dict[str, Any]:
+    return {part: _part(status, cause=cause), "problems": [f"{part}: {cause}"]}

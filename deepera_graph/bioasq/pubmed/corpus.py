@@ -192,17 +192,21 @@ def _read_all(
     todo: list[tuple[int, Path]],
     on_progress: Callable[[CorpusProgress], None] | None,
 ) -> None:
-    n_before, n_records = 0, 0
     n_in_all = sum(path.stat().st_size for _, path in todo)
+
+    def tell(n_bytes: int, n_records: int) -> None:
+        if on_progress is not None:
+            on_progress(CorpusProgress(n_bytes, n_in_all, n_records))
+
+    n_bytes, n_records = 0, 0
     for rank, path in todo:
 
-        def watch(n_bytes: int, n_new: int, before: int = n_before, done: int = n_records) -> None:
-            if on_progress is not None:
-                on_progress(CorpusProgress(before + n_bytes, n_in_all, done + n_new))
+        def watch(n: int, n_new: int, before: tuple[int, int] = (n_bytes, n_records)) -> None:
+            tell(before[0] + n, before[1] + n_new)
 
         n_records += state.read(rank, path, watch)
-        n_before += path.stat().st_size
-        watch(path.stat().st_size, n_records, before=n_before - path.stat().st_size, done=0)
+        n_bytes += path.stat().st_size
+        tell(n_bytes, n_records)
 
 
 @contextmanager

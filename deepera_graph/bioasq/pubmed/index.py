@@ -5,7 +5,7 @@ after an update of the corpus only texts that are new or changed are embedded.
 """
 
 import pickle
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 BATCH_SIZE = 256
 CUT_TOKENS = "cut_tokens"  # metadata: how many tokens of a passage its vector does not cover
 MOST_SKIPPED = 1000
+_COUNTED = ("indexed", "updated", "unchanged", "truncated", "cut_tokens")
 Embed = Callable[[list[str]], "Future[Vectors]"]
 
 
@@ -268,8 +269,7 @@ class _Indexer:
         self._truncates: Truncates | None = None
         if isinstance(embeddings, Truncates):
             self._truncates = embeddings
-        self._n_indexed = self._n_updated = self._n_unchanged = 0
-        self._n_truncated = self._n_cut = 0
+        self._counts = Counter[str]()
 
     def begin(self, passages: list[Document]) -> _Batch:
         """Look up what is there, and have the rest embedded."""
@@ -285,7 +285,7 @@ class _Indexer:
             if before.metadata != one.metadata:
                 relabelled.append(one)
             else:
-                self._n_unchanged += 1
+                self._counts["unchanged"] += 1
         self._note_cut(new)
         texts = [join_title(one) for one in new]
         return _Batch(new, relabelled, self._embed(texts) if self._embed and new else None)
@@ -295,18 +295,13 @@ class _Indexer:
         if batch.new:
             self._store.put(batch.new, None if batch.vectors is None else batch.vectors.result())
         self._store.put_metadata(batch.relabelled)
-        self._n_indexed += len(batch.new)
-        self._n_updated += len(batch.relabelled)
+        self._counts.update(indexed=len(batch.new), updated=len(batch.relabelled))
 
     def report(self, source: _Corpus, n_removed: int) -> IndexReport:
         """Say what was done."""
         return IndexReport(
-            indexed=self._n_indexed,
-            updated=self._n_updated,
-            unchanged=self._n_unchanged,
+            **{name: self._counts[name] for name in _COUNTED},
             removed=n_removed,
-            truncated=self._n_truncated,
-            cut_tokens=self._n_cut,
             max_tokens=None if self._truncates is None else self._truncates.max_tokens,
             skipped=tuple(source.skipped),
             n_skipped=source.n_skipped,
@@ -324,8 +319,7 @@ class _Indexer:
         for one, n in zip(passages, counts, strict=True):
             if n > self._truncates.max_tokens:
                 one.metadata[CUT_TOKENS] = n - self._truncates.max_tokens
-                self._n_truncated += 1
-                self._n_cut += n - self._truncates.max_tokens
+                self._counts.update(truncated=1, cut_tokens=n - self._truncates.max_tokens)
 
 
 def _remove_others(store: PassageStore, known: _Ids) -> int:

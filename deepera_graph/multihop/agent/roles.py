@@ -27,7 +27,7 @@ from deepera_graph.multihop.path import (
     Support,
     path_block,
 )
-from deepera_graph.prompts import prompts_hash
+from deepera_graph.prompts import Domain, prompts_hash
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
@@ -255,8 +255,10 @@ class LlmPlanner(LlmRole[HopPlanTask, Plan]):
 
     async def _play(self, task: HopPlanTask, config: RunnableConfig | None) -> Plan:
         question, path = show.one_line(task["question"]), path_block(task["path"], causes=True)
-        messages = self._filled(
+        messages = fill_messages(
+            None,
             "decompose",
+            (),
             question=question,
             steps_left=str(task["steps_left"]),
             marker=show.marker(path, question),
@@ -272,8 +274,11 @@ class LlmPlanner(LlmRole[HopPlanTask, Plan]):
             **how(filled),
         )
 
-    def _filled(self, node: str, **values: str) -> list[BaseMessage]:
-        return fill_messages(None, node, (), **values)
+
+def _show(domain: Domain | None, node: str, shown: ShownEvidence, **more: str) -> list[BaseMessage]:
+    """Fill the templates of a role that answers from evidence."""
+    asked = {"question": shown.question, "marker": shown.marker, "evidence": shown.block}
+    return fill_messages(domain, node, ("answer",), **asked, **more)
 
 
 class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
@@ -281,14 +286,7 @@ class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
 
     async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
         shown = ShownEvidence(task)
-        messages = fill_messages(
-            self.domain,
-            "reply",
-            ("answer",),
-            question=shown.question,
-            marker=shown.marker,
-            evidence=shown.block,
-        )
+        messages = _show(self.domain, "reply", shown)
         filled = await request_reply(self.model, messages, StepReply, config)
         said = filled.answer
         return StepAnswer(
@@ -305,14 +303,7 @@ class LlmSampler(LlmRole[SampleTask, Sample]):
 
     async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
         shown = ShownEvidence(task)
-        messages = fill_messages(
-            self.domain,
-            "sample",
-            ("answer",),
-            question=shown.question,
-            marker=shown.marker,
-            evidence=shown.block,
-        )
+        messages = _show(self.domain, "sample", shown)
         filled = await request_reply(self.model, messages, SampleReply, config)
         return Sample(text=sanitize_line(filled.answer.answer), **how(filled))
 
@@ -334,15 +325,7 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
     async def _play(self, task: ReasonTask, config: RunnableConfig | None) -> Conclusion:
         path = path_block(task["path"])
         shown = ShownEvidence(task, path)
-        messages = fill_messages(
-            self.domain,
-            "reason",
-            ("answer",),
-            question=shown.question,
-            path=path,
-            marker=shown.marker,
-            evidence=shown.block,
-        )
+        messages = _show(self.domain, "reason", shown, path=path)
         filled = await request_reply(self.model, messages, ReasonReply, config)
         said, n_steps = filled.answer, len(task["path"])
         return Conclusion(

@@ -11,7 +11,7 @@ Source:
     Kuhn, Gal and Farquhar (2023), Semantic uncertainty, section 3.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -54,43 +54,48 @@ def group_answers(
     if entails is None:
         forms = {form: n for n, form in enumerate(dict.fromkeys(map(normal_form, answers)))}
         return [forms[normal_form(one)] for one in answers]
-    grouping = _grouping(answers, lenient=lenient)
-    try:
-        pair = next(grouping)
-        while True:
-            pair = grouping.send(entails(*pair))
-    except StopIteration as end:
-        sets: list[int] = end.value
-        return sets
+    grouping = _Grouping(answers, lenient=lenient)
+    for pair in grouping.pairs():
+        grouping.label = entails(*pair)
+    return grouping.sets
 
 
-def _grouping(answers: Sequence[str], *, lenient: bool) -> Generator[Pair, Label, list[int]]:
-    """Ask for what it takes to group answers; sync and async drive the same steps."""
-    firsts: list[str] = []
-    known: dict[Form, int] = {}
-    for answer in answers:
-        form = normal_form(answer)
-        if form in known:
-            continue
-        known[form] = yield from _find_set(answer, firsts, lenient=lenient)
-        if known[form] == len(firsts):
-            firsts.append(answer)
-    return [known[normal_form(one)] for one in answers]
+class _Grouping:
+    """Answers on their way into sets; sync and async drive the same steps.
 
+    Attributes:
+        label: What the first of the pair that `pairs` yielded last says about the second.
+        sets: The set of each answer, once all pairs were compared.
+    """
 
-def _find_set(answer: str, firsts: Sequence[str], *, lenient: bool) -> Generator[Pair, Label, int]:
-    for number, first in enumerate(firsts):
-        if (yield from _are_equivalent(first, answer, lenient=lenient)):
-            return number
-    return len(firsts)
+    def __init__(self, answers: Sequence[str], *, lenient: bool) -> None:
+        self._answers = answers
+        self._alike = ("entailment", "neutral") if lenient else ("entailment",)
+        self.label: Label = "neutral"
+        self.sets: list[int] = []
 
+    def pairs(self) -> Iterator[Pair]:
+        """Yield what to compare; `label` is to be set after each."""
+        firsts: list[str] = []
+        known: dict[Form, int] = {}
+        for answer in self._answers:
+            form = normal_form(answer)
+            if form not in known:
+                known[form] = yield from self._find_set(answer, firsts)
+        self.sets = [known[normal_form(one)] for one in self._answers]
 
-def _are_equivalent(first: str, second: str, *, lenient: bool) -> Generator[Pair, Label, bool]:
-    for pair in ((first, second), (second, first)):
-        label = yield pair
-        if (label == "contradiction") if lenient else (label != "entailment"):
-            return False
-    return True
+    def _find_set(self, answer: str, firsts: list[str]) -> Generator[Pair, None, int]:
+        for number, first in enumerate(firsts):
+            is_one = True
+            for pair in ((first, answer), (answer, first)):
+                yield pair
+                is_one = self.label in self._alike
+                if not is_one:
+                    break
+            if is_one:
+                return number
+        firsts.append(answer)
+        return len(firsts) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,11 +264,11 @@ class _Count:
     def __init__(self, settings: Uncertainty) -> None:
         self._settings = settings
         self._answers: list[str] = []
-        self._sets: list[int] | None = None
+        self._grouping = _Grouping((), lenient=False)
+        self._sets: list[int] = []
         self._errors: list[str] = []
         self._n_compared, self._n_uncompared = 0, 0
         self._usage = {"sample": Usage(), "entail": Usage()}
-        self._label: Label = "neutral"
 
     def take_samples(self, said: Sequence[Sample | RoleError]) -> None:
         for one in said:
@@ -275,19 +280,15 @@ class _Count:
             else:
                 self._errors.append("an empty answer")
 
-    def pairs(self) -> Generator[Pair, None, None]:
+    def pairs(self) -> Iterator[Pair]:
         """Yield what to compare; `take_label` is to follow each."""
         if self._settings.equivalence == "exact":
             self._sets = group_answers(self._answers)
             return
-        grouping = _grouping(self._answers, lenient=self._settings.equivalence == "lenient")
-        try:
-            pair = next(grouping)
-            while True:
-                yield pair
-                pair = grouping.send(self._label)
-        except StopIteration as end:
-            self._sets = end.value
+        lenient = self._settings.equivalence == "lenient"
+        self._grouping = _Grouping(self._answers, lenient=lenient)
+        yield from self._grouping.pairs()
+        self._sets = self._grouping.sets
 
     def take_label(self, said: "Label | Entailment | RoleError") -> None:
         """Note an answer; where there is none, nothing follows from one about the other."""
@@ -295,15 +296,15 @@ class _Count:
         if isinstance(said, RoleError):
             self._usage["entail"] += said.usage
             self._n_uncompared += 1
-            self._label = "neutral"
+            self._grouping.label = "neutral"
         elif isinstance(said, Entailment):
             self._usage["entail"] += said.usage or Usage()
-            self._label = said.label
+            self._grouping.label = said.label
         else:
-            self._label = said
+            self._grouping.label = said
 
     def result(self) -> Measured:
-        sets = self._sets or []
+        sets = self._sets
         record: BatchUncertainty = {
             "n_samples": self._settings.samples,
             "n_sets": max(sets) + 1 if sets else None,

@@ -1,7 +1,7 @@
 """What a search for papers brings: the ranked papers with reasons, the trace, and other forms."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from deepera_graph.usage import Usage
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
 _N_LOOKUPS = 3  # that a paper names
+_LOOKUPS = {"S": "search", "R": "references", "C": "citations"}
 _JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
 
 
@@ -184,11 +185,14 @@ class Found(AgentResult):
             raise SettingsError(f"format must be one of {', '.join(known)}, got {format!r}{hint}")
         if k is not None and k < 1:
             raise SettingsError(f"k must be >= 1, got {k!r}")
-        return _FORMS[format](self, k)
-
-    def _to_json(self, k: int | None) -> str:
-        plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
-        return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
+        if format == "text":
+            return self.to_text(k=k or _SHOWN)
+        if format == "mermaid":
+            return draw_mermaid(self.question, self.actions)
+        if format == "json":
+            plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
+            return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
+        return write_list([_list(one) for one in self.papers[:k]], format)
 
     def to_text(self, *, k: int = _SHOWN, closing: bool = True, lookups: bool = False) -> str:
         """Return the first *k* papers for a reader, with reasons, and what was left out.
@@ -285,10 +289,6 @@ def _list(one: FoundPaper) -> Listed:
     return Listed(one.paper, one.quote or one.reason, {"rank": one.rank}, after)
 
 
-def _write(format: ListFormat) -> "Callable[[Found, int | None], str]":
-    return lambda found, k: write_list([_list(one) for one in found.papers[:k]], format)
-
-
 _LABEL = 60  # characters of a text in the tree
 
 
@@ -319,14 +319,3 @@ def _label(text: str) -> str:
     for letter, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         line = line.replace(letter, code)
     return line
-
-
-_LOOKUPS = {"S": "search", "R": "references", "C": "citations"}
-_FORMS: Mapping[str, Callable[[Found, int | None], str]] = {
-    "text": lambda found, k: found.to_text(k=k or _SHOWN),
-    "mermaid": lambda found, k: draw_mermaid(found.question, found.actions),
-    "json": Found._to_json,
-    "csv": _write("csv"),
-    "ris": _write("ris"),
-    "bibtex": _write("bibtex"),
-}

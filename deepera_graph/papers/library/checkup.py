@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deepera_graph.doctor.checks import Finding
 from deepera_graph.errors import DeepEraError
@@ -12,7 +12,6 @@ from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.library.store import (
     PAPERS,
     PaperFile,
-    count_vectors,
     describe_file,
     read_about,
 )
@@ -29,24 +28,29 @@ VECTORS, VECTORS_SERVER = "vectors of papers", "server of vectors"
 _TIMEOUT = 10.0
 
 
-class _Held(NamedTuple):
-    about: dict[str, Any]
-    vectors: VectorsInfo | None
-    n_vectors: int
-
-
 def check_base(base: str) -> Iterator[Finding]:
     """Yield findings on a base: whether it can be read, what it holds, whether its vectors fit."""
     if base.startswith(("http://", "https://")):
         yield _check_address(base)
         return
     try:
-        held = _read(base)
+        with closing(PaperFile(base)) as file, file.reading() as db:
+            about, vectors = dict(describe_file(db)), read_about(db, "vectors")
     except DeepEraError as error:
         yield Finding(BASE, "fail", str(error), "deepera papers build FILES --base FILE makes one")
         return
-    yield _describe(base, held.about)
-    yield _check_vectors(Path(base), held)
+    found = f"{_counted(about)} in {base} (format {PAPERS.form})"
+    if about["unfinished"]:
+        names = ", ".join(about["unfinished"])
+        advice = "run the same deepera papers build again, which goes on"
+        yield Finding(BASE, "warn", f"{found}, not read to the end of {names}", advice)
+    else:
+        yield Finding(BASE, "ok", found)
+    if vectors:
+        yield _check_vectors(Path(base), VectorsInfo.from_json(vectors), about)
+    else:
+        advice = f"deepera papers build --base {base} --embeddings local makes them"
+        yield Finding(VECTORS, "skipped", "none: the base is searched by words", advice)
 
 
 def _check_address(url: str) -> Finding:
@@ -57,35 +61,15 @@ def _check_address(url: str) -> Finding:
         return Finding(SERVER, "fail", str(error), "see whether deepera papers serve runs there")
 
 
-def _read(base: str) -> _Held:
-    with closing(PaperFile(base)) as file, file.reading() as db:
-        told = read_about(db, "vectors")
-        vectors = VectorsInfo.from_json(told) if told else None
-        return _Held(dict(describe_file(db)), vectors, count_vectors(db))
-
-
-def _describe(base: str, about: dict[str, Any]) -> Finding:
-    found = f"{_counted(about)} in {base} (format {PAPERS.form})"
-    if about["unfinished"]:
-        names = ", ".join(about["unfinished"])
-        advice = "run the same deepera papers build again, which goes on"
-        return Finding(BASE, "warn", f"{found}, not read to the end of {names}", advice)
-    return Finding(BASE, "ok", found)
-
-
 def _counted(about: dict[str, Any]) -> str:
     return f"{about['papers']} papers, {about['references']} references"
 
 
-def _check_vectors(path: Path, held: _Held) -> Finding:
-    info = held.vectors
-    if info is None:
-        advice = f"deepera papers build --base {path} --embeddings local makes them"
-        return Finding(VECTORS, "skipped", "none: the base is searched by words", advice)
+def _check_vectors(path: Path, info: VectorsInfo, about: dict[str, Any]) -> Finding:
     name = VECTORS_SERVER if info.url else VECTORS
     try:
         if info.url:
-            open_server(info, held.n_vectors).close()
+            open_server(info, about["vectors"]).close()
         else:
             open_rows(vectors_path(path), info)
         if info.embeddings == LOCAL:
@@ -93,9 +77,9 @@ def _check_vectors(path: Path, held: _Held) -> Finding:
     except DeepEraError as error:
         advice = "build the base again with its embeddings; words are searched without vectors"
         return Finding(name, "fail", str(error), advice)
-    found = f"{held.n_vectors} by {info.embeddings}, {info.dimensions} dimensions"
+    found = f"{about['vectors']} by {info.embeddings}, {info.dimensions} dimensions"
     found += f", on {info.url}" if info.url else ""
-    if missing := held.about["papers"] - held.n_vectors:
+    if missing := about["papers"] - about["vectors"]:
         advice = f"deepera papers build --base {path} with the same --embeddings makes them"
         return Finding(name, "warn", f"{found}; {missing} papers have none", advice)
     return Finding(name, "ok", found)

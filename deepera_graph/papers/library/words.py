@@ -31,7 +31,8 @@ def split_words(text: str) -> list[str]:
     """Return the words of any text, each once, in order, stop words among them."""
     found = _WORD.findall(_CONTRACTED.sub(" ", clean_text(text)))
     kept = (word.replace("_", " ").split() for word in found)
-    distinct = {part.lower(): part for parts in kept for part in parts if _has_letter(part)}
+    parts = (part for word in kept for part in word if any(map(str.isalnum, part)))
+    distinct = {part.lower(): part for part in parts}
     return list(distinct.values())
 
 
@@ -54,10 +55,6 @@ def match_any(words: Iterable[str], *, column: str = "") -> str:
 def match_gated(rare: Iterable[str], words: Iterable[str]) -> str:
     """Return a query for what has any of the *rare* words; all *words* count for the rank."""
     return f"({match_any(rare)}) AND ({match_any(words)})"
-
-
-def _has_letter(word: str) -> bool:
-    return any(letter.isalnum() for letter in word)
 
 
 LEAST_SIMILARITY = 0.8

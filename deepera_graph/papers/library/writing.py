@@ -23,7 +23,14 @@ from deepera_graph.papers.library.store import (
     write_about,
 )
 from deepera_graph.papers.library.vectors_kept import drop_vectors
-from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same, venue_key
+from deepera_graph.papers.paper import (
+    Paper,
+    PaperRecord,
+    fill_paper,
+    have_like_titles,
+    may_be_same,
+    venue_key,
+)
 from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
 
 Merge = Literal["ids", "titles", "none"]
@@ -251,12 +258,7 @@ class Writer:
     def _fill(self, number: int, record: PaperRecord, by: str) -> Outcome:
         """Add to a paper what another record of it has more; the first record stays as it is."""
         before, _ = self._read(number)
-        missing = {
-            one.name: getattr(record.paper, one.name)
-            for one in fields(Paper)
-            if getattr(before, one.name) in ("", (), None)
-        }
-        is_new = self._change(number, before, replace(before, **missing))
+        is_new = self._change(number, before, fill_paper(before, record.paper))
         is_new |= self._put_references(number, record.references, record.ids, keep=True)
         is_known = self._db.execute(
             "SELECT 1 FROM merges WHERE n = ? AND id = ?", (number, record.paper.id)

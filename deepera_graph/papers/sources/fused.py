@@ -1,8 +1,8 @@
 """Several sources as one: asked at once, fused by rank, the same paper once, in passages."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from typing import Any
@@ -13,7 +13,7 @@ from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.packages import describe_error
-from deepera_graph.papers.paper import Paper, PaperRecord, have_like_titles, may_be_same
+from deepera_graph.papers.paper import Paper, PaperRecord, fill_paper, have_like_titles, may_be_same
 from deepera_graph.papers.results import Hit, Scope, SequenceAnswer
 from deepera_graph.papers.sources.base import (
     CitationSource,
@@ -288,7 +288,8 @@ class MergedRecords:
         number = known[0] if known else len(self.records)
         if known:
             for other in known[1:]:
-                self._join(number, other)
+                self.records[number] = _fill(self.records[number], self.records[other])
+                self._now[other] = number
             self.records[number] = _fill(self.records[number], record)
         else:
             self.records.append(record)
@@ -309,10 +310,6 @@ class MergedRecords:
         while number in self._now:
             number = self._now[number]
         return number
-
-    def _join(self, number: int, other: int) -> None:
-        self.records[number] = _fill(self.records[number], self.records[other])
-        self._now[other] = number
 
     def _find(self, record: PaperRecord) -> set[int]:
         """Return the numbers of its paper: one, or several that are alike; none if it is new."""
@@ -336,13 +333,8 @@ class MergedRecords:
 
 def _fill(first: PaperRecord, other: PaperRecord) -> PaperRecord:
     """Return a record with what another of the same paper has more."""
-    missing: Mapping[str, Any] = {
-        one.name: getattr(other.paper, one.name)
-        for one in fields(Paper)
-        if getattr(first.paper, one.name) in ("", (), None)
-    }
     return PaperRecord(
-        paper=replace(first.paper, **missing),
+        paper=fill_paper(first.paper, other.paper),
         references=tuple(dict.fromkeys((*first.references, *other.references))),
         aliases=tuple(dict.fromkeys((*first.aliases, *other.ids))),
     )

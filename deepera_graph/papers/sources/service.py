@@ -229,14 +229,11 @@ class _Found:
             else:
                 self._seen.add(one.paper.id)
                 n_new += 1
-                self._add(one)
+                if not self._scope.allows(one.paper, ids=one.ids):
+                    self.left_out[OUT_OF_SCOPE] += 1
+                elif not self.is_full:
+                    self.records.append(_without_markup(one) if self._clean else one)
         return n_new > 0
-
-    def _add(self, record: PaperRecord) -> None:
-        if not self._scope.allows(record.paper, ids=record.ids):
-            self.left_out[OUT_OF_SCOPE] += 1
-        elif not self.is_full:
-            self.records.append(_without_markup(record) if self._clean else record)
 
 
 def _without_markup(record: PaperRecord) -> PaperRecord:
