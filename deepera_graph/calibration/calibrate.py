@@ -1,11 +1,10 @@
 """Fit a curve from a judge's scores to probabilities, on passages that people have labelled."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,12 @@ from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
-from deepera_graph.thresholds import Curve, Method, judge_identity
+from deepera_graph.thresholds import Curve, Method
 
 FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9
 N_FOLDS = 5
 Probabilities = list[tuple[float, ...]]
-_REPORT_SUFFIX = ".report.json"
 
 
 def fit_curve(
@@ -190,15 +187,6 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
     return deal_folds(strata, n_folds=n_folds, seed=seed)
 
 
-@contextmanager
-def _open(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("rb") as source:
-            yield source
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-
-
 Watch = Callable[[JudgedQuestion], None]
 
 
@@ -247,70 +235,3 @@ def _read_result(
         raise BackendError(f"{path}, line {line.number}: {result.backend_failure}")
     scores = [(passage.id, passage.score) for passage in result.passages]
     return JudgedQuestion.of(line.id, scores, labels[line.id])
-
-
-def read_ranked(
-    path: Path, labels: Mapping[str, Labels], *, limited: bool = False
-) -> list[JudgedQuestion]:
-    """Join output lines with labels by question and passage id; labels left over do not count.
-
-    If the labels are *limited* to some questions, the others of the file do not count either.
-    """
-    judged: dict[str, JudgedQuestion] = {}
-    with _open(path) as source:
-        for line in read_raw_lines(source):
-            try:
-                fields = parse_object(line.text)
-                if limited and isinstance(fields.get("id"), str) and fields["id"] not in labels:
-                    continue
-                question = _join_labels(fields, labels)
-                if question.id in judged:
-                    raise InputError(f"id {question.id!r} is used twice")
-            except InputError as error:
-                raise InputError(f"{path}, line {line.number}: {error}") from error
-            judged[question.id] = question
-    return list(judged.values())
-
-
-def read_judge(path: Path, report: Path | None = None) -> dict[str, str]:
-    """Return which judge gave the scores of an output file, from *report* or that beside it."""
-    report = report or path.with_name(path.name.removesuffix(".jsonl") + _REPORT_SUFFIX)
-    with _open(report) as source:
-        try:
-            manifest = parse_object(source.read()).get("manifest")
-        except InputError as error:
-            raise InputError(f"{report}: {error}") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("backend"), str):
-        raise InputError(f"{report} does not say which backend gave the scores")
-    return judge_identity(manifest["backend"], manifest)
-
-
-def _join_labels(line: Mapping[str, Any], labels: Mapping[str, Labels]) -> JudgedQuestion:
-    id, ranking = line.get("id"), line.get("ranking")
-    if not isinstance(id, str) or not isinstance(ranking, list):
-        raise InputError("not an output line: it needs an id and a ranking")
-    if id not in labels:
-        raise InputError(f"question {id!r} is not labelled")
-    left_out = line.get("left_out") or []  # passages that failed, and are not ranked
-    scores = [_read_score(item, labels[id]) for item in (*ranking, *left_out)]
-    if len({name for name, _ in scores}) != len(scores):
-        raise InputError("a passage id is used twice")
-    return JudgedQuestion.of(id, scores, labels[id])
-
-
-def _read_score(item: Any, labels: Labels) -> tuple[str, float | None]:
-    if not isinstance(item, Mapping) or "score" not in item:
-        raise InputError(f"a ranked passage needs an id and a score, got {item!r:.80}")
-    name, score = item.get("id"), item["score"]
-    if not isinstance(name, str) or name not in labels:
-        raise InputError(f"passage {name!r} is not labelled")
-    if score is None:
-        if item.get("status") == "not_needed":
-            raise InputError(
-                f"passage {name!r} was not asked about; take a run without --stop-after, as "
-                "thresholds are measured over all passages"
-            )
-        return name, None
-    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
-        raise InputError(f"passage {name!r}: score must be in [0, 1], got {score!r:.80}")
-    return name, float(score)

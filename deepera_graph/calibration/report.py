@@ -19,10 +19,8 @@ from deepera_graph.calibration.calibrate import (
     cross_validate,
     fit_curve,
     judge_passages,
-    read_judge,
-    read_ranked,
 )
-from deepera_graph.calibration.instance import Labels, read_labels
+from deepera_graph.calibration.instance import read_labels
 from deepera_graph.calibration.statistics import (
     LEVEL,
     MAX_FAILED_SHARE,
@@ -246,19 +244,11 @@ def _measure_points(
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierScores:
-    """Scores of an earlier `deepera rerank`."""
-
-    path: Path
-    report: Path | None = None
-
-
 def calibrate(
     labelled: Path | str,
     out: Path | str | None,
     *,
-    scores: EvidenceReranker | EarlierScores,
+    reranker: EvidenceReranker,
     method: Method = "isotonic",
     precision: float = 0.8,
     n_resamples: int = N_CALIBRATION_RESAMPLES,
@@ -275,7 +265,7 @@ def calibrate(
     Args:
         labelled: Labelled questions; see `deepera_graph.calibration.instance`.
         out: Where the curve goes, for `Curve.load`; None writes nothing.
-        scores: Who judges the passages, or what was judged before.
+        reranker: Who judges the passages.
         method: ``isotonic``, or ``platt`` for few passages.
         precision: What `suggested` in the report aims at, in [0, 1].
         n_resamples: Of the intervals, >= 1.
@@ -308,62 +298,34 @@ def calibrate(
     labels = read_labels(labelled, limit=limit)
     each = [label for its in labels.values() for label in its.values()]
     check_classes(sum(each), len(each) - sum(each))
-    identity, questions = _read_scores(scores, labelled, labels, limit, watch)
-    questions = [one for one in questions if one.scores or one.n_failed]
-    _check_failures(questions, max_failed_share)
+    judged = judge_passages(reranker, labelled, labels, limit=limit, watch=watch)
+    questions = [one for one in judged if one.scores or one.n_failed]
+    n_failed = sum(one.n_failed for one in questions)
+    n_passages = n_failed + sum(len(one.scores) for one in questions)
+    if n_failed > max_failed_share * n_passages:
+        raise FailedShareError(
+            f"{n_failed} of {n_passages} passages could not be judged, more than "
+            f"{100 * max_failed_share:g} %: a curve on the rest would say little about them"
+        )
+    own = reranker.effective_settings.threshold  # a number, or a rule for a pool
     curve = fit_curve(
         list(chain.from_iterable(one.scores for one in questions)),
         list(chain.from_iterable(one.labels for one in questions)),
         method=method,
-        judge=identity,
+        judge=judge_identity(reranker.backend.name, reranker.backend.about),
         n_questions=len(questions),
     )
     report = build_report(
         questions,
         curve,
         precision=precision,
-        threshold=_own_threshold(scores),
+        threshold=own if isinstance(own, float) else TAU,
         n_resamples=n_resamples,
         seed=seed,
     )
-    report["data"]["not_ranked"] = len(labels) - len(questions)
     if out is not None:
         curve.save(out)
     return report
-
-
-def _check_failures(questions: Sequence[JudgedQuestion], most: float) -> None:
-    n_failed = sum(one.n_failed for one in questions)
-    n_passages = n_failed + sum(len(one.scores) for one in questions)
-    if n_failed > most * n_passages:
-        raise FailedShareError(
-            f"{n_failed} of {n_passages} passages could not be judged, more than {100 * most:g} %: "
-            "a curve on the rest would say little about them"
-        )
-
-
-def _read_scores(
-    scores: EvidenceReranker | EarlierScores,
-    path: Path,
-    labels: dict[str, Labels],
-    limit: int | None,
-    watch: Watch,
-) -> tuple[dict[str, str], Sequence[JudgedQuestion]]:
-    if isinstance(scores, EarlierScores):
-        judge = read_judge(scores.path, scores.report)
-        return judge, read_ranked(scores.path, labels, limited=limit is not None)
-    backend = scores.backend
-    return judge_identity(backend.name, backend.about), judge_passages(
-        scores, path, labels, limit=limit, watch=watch
-    )
-
-
-def _own_threshold(scores: EvidenceReranker | EarlierScores) -> float:
-    """Return the number from which on the judge keeps passages, if it has one; else `TAU`."""
-    if isinstance(scores, EarlierScores):
-        return TAU
-    own = scores.effective_settings.threshold
-    return own if isinstance(own, float) else TAU
 
 
 def _check_out(out: Path | None, labelled: Path, *, overwrite: bool) -> None:

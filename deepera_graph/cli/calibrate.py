@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,15 +12,13 @@ import typer
 
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, progress_bar, tell
-from deepera_graph.cli.shared.declaring import given, opt
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.errors import InputError
 
 if TYPE_CHECKING:
-    from deepera_graph.calibration.report import EarlierScores
-    from deepera_graph.reranker import EvidenceReranker
+    pass
 
 _fit = partial(opt, panel="Curve")
-_scores = partial(opt, panel="Scores there are already")
 _WIDTH = 21
 _COLUMNS = ("precision", "recall", "kept", "answered")
 _HEADS = ("precision", "recall", "kept a question", "something kept")
@@ -55,25 +52,12 @@ class FitOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class RankedOptions:
-    """Scores that need no judge."""
-
-    ranked: Path | None = _scores(
-        "Take the scores from this output of `deepera rerank`, and judge nothing.", metavar="OUT"
-    )
-    ranked_report: Path | None = _scores(
-        "The report of that run, which names the judge.", metavar="PATH", shown="beside OUT"
-    )
-
-
 def calibrate(
     labelled: Annotated[
         Path, typer.Argument(metavar="LABELLED", help="Labelled questions, a JSON object a line.")
     ],
     *,
     fit: FitOptions,
-    earlier: RankedOptions,
     judge: options.CachedJudgeOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -85,8 +69,12 @@ def calibrate(
         from deepera_graph.calibration.calibrate import check_method
 
     check_method(fit.method)
+    from deepera_graph.cli.opening.judges import open_reranker
+
+    at_once = judge.max_concurrency
+    chosen = {} if at_once is None else {"max_concurrency": at_once}
     with (
-        _open_scores(earlier, judge) as scores,
+        open_reranker(judge, chosen) as (reranker, _),
         progress_bar("judging", hidden=output.quiet) as bar,
     ):
         n_judged = 0
@@ -99,7 +87,7 @@ def calibrate(
         found = report.calibrate(
             labelled,
             fit.out,
-            scores=scores,
+            reranker=reranker,
             method=fit.method,
             precision=fit.precision,
             n_resamples=fit.resamples,
@@ -110,28 +98,6 @@ def calibrate(
             watch=watch,
         )
     tell(output, found, lambda: "\n".join(report_lines(found)))
-
-
-@contextmanager
-def _open_scores(
-    earlier: RankedOptions, judge: options.CachedJudgeOptions
-) -> Iterator[EvidenceReranker | EarlierScores]:
-    """Open who judges, or what was judged before."""
-    from deepera_graph.calibration.report import EarlierScores
-    from deepera_graph.cli.opening.judges import open_reranker
-
-    if earlier.ranked is not None:
-        for name in given(judge):
-            option = f"--{name.replace('_', '-')}"
-            raise SettingsError(f"--ranked judges nothing, so {option} has no part in it")
-        yield EarlierScores(path=earlier.ranked, report=earlier.ranked_report)
-        return
-    if earlier.ranked_report is not None:
-        raise SettingsError("--ranked-report goes with --ranked")
-    at_once = judge.max_concurrency
-    chosen: dict[str, Any] = {} if at_once is None else {"max_concurrency": at_once}
-    with open_reranker(judge, chosen) as (reranker, _):
-        yield reranker
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:
@@ -154,8 +120,6 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
     judge = ", ".join(f"{key} {value}" for key, value in curve["judge"].items()) or "unknown"
     brier, error = quality["brier"], quality["calibration_error"]
     failed = f"; {data['failed']} could not be judged" if data["failed"] else ""
-    if data.get("not_ranked"):
-        failed += f"; {data['not_ranked']} labelled questions have no scores"
     return [
         f"judge               {judge}",
         f"data                {data['questions']} questions, {data['judged']} passages, "

@@ -62,15 +62,6 @@ def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, cur
 
 
 @pytest.mark.full
-def test_scores_of_an_earlier_run_give_the_same_report(deepera, labelled, curve, tmp_path):
-    out = tmp_path / "ranked.jsonl"
-    deepera("rerank", labelled, "-o", out, "--backend", TEA)
-    judged = deepera("calibrate", labelled, "--backend", TEA, *QUICK, "--json").stdout
-    assert json.loads(judged)["curve"] == json.loads(curve.read_text(encoding="utf-8"))
-    assert deepera("calibrate", labelled, "--ranked", out, *QUICK, "--json").stdout == judged
-
-
-@pytest.mark.full
 def test_quiet_says_nothing(deepera, labelled, tmp_path):
     args = ("-o", tmp_path / "c.json", "--backend", TEA, "--method", "platt", *QUICK, "-q")
     assert deepera("calibrate", labelled, *args).output == ""
@@ -117,10 +108,6 @@ def test_a_missing_package_is_named_with_its_extra(labelled, environment, packag
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
-        (("--ranked", "x.jsonl", "--backend", TEA), "so --backend has no part in it"),
-        (("--ranked", "x.jsonl", "--model", "openai:x"), "so --model has no part in it"),
-        (("--ranked-report", "x.json"), "--ranked-report goes with --ranked"),
-        (("--ranked", "x.jsonl"), "x.report.json"),
         (("--precision", "2"), "precision must be in [0, 1], got 2.0"),
         (("--resamples", "0"), "n_resamples must be >= 1, got 0"),
         (("--max-concurrency", "0"), "max_concurrency must be a whole number >= 1, got 0"),

@@ -1,6 +1,5 @@
 """From a labelled file to a curve, by judging and from what was judged before."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +8,7 @@ from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.calibration.instance import read_labels
-from deepera_graph.calibration.report import EarlierScores, calibrate
-from deepera_graph.cli.calibrate import report_lines
+from deepera_graph.calibration.report import calibrate
 from deepera_graph.errors import (
     BackendError,
     CallError,
@@ -18,8 +16,6 @@ from deepera_graph.errors import (
     InputError,
     SettingsError,
 )
-from deepera_graph.jobs.report import JobReport
-from deepera_graph.jobs.rerank import rerank_lines
 from deepera_graph.schema import PassageTask
 from deepera_graph.thresholds import Calibrated, Curve
 from support.judging import Alone
@@ -30,19 +26,9 @@ def source(write, labelled) -> Path:
     return write("labelled.jsonl", labelled)
 
 
-@pytest.fixture
-def ranked(source, backend, tmp_path) -> Path:
-    """The output of a rerank of the same file, and its report beside it."""
-    path, report = tmp_path / "ranked.jsonl", JobReport()
-    with source.open("rb") as questions, path.open("wb") as out:
-        rerank_lines(EvidenceReranker(backend), questions, out, report=report)
-    (tmp_path / "ranked.report.json").write_text(json.dumps(report.to_dict()), encoding="utf-8")
-    return path
-
-
 def test_a_labelled_file_becomes_a_curve(source, backend, tmp_path):
     out = tmp_path / "curve.json"
-    report = calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=50)
+    report = calibrate(source, out, reranker=EvidenceReranker(backend), n_resamples=50)
     curve = Curve.load(out)
     assert curve.to_dict() == report["curve"]
     assert (curve.n_questions, curve.n_passages) == (30, 120)
@@ -53,7 +39,7 @@ def test_a_labelled_file_becomes_a_curve(source, backend, tmp_path):
 
 def test_a_reranker_takes_the_curve(source, backend, tmp_path):
     out = tmp_path / "curve.json"
-    calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=50)
+    calibrate(source, out, reranker=EvidenceReranker(backend), n_resamples=50)
     rule = Calibrated(curve=Curve.load(out), probability=0.9)
     result = EvidenceReranker(backend, threshold=rule).rerank(
         "Does tea lower glucose?", ["It did [0.75].", "It is sold [0.30]."]
@@ -62,7 +48,7 @@ def test_a_reranker_takes_the_curve(source, backend, tmp_path):
 
 
 def test_judging_makes_one_call_a_passage_and_no_summary(source, script):
-    calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+    calibrate(source, None, reranker=EvidenceReranker(script.backend()), n_resamples=20)
     assert len(script.judged) == 120
 
 
@@ -74,7 +60,7 @@ def test_labels_do_not_reach_the_judge(source, backend):
         return Alone(backend.judge).invoke(task)
 
     spied = replace(backend, judge=RunnableLambda(judge))
-    calibrate(source, None, scores=EvidenceReranker(spied), n_resamples=20)
+    calibrate(source, None, reranker=EvidenceReranker(spied), n_resamples=20)
     assert len(tasks) == 120
     assert {name for task in tasks for name in task} == PassageTask.__required_keys__
     assert not any(word in repr(task) for task in tasks for word in ("label", "golden"))
@@ -82,19 +68,13 @@ def test_labels_do_not_reach_the_judge(source, backend):
 
 def test_every_judged_question_is_watched(source, backend):
     seen = []
-    calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=20, watch=seen.append)
+    calibrate(source, None, reranker=EvidenceReranker(backend), n_resamples=20, watch=seen.append)
     assert [one.id for one in seen] == [f"q{number}" for number in range(30)]
-
-
-@pytest.mark.full
-def test_ranked_output_gives_the_same_report_without_a_call(source, ranked, backend):
-    judged = calibrate(source, None, scores=EvidenceReranker(backend), n_resamples=50)
-    assert calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=50) == judged
 
 
 def test_a_passage_that_failed_is_counted_and_not_fitted(source, script):
     script.scores = {"Tea 3 is old": ValueError("no"), **script.scores}
-    report = calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+    report = calibrate(source, None, reranker=EvidenceReranker(script.backend()), n_resamples=20)
     assert report["data"]["failed"] == 1
     assert report["curve"]["n_passages"] == 119
 
@@ -103,37 +83,21 @@ def test_too_many_failures_give_no_curve(source, script):
     broken = {f"Tea {number} is": ValueError("no") for number in range(12)}
     script.scores = {**broken, **script.scores}
     with pytest.raises(FailedShareError, match=r"36 of 120 passages could not be judged, more th"):
-        calibrate(source, None, scores=EvidenceReranker(script.backend()), n_resamples=20)
+        calibrate(source, None, reranker=EvidenceReranker(script.backend()), n_resamples=20)
     told = calibrate(
         source,
         None,
-        scores=EvidenceReranker(script.backend()),
+        reranker=EvidenceReranker(script.backend()),
         n_resamples=20,
         max_failed_share=0.3,
     )
     assert told["data"]["failed"] == 36
 
 
-def test_passages_left_out_of_a_ranking_count_as_failed(source, ranked):
-    """With ``--on-error drop`` those that could not be judged stand apart from the ranking."""
-    lines = [json.loads(line) for line in ranked.read_text().splitlines()]
-    for line in lines[:5]:
-        golden = next(one for one in line["ranking"] if one["id"] == "a")
-        line["ranking"].remove(golden)
-        line["left_out"] = [{**golden, "score": None, "status": "failed"}]
-    ranked.write_text("".join(f"{json.dumps(line)}\n" for line in lines[:-2]))
-    report = calibrate(source, None, scores=EarlierScores(path=ranked), n_resamples=20)
-    assert (report["data"]["failed"], report["data"]["failed_relevant"]) == (5, 5)
-    assert report["data"]["not_ranked"] == 2
-    assert "5 could not be judged; 2 labelled questions have no scores" in "\n".join(
-        report_lines(report)
-    )
-
-
 def test_an_unreachable_backend_ends_it_with_file_and_line(source, script):
     script.scores = {"Tea 29 ": CallError("no connection", unusable=True), **script.scores}
     with pytest.raises(BackendError, match=r"labelled\.jsonl, line 30: .*no connection"):
-        calibrate(source, None, scores=EvidenceReranker(script.backend()))
+        calibrate(source, None, reranker=EvidenceReranker(script.backend()))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +115,7 @@ def test_a_bad_line_is_named_before_any_call(write, labelled, script, passage, m
     bad = {"id": "bad", "question": "Does tea help?", "passages": [passage]}
     path = write("labelled.jsonl", [labelled[0], bad, *labelled[1:]])
     with pytest.raises(InputError, match=rf"labelled\.jsonl, line 2.*{message.split(': ')[-1]}"):
-        calibrate(path, None, scores=EvidenceReranker(script.backend()))
+        calibrate(path, None, reranker=EvidenceReranker(script.backend()))
     assert script.judged == []
 
 
@@ -185,17 +149,11 @@ def test_golden_ids_that_cannot_be_are_named(write, labelled, golden, message):
         read_labels(path)
 
 
-def test_a_limit_takes_the_first_questions(write, labelled, script, tmp_path):
+def test_a_limit_takes_the_first_questions(write, labelled, script):
     few, more = write("few.jsonl", labelled[:20]), write("more.jsonl", [*labelled, {}])
-    by, ranked = EvidenceReranker(script.backend()), tmp_path / "ranked.jsonl"
-    expected = calibrate(few, None, scores=by, n_resamples=20)
-    assert calibrate(more, None, scores=by, n_resamples=20, limit=20) == expected
-    with write("all.jsonl", labelled).open("rb") as source, ranked.open("wb") as out:
-        report = JobReport()
-        rerank_lines(by, source, out, report=report)
-    ranked.with_name("ranked.report.json").write_text(json.dumps(report.to_dict()))
-    earlier = EarlierScores(path=ranked)
-    assert calibrate(more, None, scores=earlier, n_resamples=20, limit=20) == expected
+    by = EvidenceReranker(script.backend())
+    expected = calibrate(few, None, reranker=by, n_resamples=20)
+    assert calibrate(more, None, reranker=by, n_resamples=20, limit=20) == expected
 
 
 def test_a_line_that_is_not_json_is_named(tmp_path):
@@ -216,14 +174,14 @@ def test_a_line_that_is_not_json_is_named(tmp_path):
 def test_tiny_data_is_refused_with_counts(write, labelled, backend, n_lines, message):
     path = write("labelled.jsonl", labelled[:n_lines])
     with pytest.raises(InputError, match=message):
-        calibrate(path, None, scores=EvidenceReranker(backend))
+        calibrate(path, None, reranker=EvidenceReranker(backend))
 
 
 def test_one_class_is_refused_before_any_call(write, labelled, script):
     barren = [{**line, "passages": line["passages"][1:]} for line in labelled]
     path = write("labelled.jsonl", barren)
     with pytest.raises(InputError, match="got 0 and 90"):
-        calibrate(path, None, scores=EvidenceReranker(script.backend()))
+        calibrate(path, None, reranker=EvidenceReranker(script.backend()))
     assert script.judged == []
 
 
@@ -237,7 +195,7 @@ def test_one_class_is_refused_before_any_call(write, labelled, script):
 )
 def test_a_bad_option_is_refused_before_any_call(source, script, options, message):
     with pytest.raises(SettingsError, match=message):
-        calibrate(source, None, scores=EvidenceReranker(script.backend()), **options)
+        calibrate(source, None, reranker=EvidenceReranker(script.backend()), **options)
     assert script.judged == []
 
 
@@ -245,66 +203,22 @@ def test_an_existing_curve_is_not_overwritten_unasked(source, backend, tmp_path)
     out = tmp_path / "curve.json"
     out.write_text("mine", encoding="utf-8")
     with pytest.raises(SettingsError, match="exists; give --overwrite"):
-        calibrate(source, out, scores=EvidenceReranker(backend))
+        calibrate(source, out, reranker=EvidenceReranker(backend))
     assert out.read_text(encoding="utf-8") == "mine"
-    calibrate(source, out, scores=EvidenceReranker(backend), n_resamples=20, overwrite=True)
+    calibrate(source, out, reranker=EvidenceReranker(backend), n_resamples=20, overwrite=True)
     assert Curve.load(out).method == "isotonic"
 
 
 def test_the_input_is_not_overwritten(source, backend):
     with pytest.raises(SettingsError, match="is the input"):
-        calibrate(source, source, scores=EvidenceReranker(backend), overwrite=True)
+        calibrate(source, source, reranker=EvidenceReranker(backend), overwrite=True)
 
 
 def test_a_folder_is_no_place_for_a_curve(source, backend, tmp_path):
     with pytest.raises(SettingsError, match="cannot be written"):
-        calibrate(source, tmp_path, scores=EvidenceReranker(backend))
+        calibrate(source, tmp_path, reranker=EvidenceReranker(backend))
 
 
 def test_a_missing_file_is_named(tmp_path, backend):
     with pytest.raises(InputError, match=r"none\.jsonl cannot be read"):
-        calibrate(tmp_path / "none.jsonl", None, scores=EvidenceReranker(backend))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        pytest.param({"id": "q0"}, "not an output line", id="no-ranking"),
-        pytest.param({"id": "x", "ranking": []}, "question 'x' is not labelled", id="question"),
-        pytest.param(
-            {"id": "q0", "ranking": [{"id": "z", "score": 1}]}, "passage 'z' is not", id="passage"
-        ),
-        pytest.param({"id": "q0", "ranking": [{"id": "a"}]}, "id and a score", id="no-score"),
-        pytest.param(
-            {"id": "q0", "ranking": [{"id": "a", "score": 7}]}, r"in \[0, 1\], got 7", id="range"
-        ),
-        pytest.param(
-            {"id": "q0", "ranking": [{"id": "a", "score": 1}] * 2}, "used twice", id="twice"
-        ),
-        pytest.param(
-            {"id": "q0", "ranking": [{"id": "a", "score": None, "status": "not_needed"}]},
-            "take a run without --stop-after",
-            id="unasked",
-        ),
-    ],
-)
-def test_a_bad_output_line_is_named(source, ranked, line, message):
-    with ranked.open("a", encoding="utf-8") as out:
-        out.write(json.dumps(line) + "\n")
-    with pytest.raises(InputError, match=rf"ranked\.jsonl, line 31: .*{message}"):
-        calibrate(source, None, scores=EarlierScores(path=ranked))
-
-
-def test_a_question_ranked_twice_is_named(source, ranked):
-    first = ranked.read_text(encoding="utf-8").split("\n")[0]
-    with ranked.open("a", encoding="utf-8") as out:
-        out.write(first + "\n")
-    with pytest.raises(InputError, match=r"line 31: id 'q0' is used twice"):
-        calibrate(source, None, scores=EarlierScores(path=ranked))
-
-
-def test_scores_of_nobody_are_refused(source, ranked, tmp_path):
-    (tmp_path / "ranked.report.json").unlink()
-    with pytest.raises(InputError, match=r"ranked\.report\.json cannot be read"):
-        calibrate(source, None, scores=EarlierScores(path=ranked))
+        calibrate(tmp_path / "none.jsonl", None, reranker=EvidenceReranker(backend))
