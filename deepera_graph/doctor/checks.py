@@ -23,6 +23,7 @@ from packaging.utils import canonicalize_name
 from deepera_graph import __version__
 from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
 from deepera_graph.packages import OURS, install_command
+from deepera_graph.text.plain import read_lists
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend, PassageTask, Window
@@ -193,37 +194,9 @@ _LOCAL = "local judgement"
 _LOCAL_ADVICE = f"{install_command(flag='--force-reinstall')}; until then, --backend rules judges"
 _JUDGE_ADVICE = "see the findings above; others would fail, too"
 _LOW = 0.5
-SAMPLE: "PassageTask" = {
-    "question": "Does adding biochar to sandy soil raise its water-holding capacity?",
-    "intent": {
-        "topic": "soil science",
-        "entity_type": "amendment: biochar; property: water-holding capacity",
-        "intent": "causal inference",
-        "expected_answer_type": "numeric",
-    },
-    "text": (
-        "Sandy plots were mixed with 2% biochar by mass and left for one season. "
-        "Biochar raised the water-holding capacity of the sandy soil by 18% compared with "
-        "untreated plots (n = 24, p < 0.01). Rain in that season was close to the average."
-    ),
-    "title": "Biochar and the water-holding capacity of sandy soil",
-    "section": "Results",
-}
-LOOK_ALIKES: "tuple[Window, ...]" = (
-    {
-        "text": (
-            "Whether biochar raises the water-holding capacity of sandy soil is debated. "
-            "We set out to measure it on farms of the region."
-        ),
-        "title": SAMPLE["title"],
-        "section": "Background",
-    },
-    {
-        "text": "Biochar was milled, sieved and mixed into the upper layer of soil by hand.",
-        "title": SAMPLE["title"],
-        "section": "Methods",
-    },
-)
+_TEXTS = read_lists(__file__, "sample.toml")
+SAMPLE: "PassageTask" = _TEXTS["sample"]
+LOOK_ALIKES: "tuple[Window, ...]" = tuple(_TEXTS["look_alikes"])
 
 
 def check_local() -> Iterator[Finding]:

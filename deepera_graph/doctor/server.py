@@ -1,11 +1,18 @@
-"""Checks of a model's server: its key, its ways to answer, one judgement."""
+"""Checks of a model's server: its key and address, its ways to answer, one judgement."""
 
+import json
 import os
 import re
+import ssl
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from openai import DefaultHttpxClient
 
 from deepera_graph import prompts
 from deepera_graph.chat import sending
@@ -14,19 +21,162 @@ from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.chat.models import OutputMode, find_key_variable
 from deepera_graph.chat.parsing import ReplyModel, parse_reply
 from deepera_graph.chat.sending import RetryPolicy
-from deepera_graph.doctor.address import REFUSED, ServerAddress, check_address
 from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.judges.llm.prompt import JudgementReply
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import split_sentences
 
+REFUSED = frozenset({401, 403})
+_ADDRESS = "address"
+_MOST_BYTES = 4_000_000
+_CHAT = "/chat/completions"
+_TROUBLES = read_lists(__file__)["troubles"]
+_KEY, _PLAIN_VARIABLE = "key", re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _ANSWERS, _STRUCTURED = "model answers", "structured answers"
 _JUDGEMENT = "judgement of the model"
 _OPENAI = "openai:"
 _OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """What listing the models of a server gave: their names, and the HTTP status of its answer."""
+
+    finding: Finding
+    models: tuple[str, ...] = ()
+    status: int | None = None
+
+
+def check_address(base_url: str, key: str, *, seconds: float) -> ServerAddress:
+    """Ask a server for its models; if that fails over HTTP, also where its routes mostly are."""
+    seen = _list_models(base_url, key, seconds=seconds)
+    better = _guess_address(base_url)
+    if seen.status is None or seen.finding.status == "ok" or better == base_url.removesuffix("/"):
+        return seen
+    if _list_models(better, key, seconds=seconds).models:
+        advice = f"use --base-url {_show_url(better)}, which does speak the protocol"
+        return replace(seen, finding=replace(seen.finding, status="fail", advice=advice), models=())
+    return seen
+
+
+def _guess_address(base_url: str) -> str:
+    """Return the address without the route of the chat, or with ``/v1`` at its end."""
+    bare = base_url.rstrip("/")
+    if bare.endswith(_CHAT):
+        return bare.removesuffix(_CHAT)
+    return bare if bare.endswith("/v1") else f"{bare}/v1"
+
+
+def _list_models(base_url: str, key: str, *, seconds: float) -> ServerAddress:
+    try:
+        return _read(base_url, *_get(f"{base_url.removesuffix('/')}/models", key, seconds=seconds))
+    except Exception as error:  # noqa: BLE001 - the client library in use has types of its own
+        return ServerAddress(Finding(_ADDRESS, "fail", *explain(error, base_url, seconds)))
+
+
+def _get(url: str, key: str, *, seconds: float) -> tuple[Any, bytes]:
+    headers = {"Authorization": f"Bearer {key}"}
+    deadline = time.monotonic() + seconds
+    with (
+        # with proxies and certificates as in calls
+        DefaultHttpxClient(timeout=seconds, follow_redirects=False) as client,
+        client.stream("GET", url, headers=headers) as answer,
+    ):
+        body = b""
+        for piece in answer.iter_bytes():
+            body += piece
+            if len(body) > _MOST_BYTES:
+                break
+            if time.monotonic() > deadline:
+                raise TimeoutError
+    return answer, body
+
+
+def _read(base_url: str, answer: Any, body: bytes) -> ServerAddress:
+    where, status = _show_url(base_url), answer.status_code
+    models = _read_names(body) if status == HTTPStatus.OK else None
+    if models is not None:
+        proxy = proxy_for(base_url)
+        through = f" through the proxy {proxy}" if proxy else ""
+        found = f"{where} answers{through}, and lists {len(models)} model(s)"
+        return ServerAddress(Finding(_ADDRESS, "ok", found), models, status)
+    if status in REFUSED:
+        found = f"{where} answers, and refuses the key (HTTP {status})"
+        return ServerAddress(Finding(_ADDRESS, "ok", found), status=status)
+    kind = answer.headers.get("content-type", "").partition(";")[0]
+    if kind == "text/html" or body.lstrip()[:1] == b"<":
+        found = f"{where} answers with a web page (HTTP {status}), not with OpenAI's protocol"
+        advice = "the address of such a server mostly ends in /v1; or this is some other service"
+        return ServerAddress(Finding(_ADDRESS, "fail", found, advice), status=status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
+        found, advice = f"{where} answers HTTP {status}", "look into the log of the server"
+    else:
+        found = f"{where} answers, but has no list of models (HTTP {status})"
+        advice = "if asking the model fails too, correct the address: most end in /v1"
+    return ServerAddress(Finding(_ADDRESS, "warn", found, advice), status=status)
+
+
+def _read_names(body: bytes) -> tuple[str, ...] | None:
+    """Return the names in a list of models; None if it is no such list."""
+    try:
+        return tuple(str(one["id"]) for one in json.loads(body)["data"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def explain(error: BaseException, url: str, timeout: float) -> tuple[str, str]:
+    """Return what went wrong with a connection, and what to do."""
+    host, proxy = _show_host(url), proxy_for(url)
+    found, advice = f"{type(error).__name__}: {error}", "see whether the server runs"
+    for cause in _causes(error):
+        kinds = {kind.__name__ for kind in type(cause).__mro__}  # those of two client libraries
+        known = next((one for one in _TROUBLES if not kinds.isdisjoint(one["errors"])), None)
+        if known is not None and not isinstance(cause, ssl.SSLWantReadError):  # that one waited
+            values = {"host": host, "near": proxy or host, "timeout": timeout}
+            found, advice = known["found"].format(cause=cause, **values), known["advice"]
+            break
+    if not proxy:
+        return found, advice
+    parts = urlsplit(url)
+    return (
+        f"{found} (the proxy of {parts.scheme} is {proxy})",
+        f"{advice}; if it needs no proxy, export NO_PROXY={parts.hostname}",
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield what lies deepest first: it says most."""
+    if error is None:
+        return
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _causes(part)
+    yield from _causes(error.__cause__ or error.__context__)
+    yield error
+
+
+def proxy_for(url: str) -> str:
+    """Return the host of the proxy that requests to *url* go through; empty if none."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return ""
+    return _show_host(proxy if "//" in proxy else f"//{proxy}")
+
+
+def _show_host(url: str) -> str:
+    """Return host and port, without a user name and password."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _show_url(url: str) -> str:
+    """Return an address without user name, password and query, all of which may hold a key."""
+    return urlsplit(url)._replace(netloc=_show_host(url), query="", fragment="").geturl()
 
 
 def check_server(
@@ -36,7 +186,7 @@ def check_server(
     is_openai = base_url is not None or (model or "").startswith(_OPENAI)
     variable = find_key_variable(base_url, key_variable) if is_openai else key_variable
     if variable is not None or is_openai:
-        key = _check_key(variable) if variable is not None else _NO_KEY_IS_SENT
+        key = _check_key(variable)
         yield key
         if key.status == "fail":
             yield from _skip("no call is made without the key", "address", _ANSWERS)
@@ -61,7 +211,7 @@ def _skip(why: str, *names: str) -> Iterator[Finding]:
         yield Finding(name, "skipped", why)
 
 
-def _check_name(wanted: str | None, address: "ServerAddress") -> tuple[Finding, str | None]:
+def _check_name(wanted: str | None, address: ServerAddress) -> tuple[Finding, str | None]:
     """Return what to tell of the model's name, and the name to use; None if there is none."""
     listed = address.models
     if wanted is None and not listed:
@@ -79,19 +229,11 @@ def _check_name(wanted: str | None, address: "ServerAddress") -> tuple[Finding, 
     return finding, _OPENAI + name
 
 
-_KEY = "key"
-_PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
-
-
-_NO_KEY_IS_SENT = Finding(
-    _KEY,
-    "ok",
-    "none is sent, as many local servers need none; --api-key-env names one",
-)
-
-
-def _check_key(variable: str) -> Finding:
+def _check_key(variable: str | None) -> Finding:
     """Return whether the variable is set, and to something that can be sent."""
+    if variable is None:
+        found = "none is sent, as many local servers need none; --api-key-env names one"
+        return Finding(_KEY, "ok", found)
     if not _PLAIN_VARIABLE.fullmatch(variable) and variable not in os.environ:
         found = "the variable named is not set, and its name looks like a key itself"
         advice = "give --api-key-env the name of an environment variable, not the key"

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from deepera_graph.doctor import examine
-from deepera_graph.doctor.address import explain, proxy_for
+from deepera_graph.doctor.server import explain, proxy_for
 from doctor.odd_server import http, odd_server
 from support.openai_server import ChatServer, Reply
 

@@ -10,8 +10,8 @@ from langchain_core.documents import Document
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
+from deepera_graph.evidence.table.cells import find_design
 from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
-from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.literature.paper_keys import RETRACTED, name_status
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult

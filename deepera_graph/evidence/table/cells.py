@@ -1,14 +1,56 @@
 """The cells of a study that rules fill: effect sizes, intervals, p values and their direction."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, get_args
 
-from deepera_graph.evidence.table.studies import SentencePart, Span, find_design, find_size
 from deepera_graph.judges.trained.direction.wording import POLAR, sign_of
-from deepera_graph.text.words import Sentence, split_sentences
+from deepera_graph.text.plain import read_lists
+from deepera_graph.text.terms import SPELT, read_spelt
+from deepera_graph.text.words import split_sentences
 
+_LISTS = read_lists(__file__)
+Span = tuple[int, int]  # of the text, [start, end)
+_COUNT = (
+    rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
+    rf"|\b{SPELT})(?![.,]\d|\s?%|-)"
+)
+_SIZE = re.compile(
+    r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
+    r"(?P<each>\s*(?:per|each|in\s+each))?"
+)
+_CASES = re.compile(
+    rf"{_COUNT}\s+(?:\w+\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
+    r"(?:\w+\s+){0,2}controls\b"
+)
+_DONE = re.compile(
+    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:[\w-]+\s+){{0,2}}?"
+    r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
+)
+_COUNTED = [
+    re.compile(rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.IGNORECASE)
+    for nouns in ("|".join(_LISTS[kind].split()) for kind in ("people", "animals", "things"))
+] + [_DONE]
+_N_LIVING = 2  # of these kinds
+_FOUND = [
+    (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE))
+    for name, said in _LISTS["designs"].items()
+]
+# What is said of studies that are not there: "randomised trials are needed".
+_AHEAD = re.compile(
+    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of)"
+    r"\s+(?:[\w-]+,?\s+){0,3}$",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(
+    r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
+    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b",
+    re.IGNORECASE,
+)
+_OF_STUDIES = ("meta-analysis", "systematic review")
+_LEAST_THINGS = 5
 Way = Literal["higher", "lower", "no difference", ""]
 _NUMBER = r"[-−–+]?\s?\d*[.·]?\d+"
 _UNIT = (
@@ -49,7 +91,7 @@ _BOUNDS = (
     rf"(?P<high>[-−–]?\d*[.·]?\d+)(?P<unit>{_UNIT})?"
 )
 _INTERVAL = re.compile(rf"\b{_LEVEL}\s*(?:\bwas\b|\bof\b|[,:;=(\[]|\s)*\s*{_BOUNDS}", re.IGNORECASE)
-_BARE_INTERVAL = re.compile(rf"\A\s*[(\[]\s*{_BOUNDS.replace('|,|;', '')}\s*[)\]]")
+_BARE_INTERVAL = re.compile(rf"\s*[(\[]\s*{_BOUNDS.replace('|,|;', '')}\s*[)\]]")
 _P = re.compile(
     r"(?<![\w])[pP](?:\s?-?\s?value)?\s*(?P<sign>[=<>≤≥])\s*(?P<value>[01]?[.·]\d+|[01]\b)"
 )
@@ -87,87 +129,141 @@ FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCell:
-    """What a sentence says of one comparison.
+class Cell:
+    """A value, and the place of the text that it is taken from, [start, end)."""
 
-    Attributes:
-        sentence: Its place in the text.
-        effect: The size of the effect with its unit; None if it is not told.
-        unit: Of the effect, such as ``%``; empty for a ratio.
-        measure: What it is called, such as ``hazard ratio``; ``change`` of one told in words.
-        is_ratio: Whether 1, and not 0, is no effect.
-        interval: ``0.58 to 0.90``.
-        p: ``0.004``, or ``<0.001``.
-        direction: Which way the outcome goes; empty if that cannot be told.
+    value: str
+    span: Span
+
+
+def find_design(text: str) -> Cell | None:
+    """Return how a study was made, in the first words that say so; None if none do."""
+    for name, pattern in _FOUND:
+        for found in pattern.finditer(text):
+            if not _is_wanted(text, found):
+                return Cell(value=name, span=found.span())
+    return None
+
+
+def _is_wanted(text: str, found: re.Match[str]) -> bool:
+    """Tell whether a sentence says of such a study that it is not there yet."""
+    begin = max(text.rfind(". ", 0, found.start()), text.rfind("\n", 0, found.start())) + 1
+    end = text.find(". ", found.end())
+    before, after = text[begin : found.start()], text[found.end() : None if end < 0 else end]
+    return bool(_AHEAD.search(before) or _BEHIND.match(after))
+
+
+def find_size(text: str) -> Cell | None:
+    """Return of how many a study is: told as such, people, animals, then what was measured."""
+    if found := _CASES.search(text):
+        total = _to_int(found["n"]) + _to_int(found["m"])
+        return Cell(value=str(total), span=found.span())
+    design = find_design(text)
+    is_of_studies = design is not None and design.value in _OF_STUDIES
+    counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
+    return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
+
+
+def _read_sizes(text: str) -> Iterator[Cell]:
+    """Yield a size that is told as ``n = 20``, of several in a sentence their sum."""
+    for sentence in split_sentences(text):
+        found = list(_SIZE.finditer(sentence.text))
+        if not found or any(one["each"] for one in found):
+            continue
+        spans = found[0].start() + sentence.start, found[-1].end() + sentence.start
+        yield Cell(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
+
+
+def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cell]:
+    """Yield the largest count of each kind that is a size."""
+    for pattern in patterns:
+        found = [one for one in pattern.finditer(text) if _is_size(text, one)]
+        of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
+        if of_many:
+            best = max(of_many, key=lambda one: _to_int(one["n"]))
+            yield Cell(value=str(_to_int(best["n"])), span=best.span())
+
+
+def _is_size(text: str, found: re.Match[str]) -> bool:
+    """Tell a size from a year, a time and a dose."""
+    inner = text[found.end("n") : found.end()]
+    is_time = re.match(
+        r"\s*(?:years?|weeks?|days?|months?|hours?|minutes?|mg|g|kg|km|m|mm|ml)\b", inner
+    )
+    before = text[max(0, found.start() - 6) : found.start()]
+    is_year = re.search(r"\b(?:in|since|of)\s*$", before) and re.fullmatch(
+        r"(?:19|20)\d\d", found["n"]
+    )
+    return not is_time and not is_year
+
+
+def _to_int(said: str) -> int:
+    digits = re.sub(r"[,\s]", "", said)
+    return int(digits) if digits.isdigit() else read_spelt(said)
+
+
+def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
+    """Return the cells that a text tells, by the names of their columns.
+
+    The finding is of one sentence: of those that tell most, the first; one in the part of the text
+    that *decides*, [start, end), comes before all others, which may be of another outcome.
     """
-
-    sentence: Span
-    effect: SentencePart | None
-    unit: str
-    measure: str
-    is_ratio: bool
-    interval: SentencePart | None
-    p: SentencePart | None
-    direction: Way
-
-    @property
-    def _rank(self) -> tuple[bool, bool, bool]:
-        """Order findings: whole ones first."""
-        has_test = self.interval is not None or self.p is not None
-        return (self.effect is not None and has_test, self.effect is not None, has_test)
-
-
-def find_effect(text: str, decides: Span | None = None) -> FoundCell | None:
-    """Return the first finding of a text that is told most fully; None if it tells none.
-
-    One in the part of the text that *decides* comes before all others, which may be of another
-    outcome.
-    """
-    found = [one for sentence in split_sentences(text) for one in _read_sentence(text, sentence)]
+    found = [(one, _read_sentence(one.text, one.start)) for one in split_sentences(text)]
+    told = [(one, cells) for one, cells in found if cells]
     start, end = decides or (0, 0)
-    deciding = [one for one in found if one.sentence[0] < end and start < one.sentence[1]]
-    return max(deciding or found, key=lambda one: one._rank, default=None)
+    deciding = [cells for one, cells in told if one.start < end and start < one.end]
+    finding = max(deciding or [cells for _, cells in told], key=_rank, default={})
+    known = {"n": find_size(text), "design": find_design(text), **finding}
+    return {name: cell for name, cell in known.items() if cell is not None}
 
 
-def _read_sentence(text: str, sentence: Sentence) -> Iterator[FoundCell]:
-    said, start = sentence.text, sentence.start
-    found, is_ratio = _find_named(said)
+def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
+    """Order findings: whole ones first."""
+    has_effect, has_test = "effect" in cells, "interval" in cells or "p" in cells
+    return (has_effect and has_test, has_effect, has_test)
+
+
+def _read_sentence(said: str, start: int) -> dict[str, Cell]:
+    """Return what a sentence, which begins at *start*, says of one comparison."""
+    found = _NAMED.search(said)
+    is_ratio = bool(found and found["ratio"])
     named = found or _OF.search(said)
     is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
     effect = named if is_told_apart else found or _BY.search(said) or _MORE.search(said) or named
     clause = _cut_clause(said, effect)
     p = _P.search(said, *clause)
     end = effect.end() if effect else 0
-    interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said[end:]) if named else None)
-    shift = end if interval is not None and interval.re is _BARE_INTERVAL else 0
+    interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said, end) if named else None)
     is_null = bool(_NULL.search(said[slice(*clause)]))
     if effect is None and p is None and interval is None and (not is_null or _AIM.search(said)):
-        return
+        return {}
     value = None if effect is None else _to_float(effect["value"])
-    if interval is not None and value is not None and not _holds(interval, value):
-        interval = None  # it is of another effect
     low_high = None if interval is None else _bounds_of(interval)
-    yield FoundCell(
-        sentence=(start, start + len(said)),
-        effect=None if effect is None else _part(effect, start, _write_value(effect)),
-        unit="" if effect is None else (effect["unit"] or "").strip(),
-        measure="" if effect is None else _name_measure(effect),
-        is_ratio=is_ratio,
-        interval=None
-        if interval is None
-        else _part(interval, start + shift, _write_interval(interval)),
-        p=None if p is None else _part(p, start, _write_p(p)),
-        direction=_find_way(
-            said,
-            effect,
-            value,
-            low_high,
-            p,
-            is_ratio=is_ratio,
-            is_null=is_null,
-            is_plain=named is not None or not is_told_apart,
-        ),
+    if low_high and value is not None and not _holds(low_high, value):
+        interval = low_high = None  # it is of another effect
+    parts = (
+        ("effect", effect, _write_value),
+        ("unit", effect, lambda one: (one["unit"] or "").strip()),
+        ("measure", effect, _name_measure),
+        ("interval", interval, _write_interval),
+        ("p", p, _write_p),
     )
+    cells = {
+        name: Cell(value=shown, span=(start + found.start(), start + found.end()))
+        for name, found, write in parts
+        if found is not None and (shown := write(found))
+    }
+    way = _find_way(
+        said,
+        effect,
+        value,
+        low_high,
+        p,
+        is_ratio=is_ratio,
+        is_null=is_null,
+        is_plain=named is not None or not is_told_apart,
+    )
+    return cells | ({"direction": Cell(value=way, span=(start, start + len(said)))} if way else {})
 
 
 def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:
@@ -191,19 +287,10 @@ def _bounds_of(interval: re.Match[str]) -> tuple[float, float]:
     return min(low, high), max(low, high)
 
 
-def _holds(interval: re.Match[str], value: float) -> bool:
+def _holds(bounds: tuple[float, float], value: float) -> bool:
     """Tell whether an interval holds an effect, whose sign may be told in words."""
-    low, high = _bounds_of(interval)
+    low, high = bounds
     return low <= value <= high or low <= -value <= high
-
-
-def _find_named(said: str) -> tuple[re.Match[str] | None, bool]:
-    found = _NAMED.search(said)
-    return found, bool(found and found["ratio"])
-
-
-def _part(found: re.Match[str], start: int, value: str) -> SentencePart:
-    return SentencePart(value=value, span=(start + found.start(), start + found.end()))
 
 
 def _name_measure(effect: re.Match[str]) -> str:
@@ -268,61 +355,3 @@ def _read_way(said: str) -> Way:
     if not signs:
         return ""
     return "higher" if POLAR[signs[-1]] > 0 else "lower"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """A value of a study.
-
-    Attributes:
-        value: What is shown.
-        words: The words of the study that it is taken from.
-        span: Where they stand in the text, [start, end).
-    """
-
-    value: str
-    words: str
-    span: tuple[int, int]
-
-
-def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
-    """Return the cells that a text tells, by the names of their columns.
-
-    The finding is that of the sentence that *decides*, [start, end), if it tells one.
-    """
-    finding = find_effect(text, decides)
-    parts: dict[str, SentencePart | None] = {"n": find_size(text), "design": find_design(text)}
-    if finding is not None:
-        parts |= {name: take(finding) for name, take in _OF_FINDING.items()}
-    return {
-        name: Cell(value=part.value, words=text[part.span[0] : part.span[1]], span=part.span)
-        for name, part in parts.items()
-        if part is not None
-    }
-
-
-def _take_measure(finding: FoundCell) -> SentencePart | None:
-    effect = finding.effect
-    return None if effect is None else SentencePart(value=finding.measure, span=effect.span)
-
-
-def _take_unit(finding: FoundCell) -> SentencePart | None:
-    if finding.effect is None or not finding.unit:
-        return None
-    return SentencePart(value=finding.unit, span=finding.effect.span)
-
-
-def _take_direction(finding: FoundCell) -> SentencePart | None:
-    if not finding.direction:
-        return None
-    return SentencePart(value=finding.direction, span=finding.sentence)
-
-
-_OF_FINDING: Mapping[str, Callable[[FoundCell], SentencePart | None]] = {
-    "effect": lambda finding: finding.effect,
-    "unit": _take_unit,
-    "measure": _take_measure,
-    "interval": lambda finding: finding.interval,
-    "p": lambda finding: finding.p,
-    "direction": _take_direction,
-}

@@ -24,28 +24,18 @@ from deepera_graph.evidence.table.svg import (
     tag,
     write,
 )
-from deepera_graph.text.plain import in_one_line
+from deepera_graph.text.plain import in_one_line, read_lists
 
 LEFT, RIGHT = 132.0, 262.0  # of the axis
+_STANDARDISED = "standardised mean difference"
+_LISTS = read_lists(__file__)
 _ROW, _MARK = 24.0, 9.0
 _LEAST_STUDIES = 2
-_RATIOS = {
-    "hr": "hazard ratio", "ahr": "hazard ratio", "shr": "hazard ratio",
-    "or": "odds ratio", "aor": "odds ratio",
-    "rr": "risk ratio", "arr": "risk ratio", "relative risk": "risk ratio",
-    "risks ratio": "risk ratio",
-    "irr": "rate ratio", "incidence rate ratio": "rate ratio", "incidence ratio": "rate ratio",
-    "pr": "prevalence ratio",
-}  # fmt: skip
+_RATIOS, _DIFFERENCES = (
+    {name: kind for kind, names in lists.items() for name in names}
+    for lists in (_LISTS["ratios"], _LISTS["differences"])
+)
 _NAMED_RATIO = re.compile(r"(?:hazard|odds|risk|rate|prevalence|response) ratio")
-_DIFFERENCES = {
-    "md": "mean difference", "wmd": "mean difference", "mean difference": "mean difference",
-    "weighted mean difference": "mean difference", "risk difference": "risk difference",
-}  # fmt: skip
-_STANDARDISED = {
-    "smd", "d", "g", "cohen's d", "cohens d", "hedges' g", "hedges g",
-    "standardised mean difference", "standardized mean difference",
-}  # fmt: skip
 _NUMBER = re.compile(r"(?:(?<![\d.])-)?\d*\.?\d+")
 
 
@@ -93,7 +83,7 @@ def read_effect(number: int, row: StudyRow) -> ForestEffect | None:
     value, (low, high) = values[0], sorted(bounds, key=float)
     if not float(low) <= float(value) <= float(high) or (is_ratio and float(low) <= 0):
         return None
-    if name in _DIFFERENCES.values():
+    if not is_ratio and name != _STANDARDISED:  # which has no unit
         name = f"{name}, {in_one_line(unit) or 'no unit'}"
     return ForestEffect(
         number=number,
@@ -111,8 +101,7 @@ def _name_kind(measure: str) -> tuple[str, bool]:
     """Return what an effect is called in the plot, and whether it is a ratio; empty if neither."""
     said = " ".join(measure.lower().replace("’", "'").split())
     ratio = _RATIOS.get(said) or (said if _NAMED_RATIO.fullmatch(said) else "")
-    standard = "standardised mean difference" if said in _STANDARDISED else ""
-    return ratio or _DIFFERENCES.get(said, standard), bool(ratio)
+    return ratio or _DIFFERENCES.get(said, ""), bool(ratio)
 
 
 def _read_numbers(said: str) -> list[str]:

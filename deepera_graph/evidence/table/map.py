@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from deepera_graph.errors import InputError
+from deepera_graph.evidence.table.cells import find_design
 from deepera_graph.evidence.table.forest import draw_forests
 from deepera_graph.evidence.table.rows import StudyRow
-from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.evidence.table.svg import (
     SMALL,
     WIDTH,

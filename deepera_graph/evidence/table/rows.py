@@ -15,7 +15,7 @@ from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.cells import FINDING, RULED, Cell, read_cells
+from deepera_graph.evidence.table.cells import FINDING, RULED, read_cells
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
 from deepera_graph.literature.citation import find_pages
@@ -199,31 +199,28 @@ def fill_by_rules(
         places = [whole] if column in FINDING and whole else read
         found = next(((one, said[column]) for one, said in places if column in said), None)
         if found is not None:
-            cells[column] = _write_cell(*found, note=_find_conflict(column, found, passages))
+            one, cell = found
+            words = one.text[slice(*cell.span)]
+            cells[column] = TableCell(
+                value=cell.value,
+                words=words,
+                passage=one.id,
+                page=find_pages(one.metadata, cell.span),
+                by="rules",
+                note=_find_conflict(column, one, words, passages),
+            )
     return cells
 
 
-def _write_cell(passage: RankedPassage, cell: Cell, note: str = "") -> TableCell:
-    return TableCell(
-        value=cell.value,
-        words=cell.words,
-        passage=passage.id,
-        page=find_pages(passage.metadata, cell.span),
-        by="rules",
-        note=note,
-    )
-
-
 def _find_conflict(
-    column: str, found: tuple[RankedPassage, Cell], passages: Sequence[RankedPassage]
+    column: str, one: RankedPassage, words: str, passages: Sequence[RankedPassage]
 ) -> str:
     """Say that the numbers of an abstract stand nowhere in the rest of a full text."""
-    one, cell = found
     rest = [other.text for other in passages if other is not one]
     if column not in _OF_NUMBERS or len(rest) + 1 < _FULL_TEXT or not _is_abstract(one):
         return ""
     there = set(_NUMBER.findall(" ".join(rest)))
-    missing = [number for number in _NUMBER.findall(cell.words) if number not in there]
+    missing = [number for number in _NUMBER.findall(words) if number not in there]
     return f"the rest of the text does not have {', '.join(missing)}" if missing else ""
 
 
