@@ -8,8 +8,8 @@ from deepera_graph.errors import SettingsError as SettingsError
 from deepera_graph.evidence.check.graph import ManuscriptCheck as ManuscriptCheck
 from deepera_graph.evidence.check.library import WorkLibrary as WorkLibrary
 from deepera_graph.evidence.check.report import export_check as export_check
+from deepera_graph.evidence.report.report import export_report as export_report
 from deepera_graph.evidence.report.writer import ReportWriter as ReportWriter
-from deepera_graph.evidence.report.writing import export_report as export_report
 from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator
 from deepera_graph.evidence.table.writing import export_table as export_table
 from deepera_graph.export.tables import export_result as export_result

@@ -1,6 +1,6 @@
 """A result as a page of its own, which looks like that of `deepera serve`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 
@@ -34,11 +34,9 @@ def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: s
         _section("Not judged", result, _alone(result.failed)),
         _section("Not needed", result, _alone(result.not_needed[:SHOWN_UNASKED])),
     )
-    notes = "".join(f'<p class="note">Note: {escape(one)}</p>\n' for one in result.warnings)
-    head = (
-        f'<p class="outcome">{escape(outcome)}</p>\n<p class="soft">{_describe_run(result)}</p>\n'
-        f"{notes}{_answer(answer)}"
-    )
+    notes = [f"Note: {one}" for one in result.warnings]
+    answered = f'<p class="answer">{escape(answer)}</p>\n' if answer else ""
+    head = head_html(outcome, _describe_run(result), notes) + answered
     return build_page(result.question, head, "".join(sections))
 
 
@@ -53,8 +51,16 @@ def build_page(title: str, head: str, main: str, *, more_style: str = "") -> str
     )
 
 
-def _answer(text: str) -> str:
-    return f'<p class="answer">{escape(text)}</p>\n' if text else ""
+def head_html(outcome: str, about: str, notes: Iterable[str] = ()) -> str:
+    """Return the head of a page, of texts: what came out, how it was made, and notes."""
+    said = "".join(f'<p class="note">{escape(one)}</p>\n' for one in notes)
+    return f'<p class="outcome">{escape(outcome)}</p>\n<p class="soft">{escape(about)}</p>\n{said}'
+
+
+def link_html(text: str, address: str) -> str:
+    """Return a text as a link, if there is an address."""
+    said = escape(text)
+    return f'<a href="{escape(address)}">{said}</a>' if address else said
 
 
 def _describe_run(result: RerankResult) -> str:
@@ -67,7 +73,7 @@ def _describe_run(result: RerankResult) -> str:
     ]
     if fields["topic"] and not result.reads_by_rules:
         said.insert(0, f"{fields['intent']}, {fields['entity_type']}")
-    return escape(" · ".join(said))
+    return " · ".join(said)
 
 
 def _count_hidden(n: int) -> str:

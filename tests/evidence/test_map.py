@@ -13,8 +13,14 @@ from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, EvidenceTabulator, export_result, export_table
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.table.forest import LEFT, RIGHT, list_effects, make_axis, read_effect
-from deepera_graph.evidence.table.map import size_height
+from deepera_graph.evidence.table.map import (
+    LEFT,
+    RIGHT,
+    list_effects,
+    make_axis,
+    read_effect,
+    size_height,
+)
 from deepera_graph.evidence.table.rows import StudyRow, TableCell
 from deepera_graph.evidence.table.svg import WIDTH, cut, wrap
 from deepera_graph.evidence.table.table import EvidenceTable

@@ -77,8 +77,8 @@ def show_report(
     writer: ReportWriter, judged: RerankResult, form: Any, config: RunnableConfig, *, quiet: bool
 ) -> None:
     """Write of what was judged, with a count of what is done, and show it."""
+    from deepera_graph.evidence.report.report import export_report
     from deepera_graph.evidence.report.writer import ReportRun
-    from deepera_graph.evidence.report.writing import export_report
 
     with progress_bar("writing", hidden=quiet) as bar:
         for n_done, event in enumerate(from_thread(ReportRun(writer, judged, config).stream())):

@@ -12,7 +12,7 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.verdict import Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.export.page import build_page
+from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.citation import Citation
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.ranges import check_choice
@@ -318,10 +318,8 @@ def _describe_pair(pair: CheckedPair, *, markdown: bool) -> Iterator[str]:
 
 def _to_page(report: CheckReport) -> str:
     title = report.manuscript.title or report.manuscript.path.name
-    first, *rest = describe_report(report)
-    notes = "".join(f'<p class="note">{escape(one)}</p>\n' for one in rest)
-    about = f"judged by {report.judge}; {describe_calls(report.usage)}"
-    head = f'<p class="outcome">{escape(first)}</p>\n<p class="soft">{escape(about)}</p>\n{notes}'
+    first, *notes = describe_report(report)
+    head = head_html(first, f"judged by {report.judge}; {describe_calls(report.usage)}", notes)
     cards = "".join(map(_card, _by_claim(report.pairs)))
     return build_page(f"Citations of {title}", head, f"<ol>\n{cards}</ol>\n")
 
@@ -338,9 +336,8 @@ def _card(group: Sequence[CheckedPair]) -> str:
         parts.append(f'<p class="soft">{escape(place)}</p>')
     parts += map(_pair_html, group)
     if other := group[0].other:
-        link = f'<a href="{escape(other.link)}">{escape(other.source)}</a>' if other.link else None
         parts.append(
-            f"<p>Best other study: {link or escape(other.source)}</p>\n"
+            f"<p>Best other study: {link_html(other.source, other.link)}</p>\n"
             f'<p class="text"><mark>{escape(other.quote)}</mark></p>'
         )
     return "\n".join([*parts, "</li>\n"])
@@ -348,8 +345,7 @@ def _card(group: Sequence[CheckedPair]) -> str:
 
 def _pair_html(pair: CheckedPair) -> str:
     kind = _KINDS.get(pair.verdict, "unclear")
-    source = escape(pair.source or pair.reference or "not in the list of references")
-    named = f'<a href="{escape(pair.link)}">{source}</a>' if pair.link else source
+    source = pair.source or pair.reference or "not in the list of references"
     facts = [f'<span class="side {kind}">{escape(name_verdict(pair.verdict))}</span>']
     if pair.read and pair.verdict != "method":
         facts.append(f"<span>read: {pair.read}</span>")
@@ -357,7 +353,10 @@ def _pair_html(pair: CheckedPair) -> str:
         facts.append(f"<span>page {escape(pair.page)}</span>")
     if pair.score is not None:
         facts.append(f"<b>{pair.score:.2f}</b>")
-    parts = [f"<h3>[{escape(pair.key)}] {named}</h3>", f'<p class="facts">{" ".join(facts)}</p>']
+    parts = [
+        f"<h3>[{escape(pair.key)}] {link_html(source, pair.link)}</h3>",
+        f'<p class="facts">{" ".join(facts)}</p>',
+    ]
     if pair.quote and pair.verdict != "method":
         near = "nearest: " if pair.verdict == "not_found" else ""
         parts.append(f'<p class="text">{near}<mark>{escape(pair.quote)}</mark></p>')

@@ -62,6 +62,11 @@ def write(x: float, y: float, said: str, *, room: float = WIDTH, **more: object)
     return tag("text", clean(cut(said, room, size)), x=x, y=y, fill="currentColor", **more)
 
 
+def label(x: float, y: float, said: str) -> str:
+    """Return a small text whose middle is at a place."""
+    return write(x, y, said, text_anchor="middle", font_size=SMALL)
+
+
 def cut(said: str, room: float, size: float = SIZE) -> str:
     """Return a text that fits a width, with dots in place of what does not."""
     most = max(1, int(room / (size * _PER_LETTER)))
@@ -115,6 +120,19 @@ def key_of(rows: Sequence[StudyRow]) -> list[tuple[str, str]]:
         )
         for words, row in said.items()
     ]
+
+
+def draw_list(items: Sequence[tuple[str, str]], y: float) -> tuple[list[str], float]:
+    """Return words with a sample before each, from a height on, and where that ends."""
+    parts = [
+        part
+        for line, (words, sample) in enumerate(items)
+        for part in (
+            at(sample, y + 18 * line),
+            write(20.0, y + 18 * line + 11, words, font_size=SMALL),
+        )
+    ]
+    return parts, y + 18 * len(items)
 
 
 def describe(number: int, row: StudyRow) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from deepera_graph.evidence.table.map import draw_map, map_html
 from deepera_graph.evidence.table.rows import StudyRow, TableCell
 from deepera_graph.evidence.table.table import EvidenceTable
-from deepera_graph.export.page import build_page
+from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.packages import import_extra
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.ranges import check_choice
@@ -126,8 +126,7 @@ def _to_page(table: EvidenceTable) -> str:
     n = len(table.rows)
     said = f"{n} {'study' if n == 1 else 'studies'}"
     about = f"judged by {table.judge}; {describe_calls(table.usage)}"
-    notes = "".join(f'<p class="note">{escape(one)}</p>\n' for one in table.notes)
-    head = f'<p class="outcome">{said}</p>\n<p class="soft">{escape(about)}</p>\n{notes}'
+    head = head_html(said, about, table.notes)
     main = map_html(table) + table_html(table)
     return build_page(table.question, head, main, more_style="body { max-width: 90rem; }")
 
@@ -156,15 +155,15 @@ def result_studies(result: RerankResult) -> str:
 
 
 def _row_html(number: int, row: StudyRow, columns: Sequence[str]) -> str:
-    source, *rest = map(escape, _about(row))
-    named = f'<a href="{escape(row.link)}">{source}</a>' if row.link else source
-    about = f'<th scope="row">{number}. {named}</th>' + "".join(f"<td>{one}</td>" for one in rest)
+    source, *rest = _about(row)
+    about = f'<th scope="row">{number}. {link_html(source, row.link)}</th>'
+    about += "".join(f"<td>{escape(one)}</td>" for one in rest)
     return f"<tr>{about}{''.join(_cell_html(row.cells[name]) for name in columns)}</tr>"
 
 
 def _cell_html(cell: TableCell) -> str:
-    note = f"<br>{escape(cell.note)}" if cell.note and cell.value else ""
     if not cell.value:
         return f'<td class="empty">{escape(cell.note)}</td>'
+    note = f"<br>{escape(cell.note)}" if cell.note else ""
     page = f" page {escape(cell.page)}" if cell.page else ""
     return f"<td>{escape(cell.value)}<q>{escape(cell.words)}</q>{page}{note}</td>"
