@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import open_reranker
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, progress_bar, tell
 from deepera_graph.cli.shared.declaring import opt
@@ -69,7 +70,6 @@ def calibrate(
         from deepera_graph.calibration.calibrate import check_method
 
     check_method(fit.method)
-    from deepera_graph.cli.opening.judges import open_reranker
 
     at_once = judge.max_concurrency
     chosen = {} if at_once is None else {"max_concurrency": at_once}

@@ -19,9 +19,12 @@ import typer
 from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
+from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell, write_json
 from deepera_graph.cli.shared.declaring import Key, opt
 from deepera_graph.cli.shared.renamed import KEYS
 from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_at_least, check_choice
+from deepera_graph.settings import PRESETS
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
 PREFIX = "DEEPERA_"
@@ -81,7 +84,6 @@ class TrustOptions:
 
 def show(*, output: ShowConfigOptions) -> None:
     """Show what every option is configured to be, and where; and what cannot be so."""
-    from deepera_graph.cli.shared.console import OK, USAGE, say, write_json
     from deepera_graph.web import hide_login
 
     file, found = find_file(), read_config()
@@ -120,8 +122,6 @@ def _show_table(
     from rich.table import Table
     from rich.text import Text
 
-    from deepera_graph.cli.shared.console import output_console
-
     table = Table(box=None, pad_edge=False)
     for column in ("option", "value", "from"):
         table.add_column(column, overflow="fold")
@@ -147,8 +147,6 @@ def _show_table(
 
 def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
     """Trust the file found from here, as it is now, with all that it sets; or no more."""
-    from deepera_graph.cli.shared.console import tell
-
     file = find_file()
     if file is None:
         raise SettingsError(f"no {FILE}, and no {TABLE} in a {PROJECT}, in this folder or above")
@@ -187,8 +185,6 @@ def read_config() -> dict[str, Value]:
 
 def find_problem(name: str, one: Value) -> str:
     """Return what is wrong with a value that is configured; nothing if it can be used."""
-    from deepera_graph.ranges import check_at_least
-
     check, least = _key(name).check, OPTIONS[name].metadata["option"].min
     try:
         value = _convert(name, one.value)
@@ -206,8 +202,6 @@ def _convert(name: str, value: str | bool) -> Any:
     kind = next(one for one in get_args(_TYPES[name]) or (_TYPES[name],) if one is not NoneType)
     choices = get_args(_TYPES[name]) if get_origin(_TYPES[name]) is Literal else get_args(kind)
     if choices:
-        from deepera_graph.ranges import check_choice
-
         check_choice(name, value, choices)
         return value
     if kind is bool:
@@ -390,8 +384,6 @@ def _refuse_untrusted(found: Mapping[str, Value]) -> None:
 def _overrules(name: str, other: str, value: Any) -> bool:
     """Tell whether the *value* of an option leaves no place for another one."""
     if other == "preset":
-        from deepera_graph.settings import PRESETS
-
         preset = PRESETS.get(value)
         sets = {**preset.settings, **preset.backend, "cascade": preset.cascade} if preset else {}
         return sets.get(name) is not None

@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from deepera_graph.cli.opening.judges import open_judge, settings_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     OK,
@@ -24,6 +25,8 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.ranges import suggest_value
+from deepera_graph.settings import Settings
 
 if TYPE_CHECKING:
     from deepera_graph.demo import DemoQuestion, Trial
@@ -73,9 +76,6 @@ def demo(
     output: options.ShowOptions,
 ) -> None:
     """Show on a built-in corpus how evidence is told from look-alikes; needs no key."""
-    from deepera_graph.cli.opening.judges import open_judge, settings_of
-    from deepera_graph.settings import Settings
-
     settings = Settings.of(settings_of(judge))
     backend = open_judge(judge)
     from deepera_graph.demo import run_trials
@@ -103,7 +103,6 @@ def demo(
 
 def _find_questions(ids: Sequence[str], *, hard: bool) -> list[DemoQuestion]:
     from deepera_graph.demo import read_questions
-    from deepera_graph.ranges import suggest_value
 
     questions = {question.id: question for question in read_questions(hard=hard)}
     for name in ids:

@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from deepera_graph.cli.opening.stores import data_folder, find_papers
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -23,6 +24,8 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import install_command
+from deepera_graph.settings import PRESETS, Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,7 +89,6 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.settings:
         _show_settings(as_json=chosen.as_json)
         return
-    from deepera_graph.cli.opening.stores import data_folder
     from deepera_graph.doctor import examine
     from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
@@ -111,7 +113,6 @@ def doctor(*, chosen: DoctorOptions) -> None:
 
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
     if chosen.library is not None:
-        from deepera_graph.cli.opening.stores import find_papers
         from deepera_graph.papers.library.checkup import check_base
 
         place = places.PlaceOptions(path=chosen.path, qdrant_url=chosen.qdrant_url)
@@ -147,7 +148,6 @@ def _show(findings: Sequence[Finding]) -> None:
     Lines with commands are not broken, whatever the width, so that they can be copied.
     """
     from deepera_graph.doctor.checks import EXTRA, PACKAGES, Finding
-    from deepera_graph.packages import install_command
 
     console = output_console()
     failed, warned = (
@@ -185,8 +185,6 @@ def _show_finding(console: Console, finding: Finding) -> None:
 
 def _show_settings(*, as_json: bool) -> None:
     """Show every setting with its default, and what each preset sets."""
-    from deepera_graph.settings import PRESETS, Settings
-
     defaults = Settings().to_dict()
     chosen = {name: _plain_preset(one) for name, one in PRESETS.items()}
     if as_json:

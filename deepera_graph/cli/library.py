@@ -14,6 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.sources import PassageSource, batches
+from deepera_graph.cli.opening.stores import (
+    data_folder,
+    find_collection_folder,
+    find_embeddings,
+    find_papers,
+    keep_embedded,
+    keep_with,
+    neighbours_of,
+    open_collection,
+    place_of,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import count, progress_bar, say, tell
 from deepera_graph.cli.shared.declaring import opt
@@ -105,14 +117,6 @@ def index(
     output: IndexOutputOptions,
 ) -> None:
     """Put files or folders into a library: their passages, and the papers they are of."""
-    from deepera_graph.cli.opening.sources import PassageSource, batches
-    from deepera_graph.cli.opening.stores import (
-        find_papers,
-        keep_embedded,
-        keep_with,
-        open_collection,
-    )
-
     keep_with(None, keep)  # says what is wrong with it
     if store.neighbours_by is not None and store.neighbours is None:
         raise SettingsError("--neighbours-by goes with --neighbours")
@@ -171,8 +175,6 @@ def _find_neighbours(
     opened: PassageStore, store: NewStoreOptions, *, quiet: bool
 ) -> NeighbourGraph | None:
     """Find the neighbours of what a library holds, or update them; None if unwanted."""
-    from deepera_graph.cli.opening.stores import find_embeddings, neighbours_of
-
     folder = neighbours_of(store, store.library or "")
     if store.neighbours is None and not folder.is_dir():
         return None
@@ -285,11 +287,6 @@ def move(
     output: options.OutputOptions,
 ) -> None:
     """Give a library that was made before 0.10 its papers: a base, or those its passages name."""
-    from deepera_graph.cli.opening.stores import (
-        find_collection_folder,
-        find_papers,
-        open_collection,
-    )
     from deepera_graph.papers.library.building import name_papers
     from deepera_graph.papers.library.store import check_there, count_papers
     from deepera_graph.papers.library.vectors import vectors_path
@@ -323,8 +320,6 @@ def move(
 
 def _move_rest(place: places.PlaceOptions, name: str, to: str | None) -> None:
     """Have papers and neighbours of a library go where it went; away if that is nowhere."""
-    from deepera_graph.cli.opening.stores import find_papers, neighbours_of
-
     folder, papers = neighbours_of(place, name), Path(find_papers(place, name))
     for one in (folder, *papers.parent.glob(f"{glob.escape(papers.name)}*")):
         if not one.exists():
@@ -340,7 +335,6 @@ def _move_rest(place: places.PlaceOptions, name: str, to: str | None) -> None:
 
 def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
     """Return where collections are, and which; none if the usual folder is not there yet."""
-    from deepera_graph.cli.opening.stores import data_folder
     from deepera_graph.retrieval import read_catalogue
 
     if not place.qdrant_url and place.path != ":memory:":
@@ -354,7 +348,6 @@ def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
 
 
 def _open(place: places.PlaceOptions) -> Catalogue:
-    from deepera_graph.cli.opening.stores import place_of
     from deepera_graph.retrieval.collections.store import Catalogue
 
     return Catalogue(**place_of(place))

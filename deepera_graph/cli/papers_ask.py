@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, load_foreign
 from deepera_graph.cli.opening.stores import (
     SearchedOptions,
     check_searched,
@@ -164,8 +165,6 @@ def _open_search(
     planner: Backend | None = None
     opened: AbstractContextManager[JudgementCache | None] = nullcontext()
     if chat.model:
-        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
-
         planner = chat_backend(chat)
         opened = judgements_of(planner, cache.cache)
     settings = given(style)
@@ -192,7 +191,6 @@ def _find_selector(
     """Return the name of a selector, or the reranker that selects."""
     if style.selector != "deepera":
         return style.selector
-    from deepera_graph.cli.opening.judges import load_foreign
     from deepera_graph.judges import load_backend
     from deepera_graph.reranker import EvidenceReranker
 

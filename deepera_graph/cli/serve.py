@@ -13,10 +13,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from deepera_graph.cli.opening.judges import (
+    check_server,
+    judge_kind,
+    judgements_of,
+    open_judge,
+    open_reranker,
+    settings_of,
+)
+from deepera_graph.cli.opening.stores import (
+    check_papers,
+    find_papers,
+    find_recorded,
+    is_address,
+    keep_with,
+    list_papers,
+    place_of,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import INTERRUPTED, say
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
+from deepera_graph.packages import check_extra
+from deepera_graph.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -115,10 +134,7 @@ def serve(
 ) -> None:
     """Answer over HTTP, until interrupted."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judges import judge_kind, judgements_of, open_judge, settings_of
-    from deepera_graph.packages import check_extra
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
-    from deepera_graph.settings import Settings
     from deepera_graph.web import describe_address, is_this_machine, listen
 
     for package in ("fastapi", "uvicorn", "prometheus_client"):
@@ -160,7 +176,6 @@ def _check_papers(place: places.PlaceOptions, library: str | None) -> str | None
     """Return the file of a library's papers, opened once: each process opens its own."""
     if library is None:
         return None
-    from deepera_graph.cli.opening.stores import check_papers, is_address
     from deepera_graph.papers import PaperBase
 
     if is_address(library):
@@ -203,7 +218,6 @@ def find_collections(
     place: places.CollectionsOptions, keep: places.KeepOptions, names: tuple[str, ...] = ()
 ) -> Collections:
     """Return where collections are, for a server; only those of *names* if any are given."""
-    from deepera_graph.cli.opening.stores import keep_with, place_of
     from deepera_graph.serve.backing.stores import Collections
 
     how = keep_with(Path(), keep)
@@ -218,8 +232,6 @@ def find_collections(
 def _find_embeddings(
     place: places.CollectionsOptions, collection: str, recorded: str
 ) -> Embeddings | None:
-    from deepera_graph.cli.opening.stores import find_recorded
-
     store = places.StoreOptions(
         library=collection,
         path=place.path,
@@ -258,9 +270,6 @@ def mcp(
     judge: options.JudgingOptions,
 ) -> None:
     """Serve until the host closes stdin, or until interrupted."""
-    from deepera_graph.cli.opening.judges import open_reranker
-    from deepera_graph.packages import check_extra
-
     names, files = _sort_libraries(serving, place)
     settings = _check_mcp(serving, judge)
     check_extra("mcp", extra="mcp", what="deepera mcp")
@@ -286,9 +295,6 @@ def mcp(
 
 def _check_mcp(serving: McpOptions, judge: options.JudgingOptions) -> dict[str, Any]:
     """Return the settings; raise `SettingsError` for what is wrong, before anything is loaded."""
-    from deepera_graph.cli.opening.judges import check_server, judge_kind, settings_of
-    from deepera_graph.settings import Settings
-
     if judge_kind(judge) == "llm":
         check_server(judge)
     if serving.port is not None and not serving.http:
@@ -300,8 +306,6 @@ def _sort_libraries(
     serving: McpOptions, place: places.PlaceOptions
 ) -> tuple[tuple[str, ...] | None, dict[str, str]]:
     """Return the names of libraries, none for all and None for no passages, and their papers."""
-    from deepera_graph.cli.opening.stores import find_papers, is_address, list_papers
-
     if serving.library is None:
         return (), list_papers(place)
     given = [

@@ -18,6 +18,7 @@ from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
+from deepera_graph.ranges import suggest_value
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -279,7 +280,6 @@ def to_scope(limits: places.WhereOptions) -> Scope:
 
 def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
     """Return that there is no library of this name, and which there are."""
-    from deepera_graph.ranges import suggest_value
     from deepera_graph.retrieval import list_collections
 
     here = [] if place.qdrant_url else list_collections(place_of(place)["path"])
