@@ -22,7 +22,7 @@ _HOME = {
 }
 _MOVED = {  # until 0.11
     "budget": "Estimate",
-    "chat.retry": "RateLimits RetryPolicy",
+    "chat.sending": "RateLimits RetryPolicy",
     "errors": (
         "AnswerError BudgetError CallError MissingStoreError PromptError RoleError StoreError "
         "WorkerError"

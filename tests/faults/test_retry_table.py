@@ -162,7 +162,7 @@ async def test_no_wait_is_longer_than_the_longest(
     async def send() -> RawReply:
         raise CallError("busy", status=429, retry_after=asked)
 
-    monkeypatch.setattr("deepera_graph.chat.retry.asyncio.sleep", sleep)
+    monkeypatch.setattr("deepera_graph.chat.sending.asyncio.sleep", sleep)
     policy = RetryPolicy(attempts=2, first_wait=1.0, longest_wait=4.0)
     with pytest.raises(CallError, match="busy"):
         await Retrier(policy).send(send, nullcontext, Tab(Meter(None)))
