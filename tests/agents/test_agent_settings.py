@@ -9,7 +9,7 @@ from deepera_graph.bioasq.phase_a.settings import SearchKwargs, SearchSettings
 from deepera_graph.bioasq.phase_b.steps import TypedKwargs, TypedSettings
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
-from deepera_graph.multihop.agent.state import MultiHopKwargs, MultiHopSettings
+from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings
 from deepera_graph.papers.agent.state import PaperSearchKwargs, PaperSearchSettings
 from deepera_graph.settings import Settings, SettingsKwargs
 

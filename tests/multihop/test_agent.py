@@ -22,7 +22,7 @@ from deepera_graph import (
 )
 from deepera_graph.multihop.agent.agent import MultiHopAgent, build_multihop_graph
 from deepera_graph.multihop.agent.roles import Sample
-from deepera_graph.multihop.agent.uncertainty import Uncertainty
+from deepera_graph.multihop.settings import Uncertainty
 from support import hop_world as hops
 from support.hop_agent import backend_of, kinds, planning, solved
 from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search

@@ -16,11 +16,11 @@ from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, Sample
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
-    Uncertainty,
     group_answers,
     nli_labels,
     normal_form,
 )
+from deepera_graph.multihop.settings import Uncertainty
 from deepera_graph.testing import ScriptedRole
 
 QUESTION = "Where was Anna Berg born?"

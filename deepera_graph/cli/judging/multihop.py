@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -18,9 +18,10 @@ from deepera_graph.cli.shared.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import A_KEY, given, opt
+from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
+from deepera_graph.multihop.settings import Equivalence, MultiHopSettings, Uncertainty
 
 if TYPE_CHECKING:
     from deepera_graph.cli.judging.candidates import Opened, Place
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.multihop.passages.expansion import HopPassage, HopResult
 
 _hops = partial(opt, panel="Several hops")
+_turn = partial(opt_of, panel="Several hops")
 _SHOWN_CHARS = 300
 _K = 10
 _OF_JUDGES = ("preset", "backend", "mode", "group_size", "cascade")
@@ -46,13 +48,7 @@ class HopOptions:
         brief="Answer in several steps (--model), or find the passages on the way.",
         default=False,
     )
-    max_steps: int | None = _hops(
-        "With --multihop and a chat model: most sub-questions.",
-        metavar="N",
-        least=1,
-        shown="6",
-        config=A_KEY,
-    )
+    max_steps: int | None = _turn(MultiHopSettings, "max_steps")
     judge: str | None = _hops(
         "With --multihop and a chat model: who keeps, of the passages of a step, those that give "
         "evidence, told the answers of earlier steps: [b]llm[/b], the chat model itself, or a "
@@ -60,23 +56,8 @@ class HopOptions:
         metavar="NAME",
         shown="nobody",
     )
-    samples: int | None = _hops(
-        "With --multihop, a chat model and --adaptive: sample N answers from each batch of "
-        "passages that is compared, and divide the scores of the batch by the number of their "
-        "meanings. Takes many calls.",
-        metavar="N",
-        least=2,
-        shown="none",
-        config=A_KEY,
-    )
-    equivalence: Literal["entailment", "lenient", "exact"] | None = _hops(
-        "With samples: when two answers are one. [b]entailment[/b]: each entails the other. "
-        "[b]lenient[/b]: neither contradicts the other. [b]exact[/b]: they are written alike, "
-        "which takes no calls.",
-        metavar="HOW",
-        shown="entailment",
-        config=A_KEY,
-    )
+    samples: int | None = _turn(Uncertainty, "samples")
+    equivalence: Equivalence | None = _turn(Uncertainty, "equivalence")
 
 
 def check_options(
@@ -142,8 +123,8 @@ def ask_in_steps(
     with judgements_of(backend, judge.cache) as kept, place.open() as opened:
         adaptive = place.follow_neighbours(opened)
         if adaptive is not None and hops.samples is not None:
-            how = hops.equivalence or "entailment"
-            chosen["uncertainty"] = {"samples": hops.samples, "equivalence": how}
+            uncertainty = {"samples": hops.samples, "equivalence": hops.equivalence}
+            chosen["uncertainty"] = {name: one for name, one in uncertainty.items() if one}
         retriever = adaptive or SimpleNamespace(search=place.search_in(opened))
         keeper = None  # of the passages of a step, which are read whole, so none is summarized
         if of_steps is not None:

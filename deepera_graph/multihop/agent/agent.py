@@ -31,13 +31,12 @@ from deepera_graph.multihop.agent.roles import (
 )
 from deepera_graph.multihop.agent.state import (
     MultiHopInput,
-    MultiHopKwargs,
     MultiHopOutput,
     MultiHopResult,
-    MultiHopSettings,
     MultiHopState,
 )
 from deepera_graph.multihop.agent.step_search import RetrieveStep, measuring
+from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings
 from deepera_graph.passages import check_question
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend

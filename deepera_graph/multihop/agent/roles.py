@@ -5,7 +5,7 @@ can stand in for any of them. None sees an id, a score or the place of a passage
 """
 
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -27,12 +27,12 @@ from deepera_graph.multihop.path import (
     Support,
     path_block,
 )
+from deepera_graph.multihop.settings import Label
 from deepera_graph.prompts import Domain, prompts_hash
 from deepera_graph.schema import Backend, RoleAnswer, RoleSet
 
 SAMPLE_TEMPERATURE = 0.3  # of the authors' code, VenkteshV/SUNAR, `run_sunar.py`
 NODES = ("decompose", "reply", "sample", "entail", "reason")
-Label = Literal["entailment", "neutral", "contradiction"]
 
 
 class HopPlanTask(TypedDict):

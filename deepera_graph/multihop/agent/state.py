@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentResult
-from deepera_graph.budget import Budget
 from deepera_graph.chat.parsing import sanitize_line
-from deepera_graph.multihop.agent.uncertainty import BatchUncertainty, Uncertainty
+from deepera_graph.multihop.agent.uncertainty import BatchUncertainty
 from deepera_graph.multihop.path import CitedRecord, PathStep, StepStatus, Support
 from deepera_graph.pipeline.state import append
-from deepera_graph.settings import AgentSettings
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
@@ -23,58 +20,6 @@ AnswerStatus = Literal["answered", "insufficient_evidence", "failed", "budget_st
 
 
 _BEGINNING = 60  # characters of a passage that stand for its title
-READ_AT_ONCE = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MultiHopSettings(AgentSettings):
-    """How far the agent goes.
-
-    Attributes:
-        max_steps: Most sub-questions that are asked, >= 1.
-        step_passages: Most passages a step is answered from, >= 1 (SUNAR: 10).
-        read_at_once: How many of them are read first, >= 1; the others only if these do not have
-            the answer.
-        final_passages: Most passages the question is answered from in the end, >= 1 (SUNAR: 10).
-        passages_a_step: How many of each step without a proven answer are among them beside the
-            cited ones, >= 0 (SUNAR's code: 2, of every step).
-        max_concurrency: Most model calls in flight, >= 1.
-        budget: What a question may cost; None is no limit.
-        uncertainty: How the uncertainty of answers is measured; None does not, and costs nothing.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    max_steps: int = 6
-    step_passages: int = 10
-    read_at_once: int = READ_AT_ONCE
-    final_passages: int = 10
-    passages_a_step: int = 2
-    max_concurrency: int = 16
-    budget: Budget | None = None
-    uncertainty: Uncertainty | None = None
-
-    _LEAST = MappingProxyType({"passages_a_step": 0})
-    _READ = MappingProxyType({"budget": Budget, "uncertainty": Uncertainty})
-
-    @property
-    def readings(self) -> int:
-        """How often the passages of a step may be read, part after part."""
-        return -(-self.step_passages // self.read_at_once)
-
-
-class MultiHopKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `MultiHopSettings`."""
-
-    max_steps: int
-    step_passages: int
-    read_at_once: int
-    final_passages: int
-    passages_a_step: int
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
-    uncertainty: Uncertainty | Mapping[str, Any] | None
 
 
 class StepRecord(TypedDict):

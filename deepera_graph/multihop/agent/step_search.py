@@ -9,7 +9,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
 from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, MultiHopBackend, Sample
-from deepera_graph.multihop.agent.state import MultiHopSettings, StepTask
+from deepera_graph.multihop.agent.state import StepTask
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
     BatchUncertainty,
@@ -17,6 +17,7 @@ from deepera_graph.multihop.agent.uncertainty import (
 )
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever, AdaptiveRun
 from deepera_graph.multihop.path import question_with_path, texts_of
+from deepera_graph.multihop.settings import MultiHopSettings
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search, named_errors

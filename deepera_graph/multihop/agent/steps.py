@@ -23,7 +23,6 @@ from deepera_graph.multihop.agent.roles import (
 from deepera_graph.multihop.agent.state import (
     AnswerStatus,
     FinalRecord,
-    MultiHopSettings,
     MultiHopState,
     StepRecord,
     StepTask,
@@ -33,6 +32,7 @@ from deepera_graph.multihop.agent.state import (
     path_of,
 )
 from deepera_graph.multihop.path import KNOWN, CitedRecord, locate, normal_form, texts_of
+from deepera_graph.multihop.settings import MultiHopSettings
 from deepera_graph.schema import with_repair_note
 from deepera_graph.stores.words import name_passage
 

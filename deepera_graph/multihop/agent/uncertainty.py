@@ -13,21 +13,18 @@ Source:
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
-from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Label, Sample, SampleTask
+from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Sample, SampleTask
 from deepera_graph.multihop.path import EvidenceText, Form, normal_form
-from deepera_graph.ranges import check_at_least
+from deepera_graph.multihop.settings import Compare, Label, Uncertainty
 from deepera_graph.usage import Usage
 
-Equivalence = Literal["exact", "entailment", "lenient"]
-Feedback = Literal["each", "after"]
-Compare = Callable[[str, str, str], Label]
 Pair = tuple[str, str]
 AnswerT = TypeVar("AnswerT")
 
@@ -96,57 +93,6 @@ class _Grouping:
                 return number
         firsts.append(answer)
         return len(firsts) - 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Uncertainty:
-    """How the uncertainty of a batch is measured; m more calls for every batch.
-
-    Attributes:
-        samples: Answers sampled from a batch, m >= 2.
-        equivalence: When two answers are one. ``"entailment"``: each entails the other.
-            ``"lenient"``: neither contradicts the other. ``"exact"``: their normal forms are equal,
-            for numbers, names, dates, yes and no; no calls.
-        compare: Says what an answer says about another: ``compare(question, premise, hypothesis)``,
-            e.g. `nli_labels` of a cross-encoder; None asks the chat model.
-        feedback: ``"each"``: after every batch, so that the penalised scores decide whose
-            neighbours come next. ``"after"``: once retrieval is done, all batches at once, which
-            waits for one round of calls instead of one a batch.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    samples: int = 10
-    equivalence: Equivalence = "entailment"
-    compare: Compare | None = None
-    feedback: Feedback = "each"
-
-    def __post_init__(self) -> None:
-        check_at_least("samples", self.samples, 2)
-        if self.equivalence not in ("exact", "entailment", "lenient"):
-            raise SettingsError(
-                f"equivalence must be exact, entailment or lenient, got {self.equivalence!r}"
-            )
-        if self.feedback not in ("each", "after"):
-            raise SettingsError(f"feedback must be 'each' or 'after', got {self.feedback!r}")
-        if self.compare is not None and self.equivalence == "exact":
-            raise SettingsError("compare goes with equivalence 'entailment' or 'lenient'")
-
-    def most_calls(self, n_batches: int) -> dict[str, int]:
-        """Return the most calls for so many batches: samples, and comparisons by the chat model."""
-        by_model = self.equivalence != "exact" and self.compare is None
-        pairs = self.samples * (self.samples - 1) if by_model else 0
-        return {"sample": n_batches * self.samples, "entail": n_batches * pairs}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data for the manifest."""
-        return {
-            "samples": self.samples,
-            "equivalence": self.equivalence,
-            "feedback": self.feedback,
-            "compared_by": "function" if self.compare else "model",
-        }
 
 
 class BatchUncertainty(TypedDict):

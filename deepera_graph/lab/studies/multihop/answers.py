@@ -51,10 +51,10 @@ from deepera_graph.multihop.agent.roles import (
     ReplyTask,
     StepAnswer,
 )
-from deepera_graph.multihop.agent.state import READ_AT_ONCE, MultiHopResult
-from deepera_graph.multihop.agent.uncertainty import Uncertainty
+from deepera_graph.multihop.agent.state import MultiHopResult
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.multihop.path import path_block
+from deepera_graph.multihop.settings import READ_AT_ONCE, Uncertainty
 from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.stores.judgements import JudgementCache
