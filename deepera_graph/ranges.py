@@ -39,7 +39,10 @@ def setting(
     about = {"text": text, "metavar": metavar, "brief": brief, "is_share": is_share, "check": check}
     about |= {"least": 1 if least is None and type(default) is int else least}
     about |= {"choices": choices if isinstance(choices, tuple) else get_args(choices)}
-    shown = shown or ("" if default is None else str(default))
+    values = default if isinstance(default, tuple) else (default,)
+    if default is None or isinstance(default, bool):
+        values = ()
+    shown = shown or ",".join(f"{one:g}" if type(one) is float else str(one) for one in values)
     return field(default=default, metadata={**about, "shown": shown})
 
 

@@ -78,11 +78,17 @@ def opt(
     return field(default=MISSING if needed else default, metadata=about)
 
 
-def opt_of(settings: Any, name: str, *, config: Key | None = A_KEY, **how: Any) -> Any:
-    """Declare the option of a setting, which has its text, default and range."""
+def opt_of(
+    settings: Any, name: str, *, config: Key | None = A_KEY, ranged: bool = False, **how: Any
+) -> Any:
+    """Declare the option of a setting, which has its text, default and range.
+
+    A *ranged* one shows the lowest number in its help.
+    """
     one = settings.__dataclass_fields__[name]
     about = one.metadata
     how = {"brief": about["brief"], "metavar": about["metavar"], "shown": about["shown"], **how}
+    how = {"setting": name, "least": about["least"] if ranged else None, **how}
     means = how.get("means") or {}
 
     def check(value: Any) -> None:

@@ -24,8 +24,9 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
+from deepera_graph.lab.studies.settings import StudySettings
 
 if TYPE_CHECKING:
     from deepera_graph.lab.asking import ConstructionEstimate
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 NO_MODEL = "a chat model is needed: give --model, e.g. openai:gpt-5-mini"
 _CONTINUE = "what was answered is kept, run it again to go on"
-_data = partial(opt, panel="Data")
+of_study = partial(opt_of, StudySettings, panel="Measure", ranged=True, config=None)
+_of_data = partial(of_study, panel="Data")
 _measure = partial(opt, panel="Measure")
 
 
@@ -43,47 +45,20 @@ _measure = partial(opt, panel="Measure")
 class DataOptions:
     """What is read of the data sets."""
 
-    limit: int | None = _data(
-        "Only the first N questions of each.", metavar="N", least=1, shown="all"
-    )
-    split: str = _data("Judgements of a BEIR folder to use.", metavar="NAME", default="test")
-    candidates: int = _data(
-        "Documents that BM25 finds for a question of a BEIR folder.",
-        metavar="K",
-        default=100,
-        least=1,
-        setting="n_candidates",
-    )
+    limit: int | None = _of_data("limit")
+    split: str | None = _of_data("split")
+    candidates: int | None = _of_data("n_candidates")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions:
     """How rankers are measured."""
 
-    repeats: int | None = _measure(
-        "Runs of everything that may differ from run to run: random order, rankers that ask a "
-        "chat model, those who answer and judge answers, and [b]stability[/b].",
-        metavar="N",
-        least=1,
-        shown="3, but 1 for what asks a model",
-        setting="n_repeats",
-    )
-    resamples: int | None = _measure(
-        "Resamples for the intervals and tests.",
-        metavar="N",
-        least=1,
-        shown="10000",
-        setting="n_resamples",
-    )
-    seed: int | None = _measure(
-        "Random seed of the random order and the resamples.", metavar="S", least=0, shown="0"
-    )
-    strict: bool = _measure("Stop when a ranker cannot run here.", default=False)
-    keep: Path | None = opt(
-        "Keep rankings in this folder, and reuse those it already holds.",
-        metavar="FOLDER",
-        shown="keep none",
-    )
+    repeats: int | None = of_study("n_repeats")
+    resamples: int | None = of_study("n_resamples")
+    seed: int | None = of_study("seed")
+    strict: bool = of_study("strict", default=False)
+    keep: Path | None = of_study("keep", panel=None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,61 +55,23 @@ class TableOptions(running.MeasureOptions):
     metrics: str | None = _measure(
         "What to measure.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR,nDCG@10", many=str
     )
-    baseline: str | None = _measure(
-        "Ranker the others are compared with.", metavar="NAME", shown="none"
-    )
-    retry_failed: bool = opt(
-        "Rank kept questions again of which a passage had failed.", default=False
-    )
+    baseline: str | None = running.of_study("baseline")
+    retry_failed: bool = running.of_study("retry_failed", default=False, panel=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetupOptions(running.MeasureOptions):
     """What the studies compare and try."""
 
-    rankers: str | None = _measure(
-        "What to compare; see `deepera-lab bench table --help`.",
-        metavar="NAME,...",
-        shown="first-stage,random,bm25,deepera:local",
-        many=str,
-    )
-    metrics: str | None = _measure(
-        "Metrics of the main table.", metavar="NAME,...", shown="HitRate@1,HitRate@3,MRR", many=str
-    )
-    threshold: float | None = _measure(
-        "Lowest score kept, from 0 to 1, where it is not what is studied.",
-        metavar="T",
-        shown="the ranker's own, 0.8 for chat models",
-    )
-    top_n: int | None = _measure(
-        "Upper bound of passages kept, where it is not what is studied.", metavar="N", shown="10"
-    )
-    thresholds: str | None = _measure(
-        "What [b]threshold[/b] tries: numbers from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR], "
-        "calibrated:CURVE[:PROBABILITY] and by intent, e.g. mechanism=0.7+default=0.8.",
-        metavar="T,...",
-        shown="0.3,0.4,0.5,0.6,0.7,0.8,0.9,gap,quantile:0.1",
-    )
-    tune_share: float | None = _measure(
-        "Share of the questions on which [b]threshold[/b] chooses one, which the others measure.",
-        metavar="S",
-        shown="0.5",
-    )
-    cutoffs: str | None = _measure(
-        "What [b]cutoff[/b] tries.", metavar="N,...", shown="1,2,3,5,10,15,20,30", many=int
-    )
-    counts: str | None = _measure(
-        "Numbers of look-alikes that [b]counts[/b] puts into the pool.",
-        metavar="N,...",
-        shown="1,3,5,10",
-        many=int,
-    )
-    shares: str | None = _measure(
-        "Shares of the look-alikes that [b]embeddings[/b] puts into the store.",
-        metavar="S,...",
-        shown="0.1,0.5,1",
-        many=float,
-    )
+    rankers: str | None = running.of_study("rankers", many=str)
+    metrics: str | None = running.of_study("metrics", many=str)
+    threshold: float | None = running.of_study("threshold")
+    top_n: int | None = running.of_study("top_n")
+    thresholds: str | None = running.of_study("thresholds")
+    tune_share: float | None = running.of_study("tune_share")
+    cutoffs: str | None = running.of_study("cutoffs", many=int)
+    counts: str | None = running.of_study("counts", many=int)
+    shares: str | None = running.of_study("shares", many=float)
     embeddings: str | None = _measure(
         "What [b]embeddings[/b] compares: bm25, lsa (both without a model), dense:module:factory, "
         "dense-st:NAME.",
@@ -117,17 +79,8 @@ class SetupOptions(running.MeasureOptions):
         shown="bm25,lsa",
         many=str,
     )
-    base: str | None = _measure(
-        "Data set without look-alikes, which the others are compared with in [b]main[/b].",
-        metavar="NAME",
-        shown='those whose setting is "base"',
-    )
-    sample: int | None = _measure(
-        "Questions of each data set that [b]stability[/b] takes.",
-        metavar="N",
-        shown="50",
-        setting="n_sampled",
-    )
+    base: str | None = running.of_study("base")
+    sample: int | None = running.of_study("n_sampled")
     generator: str | None = _answers(
         "Who answers from what was handed on; adds F1, P and R of the answers. [b]first[/b] is the "
         "first sentence of the best passage, [b]llm[/b] the --model.",
@@ -140,12 +93,7 @@ class SetupOptions(running.MeasureOptions):
         metavar="llm|PROVIDER:MODEL",
         shown="no LFS",
     )
-    max_failed_share: float | None = _answers(
-        "Share of failed answers, or of passages that a ranker could not judge, from 0 to 1, above "
-        "which there are no figures.",
-        metavar="S",
-        shown="0.2",
-    )
+    max_failed_share: float | None = running.of_study("max_failed_share", panel="Answers")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,7 @@ from typing import NamedTuple
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.calibration.instance import Dataset, Instance, MetricError, UnavailableError
-from deepera_graph.calibration.statistics import (
-    MAX_FAILED_SHARE,
-    N_RESAMPLES,
-    Values,
-)
+from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.bench.rank import (
     QuestionLabels,
@@ -36,84 +32,38 @@ from deepera_graph.lab.metrics.ranking import (
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, UnavailableRanker
 from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.studies.experiment import Failures, Resampling
+from deepera_graph.lab.studies.settings import StudySettings, check_rising
 from deepera_graph.lab.tables import MetricEstimate
-from deepera_graph.ranges import check_share
 from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
 
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
-METRICS = ("HitRate@1", "HitRate@3", "MRR")
 
 
-# Source: Cut-off 10: figure 7 of DeepEra; thresholds from 0.6 to 0.9: its follow-up study, those
-# below are ours.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyConfig:
+class StudyConfig(StudySettings):
     """What is studied, and how it is measured; a `StudyRunner` looks at the measuring only."""
 
     data: tuple[Path, ...] = ()  # files and folders, see `deepera_graph.lab.data.readers`
     models: Models = field(default_factory=Models)
-    limit: int | None = None  # only the first so many questions of each data set, >= 1
-    split: str = "test"  # which judgements of a BEIR folder
-    n_candidates: int = 100  # documents a query of a BEIR folder keeps, >= 1
-    rankers: tuple[str, ...] = ("first-stage", "random", "bm25", "deepera:local")
-    metrics: tuple[str, ...] = METRICS  # names, see `deepera_graph.lab.metrics.ranking`
-    baseline: str = ""  # whom the table compares the others with; empty compares none
     oracle: bool = False  # a row of the table for the best order of the candidates, by their labels
-    # lowest score kept, in [0, 1], where not what is studied; None is that of each ranker: 0.8 for
-    # chat models (DeepEra, section 3), the operating point of a judge that has one
-    threshold: float | None = None
-    top_n: int = 10  # most passages kept, >= 1, likewise
-    thresholds: tuple[float, ...] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # each in [0, 1], rising
     # set a threshold from each question's scores or intent
     rules: Mapping[str, Gap | Quantile | PerIntent | Calibrated] = field(
         default_factory=lambda: {"gap": Gap(), "quantile:0.1": Quantile(share=0.1)}
     )
-    cutoffs: tuple[int, ...] = (1, 2, 3, 5, 10, 15, 20, 30)  # each >= 1, rising
-    counts: tuple[int, ...] = (1, 3, 5, 10)  # of look-alikes in a pool, each >= 1, rising
-    # of the look-alikes put into the store, [0, 1], rising
-    shares: tuple[float, ...] = (0.1, 0.5, 1.0)
     searchers: tuple[str, ...] = SEARCHERS  # of the embedding study, those that need no model
     embeddings: Mapping[str, Embeddings] = field(default_factory=dict)
-    base: str = ""  # data set without look-alikes; if empty found by its setting, ``base``
     generator: Generator | None = None  # None leaves the columns of answers out
     answer_judge: LfsJudge | None = None  # scores answers for LFS; None leaves LFS out
-    # runs of rankers that are random or ask a model, of generator and answer judge, >= 1; None is
-    # `N_SHUFFLES` of a random ranker and of the stability study, and one of what asks a model
-    n_repeats: int | None = None
-    # share of failed answers, of answers not judged, or of a ranker's passages, in [0, 1], above
-    # which there are no figures
-    max_failed_share: float = MAX_FAILED_SHARE
-    tune_share: float = 0.5  # of the questions, in (0, 1): a threshold is chosen on them
-    n_sampled: int = 50  # questions a data set of the stability study, >= 1
-    n_resamples: int = N_RESAMPLES
-    seed: int = 0
-    keep: Path | None = None  # folder for rankings and vectors; None keeps nothing
-    strict: bool = False  # whether a ranker that is not available is an error
-    retry_failed: bool = False  # rank anew where a passage of a kept ranking had failed
 
     def __post_init__(self) -> None:
+        StudySettings.__post_init__(self)
         for metric in self.metrics:
             check_metric(metric)
         for name in self.searchers:
             if name not in SEARCHERS:
                 raise SettingsError(f"searchers must be of {SEARCHERS}, got {name!r}")
-        self._check_ranges()
-
-    def _check_ranges(self) -> None:
-        counts = ("limit", "n_candidates", "top_n", "n_repeats", "n_sampled", "n_resamples")
-        for name in counts:
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise SettingsError(f"{name} must be >= 1, got {value}")
-        check_share("max_failed_share", self.max_failed_share)
-        if not 0 < self.tune_share < 1:
-            raise SettingsError(f"tune_share must be between 0 and 1, got {self.tune_share}")
-        if self.threshold is not None:
-            _check_rising("threshold", (self.threshold,), 0, 1)
-        if self.thresholds or not self.rules:
-            _check_rising("thresholds", self.thresholds, 0, 1)
-        _check_rising("cutoffs", self.cutoffs, 1, float("inf"))
-        _check_rising("counts", self.counts, 1, float("inf"))
-        _check_rising("shares", self.shares, 0, 1)
+        if not self.rules:
+            check_rising("thresholds", self.thresholds)
 
     def open_datasets(self) -> list[Dataset]:
         """Open the data; each set is read when it is iterated."""
@@ -151,13 +101,6 @@ class StudyConfig:
     def n_answer_runs(self) -> int:
         """How often generator and answer judge are asked, >= 1."""
         return self.n_repeats or 1
-
-
-def _check_rising(name: str, values: tuple[float, ...], low: float, high: float) -> None:
-    if not values or any(not low <= value <= high for value in values):
-        raise SettingsError(f"{name} must be in [{low}, {high}], got {list(values)}")
-    if list(values) != sorted(set(values)):
-        raise SettingsError(f"{name} must rise, got {list(values)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def test_all_studies_go_into_folders_of_their_names(data, tmp_path):
                      id="nothing-held-out"),
         pytest.param(("main", "{data}", "--max-failed-share", "2"), "got 2.0", id="failed-share"),
         pytest.param(("cutoff", "{data}", "--cutoffs", "0"), "got [0]", id="out-of-range"),
-        pytest.param(("threshold", "{data}", "--threshold", "3"), "got [3.0]", id="no-share"),
+        pytest.param(("threshold", "{data}", "--threshold", "3"), "got 3.0", id="no-share"),
         pytest.param(("cost", "{data}", "--answer-judge", "llm"), "--generator", id="no-answers"),
         pytest.param(("main", "{data}", "--base", "x"), "base must be one of", id="no-base"),
         pytest.param(("main", "{data}", "--metrics", "hit"), "metric must be", id="no-metric"),
