@@ -154,7 +154,7 @@ class _Form:
         if "$ref" in schema:
             return self.fill(name, self.definitions[schema["$ref"].split("/")[-1]], one)
         if "anyOf" in schema:
-            return self._optional(name, schema["anyOf"], one)
+            return self._chosen(name, schema["anyOf"], one)
         if "enum" in schema:
             wanted = _FIXED.get(name)
             return wanted if wanted in schema["enum"] else schema["enum"][0]
@@ -168,17 +168,20 @@ class _Form:
         }[schema["type"]]
         return write(name, schema, one)
 
-    def _optional(self, name: str, kinds: Sequence[Json], one: Shown | None) -> Any:
-        if any(kind.get("type") == "null" for kind in kinds) and one and not one.is_relevant:
-            return None
-        return self.fill(name, kinds[0], one)
+    def _chosen(self, name: str, kinds: Sequence[Json], one: Shown | None) -> Any:
+        """Fill in the shortest of several forms where a passage fails, else the longest."""
+        forms = sorted(kinds, key=lambda kind: len(kind.get("properties", ())))
+        written = [kind for kind in forms if kind.get("type") != "null"]
+        if one is None or one.is_relevant:
+            return self.fill(name, written[-1], one)
+        return self.fill(name, written[0], one) if written == forms else None
 
     def _object(self, name: str, schema: Json, one: Shown | None) -> Json:
         return {field: self.fill(field, part, one) for field, part in schema["properties"].items()}
 
     def _array(self, name: str, schema: Json, one: Shown | None) -> list[Any]:
         kind = schema["items"]
-        if "$ref" in kind or kind.get("type") == "object":
+        if "$ref" in kind or "anyOf" in kind or kind.get("type") == "object":
             return [self.fill(name, kind, each) for each in ([one] if one else self.shown)]
         if one is not None:
             return [one.sentence] if kind.get("type") == "integer" and one.is_relevant else []

@@ -57,13 +57,8 @@ class CountingModel(BaseChatModel):
         members = _MEMBER.findall(texts[-1])
         n_asked = max(1, len(members)) * (1 + bool(_SUMMARY.search(texts[-1])))
         n_tokens = -(-sum(map(len, texts)) // CHARS_PER_TOKEN)
-        verdict = {
-            "reason": "counted",
-            "evidence": [1],
-            "score": 1.0,
-            "direction": "supports",
-            "summary": "counted",
-        }
+        found = {"evidence": [1], "direction": "supports", "summary": "counted"}
+        verdict = {"reason": "counted", "score": 1.0, **found, "finding": found}
         fits_all_roles = {
             **verdict,
             "topic": "any",

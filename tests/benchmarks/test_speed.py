@@ -12,7 +12,14 @@ from texts import make_question, make_questions
 from tokens import quarters
 
 from deepera_graph.chat.models import request_body
-from deepera_graph.judges.llm.prompt import FusedReply, IntentReply, numbered
+from deepera_graph.judges.llm.prompt import (
+    FusedGroupReply,
+    FusedMemberReply,
+    FusedReply,
+    IntentReply,
+    numbered,
+    read_verdicts,
+)
 from deepera_graph.text.words import split_sentences
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "speed"
@@ -87,8 +94,26 @@ def test_the_oracle_fills_in_our_own_forms() -> None:
         shown = f"Question: {question.text}\n\n=====\n{numbered(sentences)}\n====="
         said = oracle.answer(request_body("json_schema", FusedReply), shown).text
         verdict = FusedReply.model_validate_json(said)
-        quotes = [sentences[number - 1].text for number in verdict.evidence]
-        assert quotes == ([verdict.summary] if code in question.relevant else [])
+        assert (verdict.finding is not None) == (code in question.relevant)
+        if verdict.finding:
+            quotes = [sentences[number - 1].text for number in verdict.finding.evidence]
+            assert quotes == [verdict.finding.summary]
+
+
+def test_the_oracle_writes_a_verdict_of_a_group_whole_where_a_passage_passes() -> None:
+    question = make_question(7, 1, 10)
+    oracle = Oracle(make_questions(7, 1, 10), quarters)
+    shown = "\n".join(question.passages.values())
+    said = oracle.answer(request_body("json_schema", FusedGroupReply), shown).text
+    verdicts = json.loads(said)["verdicts"]
+    assert [one["id"] for one in verdicts] == list(range(1, 11))
+    for one, code in zip(verdicts, question.passages, strict=True):
+        passes = code in question.relevant
+        assert set(one) == ({"id", "score"} | ({"reason", "finding"} if passes else set()))
+    found = read_verdicts(verdicts, 10, FusedMemberReply, "")
+    assert {code for code, one in zip(question.passages, found, strict=True) if one.finding} == (
+        question.relevant
+    )
 
 
 def test_a_reason_is_as_long_as_its_schema_allows() -> None:

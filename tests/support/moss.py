@@ -39,15 +39,40 @@ def summary(number: int) -> str:
     return f"Moss grew by {number + 10} mm."
 
 
-def verdict(number: int) -> Json:
-    """The right verdict on a bed, without its summary."""
-    return {"reason": f"bed {number}", "evidence": [2], "score": worth(number)}
+def verdict(number: int, *, with_summary: bool = False) -> Json:
+    """The right verdict on a bed, as a single call gives it."""
+    found: Json = {"evidence": [2], "direction": "supports"}
+    if with_summary:
+        found["summary"] = summary(number)
+    passes = worth(number) >= 0.8
+    return {
+        "reason": f"bed {number}",
+        "score": worth(number),
+        "finding": found if passes else None,
+    }
+
+
+def member(place: int, number: int, *, with_summary: bool = False) -> Json:
+    """The right verdict on a bed, as a call on a group gives it: short where the bed fails."""
+    said = {"id": place, **verdict(number, with_summary=with_summary)}
+    return said if said["finding"] else {"id": place, "score": said["score"]}
+
+
+def flat(said: Json) -> Json:
+    """A verdict in the form of version 0.9: the fields of its finding beside the others."""
+    rest = {name: value for name, value in said.items() if name != "finding"}
+    none = {"evidence": [], "direction": "none", "summary": ""}
+    return {"reason": "r", **rest, **(said.get("finding") or none)}
 
 
 def wants_summaries(request: Request) -> bool:
     """Whether the form of the answer, wherever it stands, has a summary."""
+    return '"summary' in _form(request)
+
+
+def _form(request: Request) -> str:
     form = {**request.body, "messages": request.messages[:1]}
-    return '"summary' in json.dumps(form).replace("\\", "")
+    return json.dumps(form).replace("\\", "")
 
 
 def shown(request: Request) -> dict[int, int]:
@@ -87,22 +112,17 @@ class MossModel:
         if kind == "intent":
             return INTENT
         beds = shown(request)
+        fused = wants_summaries(request)
         if kind == "group":
-            fused = wants_summaries(request)
-            said = self.change([self._member(place, one, fused) for place, one in beds.items()])
+            said = self.change(
+                [member(place, one, with_summary=fused) for place, one in beds.items()]
+            )
             return {"verdicts": said} if isinstance(said, list) else said
         [number] = map(int, set(_BED.findall(str(request.messages[1]["content"]))))
         if kind == "summary":
             return {"text": summary(number)}
-        summed = _summed(number) if wants_summaries(request) else {}
-        return self.alone(number) or {**verdict(number), **summed}
-
-    def _member(self, place: int, number: int, fused: bool) -> Json:
-        return {"id": place, **verdict(number), **(_summed(number) if fused else {})}
-
-
-def _summed(number: int) -> Json:
-    return {"summary": summary(number) if worth(number) >= 0.8 else ""}
+        said = verdict(number, with_summary=fused)
+        return self.alone(number) or (said if '"finding"' in _form(request) else flat(said))
 
 
 def made(server: ChatServer, mode: str = "separate", cache: Any = None, **settings: Any) -> Any:

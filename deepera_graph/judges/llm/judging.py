@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -16,6 +17,8 @@ from deepera_graph.judges.base import Judge, PlanRequest, window_key
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.prompt import (
     AnswerReply,
+    FindingReply,
+    FusedFindingReply,
     FusedGroupReply,
     FusedMemberReply,
     FusedReply,
@@ -138,8 +141,7 @@ class LlmJudge(Judge):
         filled = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
             score=filled.answer.score,
-            direction=filled.answer.direction,
-            **_evidence(task, sentences, filled.answer),
+            **_evidence(task, sentences, filled.answer.reason, filled.answer),
             **how(filled),
         )
 
@@ -185,7 +187,7 @@ class FusedJudge(LlmJudge):
             "fused",
             _BOTH,
             **show.passage_values(task, show.numbered(sentences)),
-            summary=show.summary_wanted(task),
+            **show.wanted_values(task),
         )
         kind = FusedReply if "summary_from" in task else VerdictReply
         filled = await request_reply(self.model, messages, kind, config)
@@ -267,7 +269,7 @@ class GroupedJudge(FusedJudge):
             "grouped",
             _BOTH,
             **show.group_values(tasks, list(map(show.numbered, split))),
-            summary=show.summary_wanted(tasks[0]),
+            **show.wanted_values(tasks[0]),
         )
         filled = await request_reply(self.model, messages, kind, config)
         shown = "\n".join(message.text for message in messages)
@@ -305,30 +307,36 @@ class GroupedJudge(FusedJudge):
 
 
 def _cut_groups(sizes: Mapping[int, int], most: int) -> list[list[int]]:
-    """Cut windows into runs of about equal length, none above *most* or `MOST_CHARACTERS`."""
-    n_runs = max(1, -(-len(sizes) // most))
-    longest = -(-len(sizes) // n_runs)
+    """Cut windows into runs, none above *most* or `MOST_CHARACTERS`, that differ by one at most.
+
+    The longest decides when all are done; and one that is left over would be asked in another way.
+    """
+    numbers = sorted(sizes)
+    n_runs = max(1, -(-len(numbers) // most))
+    bounds = [len(numbers) * run // n_runs for run in range(n_runs + 1)]
     runs: list[list[int]] = []
-    n_characters = 0
-    for number in sorted(sizes):
-        if not runs or len(runs[-1]) == longest or n_characters + sizes[number] > MOST_CHARACTERS:
-            runs.append([])
-            n_characters = 0
-        runs[-1].append(number)
-        n_characters += sizes[number]
+    for start, end in pairwise(bounds):
+        n_characters = 0
+        for number in numbers[start:end]:
+            n_characters += sizes[number]
+            if number == numbers[start] or n_characters > MOST_CHARACTERS:
+                runs.append([])
+                n_characters = sizes[number]
+            runs[-1].append(number)
     return runs
 
 
 def _evidence(
-    task: PassageTask, sentences: list[Sentence], one: JudgementReply | VerdictReply | MemberReply
+    task: PassageTask, sentences: list[Sentence], reason: str, found: JudgementReply | FindingReply
 ) -> dict[str, Any]:
     """Return why, with what was given for a direction or a sentence and is none, and the quote."""
-    unknown = show.describe_unknown(sentences, one.evidence)
-    said = filter(None, (one.reason, direction_note(one.direction), unknown))
+    unknown = show.describe_unknown(sentences, found.evidence)
+    said = filter(None, (reason, direction_note(found.direction), unknown))
     return {
+        "direction": found.direction,
         "reason": sanitize_line("; ".join(said)),
-        "position": sanitize_line(read_position(one.direction)),
-        "quote": show.quoted(task["text"], sentences, one.evidence),
+        "position": sanitize_line(read_position(found.direction)),
+        "quote": show.quoted(task["text"], sentences, found.evidence),
         "evidence_unknown": bool(unknown),
     }
 
@@ -336,14 +344,13 @@ def _evidence(
 def _judgement(
     task: PassageTask, sentences: list[Sentence], one: VerdictReply | MemberReply, **notes: Any
 ) -> Judgement:
-    summary = ""
-    if isinstance(one, FusedReply | FusedMemberReply) and one.score >= task.get("summary_from", 0):
-        summary = summary_of(one.summary)
+    found = one.finding or FindingReply(evidence=[])
+    reason = show.describe_score(one.score) if one.reason is None else one.reason
+    with_summary = isinstance(found, FusedFindingReply) and one.score >= task.get("summary_from", 0)
     return Judgement(
         score=one.score,
-        direction=one.direction,
-        summary=summary,
-        **_evidence(task, sentences, one),
+        summary=summary_of(found.summary) if with_summary else "",
+        **_evidence(task, sentences, reason, found),
         **notes,
     )
 

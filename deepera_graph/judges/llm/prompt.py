@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, Field, WithJsonSchema, field_validator
+from pydantic import (
+    AliasChoices,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from deepera_graph.chat.parsing import (
     DIRECTION,
@@ -85,11 +92,17 @@ def group_values(tasks: Sequence[PassageTask], passages: Sequence[str]) -> dict[
     return {**beside, "marker": marker(block, *beside.values()), "passages": block}
 
 
-def summary_wanted(task: PassageTask) -> str:
-    """Say from which score on a summary is wanted, with two digits, rounded down."""
-    if "summary_from" not in task:
-        return "none is wanted"
-    lowest = task["summary_from"]
+def wanted_values(task: PassageTask) -> dict[str, str]:
+    """Say from which score on a finding, and a summary in it, is wanted."""
+    lowest = task.get("summary_from")
+    return {
+        "finding": _from(FINDING_FROM if lowest is None else min(FINDING_FROM, lowest)),
+        "summary": "none is wanted" if lowest is None else _from(lowest),
+    }
+
+
+def _from(lowest: float) -> str:
+    """Write a score with two digits, rounded down."""
     near = round(lowest, 2)
     return f"from {near if near <= lowest else near - 0.01:.2g}"
 
@@ -153,6 +166,11 @@ def _best(item: EvidenceItem) -> str:
 
 
 LONGEST_REASON = 40  # characters, about 6 words: a reply is written token by token
+FINDING_FROM = 0.5  # what scores less says nothing to the question, by the rules of the prompt
+_LOWEST_OF_TOPIC = 0.2
+_TOPIC_ONLY = "shares the topic or the terms only"
+_UNRELATED = "unrelated, or under other conditions"
+_REASON = "Why, in at most 6 words."
 _SCORE = "Relevance as evidence, in [0, 1]."
 _EVIDENCE = "Numbers of the sentences that carry the evidence."
 _SUMMARY = "One or two sentences; empty below the score named."
@@ -205,45 +223,101 @@ class AnswerReply(ReplyModel):
         return text
 
 
-class VerdictReply(ReplyModel):
+class FindingReply(ReplyModel):
+    """What a passage says to the question."""
+
+    evidence: list[Number] = Field(description=_EVIDENCE)
+    direction: DirectionWord = Field(default=None, description=DIRECTION)
+
+
+class FusedFindingReply(FindingReply):
+    """What a passage says to the question, with a summary."""
+
+    summary: str = Field(default="", description=_SUMMARY)
+
+
+def _or_null(kind: type[ReplyModel]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [json_schema(kind), {"type": "null"}]})
+
+
+_Finding = Annotated[FindingReply | None, _or_null(FindingReply)]
+_FusedFinding = Annotated[FusedFindingReply | None, _or_null(FusedFindingReply)]
+_NO_FINDING = frozenset({"", "none", "null"})
+
+
+class _Verdict(ReplyModel):
+    """A score with, from `FINDING_FROM` on, a finding; without one it is not usable there."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nest(cls, values: Any) -> Any:
+        """Read the form of versions before 0.10, too: the fields of a finding beside its score."""
+        if not isinstance(values, dict):
+            return values
+        given = values.get("finding")
+        if isinstance(given, str) and given.strip().lower() in _NO_FINDING:
+            given = None
+        beside = {name: values[name] for name in FusedFindingReply.model_fields if name in values}
+        finding = {**beside, **given} if isinstance(given, dict) else given or beside
+        return {**values, "finding": finding or None}
+
+    @field_validator("finding", check_fields=False)
+    @classmethod
+    def _check_whole(cls, finding: FindingReply | None, info: ValidationInfo) -> object:
+        if info.data.get("score", 0) >= FINDING_FROM:
+            missing = [
+                name
+                for name, value in (("reason", info.data.get("reason", "")), ("finding", finding))
+                if value is None
+            ]
+            if missing:
+                raise ValueError(f"from a score of {FINDING_FROM} on, {missing[0]} is needed")
+        return finding
+
+
+class VerdictReply(_Verdict):
     """A verdict with a short reason, which comes before the score."""
 
-    reason: str = Field(
-        description="Why, in at most 6 words.", json_schema_extra={"maxLength": LONGEST_REASON}
-    )
-    evidence: list[Number] = Field(description=_EVIDENCE)
+    reason: str = Field(description=_REASON, json_schema_extra={"maxLength": LONGEST_REASON})
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
-    direction: DirectionWord = Field(default=None, description=DIRECTION)
+    finding: _Finding = Field(default=None, validate_default=True)
 
 
 class FusedReply(VerdictReply):
-    """A verdict and, after its score, a summary."""
+    """A verdict with a summary in its finding."""
 
-    summary: str = Field(default="", description=_SUMMARY)
+    finding: _FusedFinding = Field(default=None, validate_default=True)
 
 
-class MemberReply(ReplyModel):
-    """The verdict on one passage of a group."""
+class MemberReply(_Verdict):
+    """The verdict on one passage of a group; its reason may be missing where it fails."""
 
     id: Number = Field(description="The number of the passage.")
-    reason: str = Field(
-        description="Why, in at most 6 words.", json_schema_extra={"maxLength": LONGEST_REASON}
-    )
-    evidence: list[Number] = Field(description=_EVIDENCE)
+    reason: Annotated[
+        str | None, WithJsonSchema({"type": "string", "maxLength": LONGEST_REASON})
+    ] = Field(default=None, description=_REASON)
     score: float = Field(ge=0, le=1, strict=True, description=_SCORE)
-    direction: DirectionWord = Field(default=None, description=DIRECTION)
+    finding: _Finding = Field(default=None, validate_default=True)
 
 
 class FusedMemberReply(MemberReply):
-    """The verdict on one passage of a group, with its summary."""
+    """The verdict on one passage of a group, with a summary in its finding."""
 
-    summary: str = Field(default="", description=_SUMMARY)
+    finding: _FusedFinding = Field(default=None, validate_default=True)
+
+
+def _short_or_whole(kind: type[MemberReply]) -> WithJsonSchema:
+    """Return the schema of a verdict: number and score alone, for what fails, or all fields."""
+    whole = json_schema(kind)
+    names = ["id", "score"]
+    fields = {name: whole["properties"][name] for name in names}
+    return WithJsonSchema({"anyOf": [{**whole, "properties": fields, "required": names}, whole]})
 
 
 class GroupReply(ReplyModel):
     """Verdicts on a group; each is read by itself, so that a bad one spoils no other."""
 
-    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(MemberReply))]] = Field(
+    verdicts: list[Annotated[Any, _short_or_whole(MemberReply)]] = Field(
         description="One for every passage, in their order."
     )
 
@@ -251,9 +325,14 @@ class GroupReply(ReplyModel):
 class FusedGroupReply(GroupReply):
     """Verdicts and summaries on a group; read one by one as well."""
 
-    verdicts: list[Annotated[Any, WithJsonSchema(json_schema(FusedMemberReply))]] = Field(
+    verdicts: list[Annotated[Any, _short_or_whole(FusedMemberReply)]] = Field(
         description="One for every passage, in their order."
     )
+
+
+def describe_score(score: float) -> str:
+    """Say what a score means that came without a reason, as the prompt has it."""
+    return _TOPIC_ONLY if score >= _LOWEST_OF_TOPIC else _UNRELATED
 
 
 _NO_VERDICT = "the reply on {n} passages has no verdict on this one"

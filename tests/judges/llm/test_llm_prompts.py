@@ -23,8 +23,8 @@ PROMPTS = {
     "score": "d35a608b2837",
     "summarize": "54f107dde13c",
     "answer": "fd1c147089f9",
-    "fused": "507ddd60a9d6",
-    "grouped": "dc3fadaf00fd",
+    "fused": "075ecf393e91",
+    "grouped": "ad633101c0eb",
 }
 QUESTION = "Does tea lower fasting glucose?"
 BLOCK = re.compile(r"=====passage-([0-9a-f]{8})=====\n(.*)\n=====passage-\1=====", re.DOTALL)
