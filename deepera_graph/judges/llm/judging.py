@@ -346,10 +346,12 @@ def _judgement(
 ) -> Judgement:
     found = one.finding or FindingReply(evidence=[])
     reason = show.describe_score(one.score) if one.reason is None else one.reason
-    with_summary = isinstance(found, FusedFindingReply) and one.score >= task.get("summary_from", 0)
+    summary = ""
+    if isinstance(found, FusedFindingReply) and one.score >= task.get("summary_from", 0):
+        summary = summary_of(found.summary)
     return Judgement(
         score=one.score,
-        summary=summary_of(found.summary) if with_summary else "",
+        summary=summary,
         **_evidence(task, sentences, reason, found),
         **notes,
     )
