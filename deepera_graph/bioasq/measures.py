@@ -171,7 +171,6 @@ def _snippet_precision(found: Sequence[set[_Place]], right: Sequence[set[_Place]
 
 
 def _merge(pieces: Iterable[set[_Place]]) -> list[set[_Place]]:
-    """Join snippets that overlap."""
     merged: list[set[_Place]] = []
     for one in filter(None, pieces):
         touching = [other for other in merged if other & one]

@@ -332,7 +332,6 @@ class _RowsOnServer:
         self._server, self._numbers = server, numbers
 
     def rank(self, query: Floats, seek: _Seek) -> Iterator[list[tuple[float, int]]]:
-        """Yield cosine and number of the best papers, ever more of them."""
         few = list_allowed(seek.db, seek.limits, MOST_NAMED)
         with _suggesting_words():
             for best in self._server.rank(query, few):
@@ -366,7 +365,6 @@ class _State:
         self._about: Mapping[str, Any] = {}
 
     def describe(self, db: sqlite3.Connection) -> dict[str, Any]:
-        """Return what the base holds, counted once."""
         self._about = self._about or describe_file(db)
         return deepcopy(dict(self._about))
 

@@ -294,8 +294,6 @@ class DocumentSearch(Batched[BioasqQuestion | str, DocumentResult]):
 
 
 class _Run(AgentRun[DocumentResult]):
-    """One question on its way through the graph."""
-
     name, modes = "DeepEra BioASQ search", ("values",)
 
     def __init__(
@@ -305,7 +303,6 @@ class _Run(AgentRun[DocumentResult]):
         super().__init__(search.graph, {"question": self._asked.body}, config, search.settings)
 
     def result(self) -> DocumentResult:
-        """Return the result, once the graph has ended."""
         asked, state = self._asked, self._state
         rankings = {name: state[name] for name in ("retrieved", "judged", "listed")}
         runs = {

@@ -126,7 +126,6 @@ def _queries(state: SearchState) -> list[str]:
 
 
 def _keep_distinct(passages: Sequence[Document]) -> list[Document]:
-    """Keep the best passage of each document."""
     return [*{document_id(one): one for one in reversed(passages)}.values()][::-1]
 
 

@@ -124,7 +124,6 @@ class _Extracts(Runnable[TypedAnswerTask, Any]):
     def invoke(
         self, input: TypedAnswerTask, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Any:
-        """Put an answer together."""
         found = self._extract(input)
         if found is None:
             raise AnswerError("the snippets name nothing of the kind asked for", usage=Usage())
@@ -231,8 +230,6 @@ class TypedAnswerer(Batched[BioasqQuestion, TypedAnswer]):
 
 
 class _Run(AgentRun[TypedAnswer]):
-    """One question on its way through the graph."""
-
     name, modes = "DeepEra typed answer", ("values",)
 
     def __init__(
@@ -249,7 +246,6 @@ class _Run(AgentRun[TypedAnswer]):
         super().__init__(answerer.graph, given, config, answerer.settings)
 
     def result(self) -> TypedAnswer:
-        """Return the answers, once the graph has ended."""
         exact, ideal = self._state["exact"], self._state["ideal"]
         return TypedAnswer(
             question=self._asked,

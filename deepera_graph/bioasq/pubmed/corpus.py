@@ -306,7 +306,6 @@ class _State:
         return n_records
 
     def write(self, file: IO[bytes]) -> Counter[str]:
-        """Write the lines of the corpus; return what became of all records."""
         counts: Counter[str] = Counter()
         for status, retracted, line, gone in self._db.execute(_STATES):
             counts["rows"] += 1
@@ -317,7 +316,6 @@ class _State:
         return counts
 
     def report(self, counts: Counter[str], *, n_before: int) -> CorpusReport:
-        """Say what became of all records."""
         files = self._db.execute("SELECT n_records, faults, problems FROM files ORDER BY rank")
         n_read, n_files, faults, problems = 0, 0, Counter[str](), list[RecordProblem]()
         for n, found, told in files:
@@ -344,7 +342,6 @@ class _State:
 
 
 def _prepare(database: sqlite3.Connection) -> None:
-    """Keep others out, and make the tables."""
     for setting in ("page_size = 16384", "synchronous = NORMAL", "locking_mode = EXCLUSIVE"):
         database.execute(f"PRAGMA {setting}")
     database.execute("BEGIN EXCLUSIVE")

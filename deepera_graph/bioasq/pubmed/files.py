@@ -190,7 +190,6 @@ class _FileReader:
         self._encoding: str | None = None
 
     def read(self, raw: BinaryIO) -> Iterator[PubmedRecord | Deleted]:
-        """Yield what the file holds."""
         source = _Hashed(raw)
         cutter = Cutter(self._blocks(source))
         first: bytes | None = None  # stray text, which may be that of a file of another kind

@@ -185,7 +185,6 @@ class _Corpus:
         self.skipped: list[Skipped] = []
 
     def passages(self, stream: Any) -> Iterator[Document]:
-        """Yield passages as they are read."""
         for one in read_file(self.path, stream):
             if not isinstance(one, Record):
                 self._skip(one if isinstance(one, Skipped) else one.skipped)
@@ -254,8 +253,6 @@ class _Ids:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Passages that are to be written, and their vectors on their way."""
-
     new: list[Document]
     relabelled: list[Document]
     vectors: "Future[Vectors] | None"
@@ -291,14 +288,12 @@ class _Indexer:
         return _Batch(new, relabelled, self._embed(texts) if self._embed and new else None)
 
     def finish(self, batch: _Batch) -> None:
-        """Write a batch."""
         if batch.new:
             self._store.put(batch.new, None if batch.vectors is None else batch.vectors.result())
         self._store.put_metadata(batch.relabelled)
         self._counts.update(indexed=len(batch.new), updated=len(batch.relabelled))
 
     def report(self, source: _Corpus, n_removed: int) -> IndexReport:
-        """Say what was done."""
         return IndexReport(
             **{name: self._counts[name] for name in _COUNTED},
             removed=n_removed,
@@ -323,7 +318,6 @@ class _Indexer:
 
 
 def _remove_others(store: PassageStore, known: _Ids) -> int:
-    """Remove the passages whose ids are not known; return how many."""
     others = [one.passage.id or "" for one in store.scan() if (one.passage.id or "") not in known]
     for start in range(0, len(others), BATCH_SIZE):
         store.remove(others[start : start + BATCH_SIZE])

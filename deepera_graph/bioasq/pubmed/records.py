@@ -275,7 +275,6 @@ def _read_article(element: Any) -> PubmedRecord:
 
 
 def _children(element: Any) -> dict[Any, Any]:
-    """Return the first child of each name; none if there is no element."""
     return {} if element is None else {one.tag: one for one in element.iterchildren(reversed=True)}
 
 
@@ -350,7 +349,6 @@ def _is_retracted(element: Any) -> bool:
 
 
 def _flatten(element: Any) -> str:
-    """Return the text of an element and all within it."""
     if element is None:
         return ""
     return _tidy((element.text or "") if not len(element) else "".join(_texts_of(element)))

@@ -191,12 +191,10 @@ class _Work:
         self._save()
 
     def select(self, variant: TuningVariant, value: float) -> None:
-        """Note what a variant reached."""
         self.selected[str(variant)] = value
         self._save()
 
     def end(self, report: TuningReport, about: Mapping[str, Any]) -> None:
-        """Write the manifest, and remove the checkpoints."""
         made = [self._out / name for name in _FILES if (self._out / name).exists()]
         plain = {
             "deepera_graph": __version__,
@@ -231,8 +229,6 @@ class _Work:
 
 
 class _Progress:
-    """Counts the steps of all that is trained."""
-
     def __init__(self, work: _Work, settings: TuningSettings, tell: OnStep) -> None:
         self._tell, self._before, self._now = tell, 0, 0
         a_step = settings.batch_size
@@ -270,7 +266,6 @@ class _Measured:
             self._note(part, "index", run)
 
     def add(self, name: str, read: Read) -> None:
-        """Measure a model."""
         for part, its in self._parts():
             self._note(part, name, rank_pools(read, its))
 

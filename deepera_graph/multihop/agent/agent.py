@@ -280,7 +280,6 @@ class _Run(AgentRun[MultiHopResult]):
         )
 
     def made_by(self) -> str:
-        """Return who answers, and how far it goes."""
         return self._agent.made_by()
 
     def result(self) -> MultiHopResult:

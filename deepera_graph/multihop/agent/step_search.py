@@ -206,7 +206,6 @@ class _Found:
         self.passages = [by_id[one.id] for one in result.kept]
 
     def failed(self, error: DeepEraError) -> dict[str, Any]:
-        """Say that a step has no passages, and why."""
         status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
         step = {"number": self._number, "status": status, "cause": str(error)}
         return {

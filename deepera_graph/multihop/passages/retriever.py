@@ -306,7 +306,6 @@ class _Searched:
         return scores
 
     async def ascore(self, question: str, ids: Sequence[str]) -> list[Score]:
-        """Do what `score` does, in the running loop."""
         found = await ascore_passages(self._judge, question, self._take(ids), self._config)
         scores = self._note(ids, found)
         self.load(await self.fetcher.afetch(self.wanted()))
@@ -320,7 +319,6 @@ class _Searched:
     async def arevise(
         self, question: str, ids: Sequence[str], scores: Sequence[float]
     ) -> Sequence[float]:
-        """Do what `revise` does, in the running loop."""
         if self._retriever.arescore is not None:
             return await self._retriever.arescore(question, self._take(ids), scores)
         return await asyncio.to_thread(self.revise, question, ids, scores)

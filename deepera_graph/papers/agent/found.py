@@ -271,7 +271,6 @@ def _left_out_lines(left_out: Sequence[FoundPaper]) -> list[str]:
 
 
 def _name_lookup(id: str) -> str:
-    """Return what S1, R2 or C3 stands for."""
     return f"{_LOOKUPS[id[0]]} {id[1:]}"
 
 

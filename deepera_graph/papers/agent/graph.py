@@ -349,7 +349,6 @@ class _Run(AgentRun[Found]):
         )
 
     def made_by(self) -> str:
-        """Return how is searched, and in what scope."""
         return self._search.made_by(self._scope)
 
     def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
@@ -357,7 +356,6 @@ class _Run(AgentRun[Found]):
         return (asked or self._settings.max_concurrency) + 1
 
     def result(self) -> Found:
-        """Return what was found, once the stream has ended."""
         state = self._state
         if not state.get("stopped"):
             raise RuntimeError("the graph ended without a reason")

@@ -359,8 +359,6 @@ def _remove(path: Path) -> None:
 
 
 class _Batch:
-    """Rows of new papers that are written together."""
-
     def __init__(self) -> None:
         self.papers: list[tuple[Any, ...]] = []
         self.scopes: list[tuple[Any, ...]] = []

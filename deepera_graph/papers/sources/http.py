@@ -313,7 +313,6 @@ class _NoKeys(logging.Filter):
     """Takes keys out of the addresses that httpx logs of every request."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record through, without keys."""
         said = record.getMessage()
         if (bare := hide(said, ())) != said:
             record.msg, record.args = bare, ()
