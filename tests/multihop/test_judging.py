@@ -17,10 +17,11 @@ from deepera_graph import (
     load_backend,
     screened_backend,
 )
+from deepera_graph.agents.twin import ado, do
 from deepera_graph.errors import CallError, RoleError, SettingsError
 from deepera_graph.judges.adapters import EmbeddingJudge, PairJudge
 from deepera_graph.multihop.passages.graph import NeighbourGraph
-from deepera_graph.multihop.passages.judging import ascore_passages, find_judge, score_passages
+from deepera_graph.multihop.passages.judging import find_judge, score_passages
 from deepera_graph.schema import Intent, Judgement
 from deepera_graph.stores.words import WordIndex
 from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
@@ -39,8 +40,8 @@ class Lengths(BaseCrossEncoder):
 
 
 def scores(judge, passages=TEA, question=QUESTION):
-    found = score_passages(judge, question, passages)
-    asynchronous = asyncio.run(ascore_passages(judge, question, passages))
+    found = do(score_passages(judge, question, passages))
+    asynchronous = asyncio.run(ado(score_passages(judge, question, passages)))
     assert [*map(str, asynchronous)] == [*map(str, found)]
     return found
 
@@ -138,7 +139,7 @@ def test_the_intent_of_a_question_is_recognized_once():
 
     scorer = find_judge(replace(Script(TEA_SCORES).backend(), intent=RunnableLambda(recognize)))
     for question in (QUESTION, QUESTION, "Does tea help?", QUESTION):
-        score_passages(scorer, question, TEA[:2])
+        do(score_passages(scorer, question, TEA[:2]))
     assert asked == [QUESTION, "Does tea help?"]
 
 
@@ -226,7 +227,7 @@ def test_a_function_is_given_titles_and_texts():
         return [0.5 for _ in texts]
 
     titled = Document(id="t", page_content="Text.", metadata={"title": "Title"})
-    assert score_passages(find_judge(judge), QUESTION, [titled]) == [0.5]
+    assert do(score_passages(find_judge(judge), QUESTION, [titled])) == [0.5]
     assert seen == [(QUESTION, ["Title\nText."])]
 
 
@@ -240,7 +241,7 @@ def test_a_function_is_given_titles_and_texts():
     ],
 )
 def test_unusable_scores_are_errors_and_no_zeros(judge, cause):
-    found = score_passages(find_judge(judge), QUESTION, TEA[:2])
+    found = do(score_passages(find_judge(judge), QUESTION, TEA[:2]))
     assert all(isinstance(one, RoleError) for one in found)
     with pytest.raises(RoleError, match=cause):
         raise found[0]
@@ -251,5 +252,5 @@ def test_embeddings_that_fail_fail_each_passage():
         def embed_documents(self, texts):
             raise ConnectionError("the wire is cut")
 
-    found = score_passages(find_judge(Broken()), QUESTION, TEA[:2])
+    found = do(score_passages(find_judge(Broken()), QUESTION, TEA[:2]))
     assert ["the embeddings failed" in str(one) for one in found] == [True, True]

@@ -1,13 +1,13 @@
 """The steps of a search for documents, one function or node each; `search.py` is the wiring."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 
+from deepera_graph.agents.twin import TwinRunnable, Work, ask, call, call_in_thread
 from deepera_graph.bioasq.ensemble import nominate, rank_places, weigh
 from deepera_graph.bioasq.phase_a.ordering import (
     FoundDocument,
@@ -83,7 +83,7 @@ _BEST = {
 }
 
 
-class Retrieve(Runnable[SearchState, Update]):
+class Retrieve(TwinRunnable[SearchState, Update]):
     """Looks for documents by the question, and by the query if there is one."""
 
     def __init__(self, source: Any, settings: SearchSettings) -> None:
@@ -92,37 +92,19 @@ class Retrieve(Runnable[SearchState, Update]):
         self._depth, self._source = settings.depth, as_search(source, settings.depth, **how)
         self._best = _BEST.get("fused" if how.get("fusion") == "scores" else str(mode), 1.0)
 
-    def invoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
+    def work(self, task: SearchState, config: RunnableConfig | None) -> Work[Update]:
         """Search; a search that fails ends the question, and says why."""
+        found: list[Sequence[Document]] = []
         try:
             with named_errors("the search failed"):
-                found = [self._source.invoke(one, config) for one in _queries(input)]
+                for one in (task["question"], *filter(None, [task["query"]])):
+                    found.append((yield ask(self._source, one, config)))
         except DeepEraError as error:
             return _no_documents(error)
-        return self._update(found)
-
-    async def ainvoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Do what `invoke` does, in the running loop."""
-        try:
-            with named_errors("the search failed"):
-                found = [await self._source.ainvoke(one, config) for one in _queries(input)]
-        except DeepEraError as error:
-            return _no_documents(error)
-        return self._update(found)
-
-    def _update(self, found: Sequence[Sequence[Document]]) -> Update:
         passages = _join([_keep_distinct(one) for one in found])[: self._depth]
         scores = first_scores(passages, best=self._best)
         pairs = [[document_id(one), score] for one, score in zip(passages, scores, strict=True)]
         return {"passages": passages, "retrieved": pairs, "judged": pairs}
-
-
-def _queries(state: SearchState) -> list[str]:
-    return [state["question"], *filter(None, [state["query"]])]
 
 
 def _keep_distinct(passages: Sequence[Document]) -> list[Document]:
@@ -164,7 +146,7 @@ def _no_documents(error: DeepEraError) -> Update:
     return {"failed": str(error), "stopped": stopped, "problems": [str(error)]}
 
 
-class Score(Runnable[SearchState, Update]):
+class Score(TwinRunnable[SearchState, Update]):
     """Has a judge score the best documents, and orders them anew."""
 
     def __init__(self, judge: EvidenceReranker, settings: SearchSettings) -> None:
@@ -174,29 +156,18 @@ class Score(Runnable[SearchState, Update]):
         own = local is None or settings.first_weight is not None
         self._align = None if own or local is None else align_with(local)
 
-    def invoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Judge."""
-        passages = _to_judge(input["passages"][: self._n])
+    def work(self, task: SearchState, config: RunnableConfig | None) -> Work[Update]:
+        """Judge; where that fails the first stage's order is kept."""
+        judge, passages = self._judge, _to_judge(task["passages"][: self._n])
         try:
             with named_errors("the judge failed"):
-                result = self._judge.rerank(input["question"], passages, config=config)
-                return self._update(input, result)
+                result = yield call(
+                    judge.rerank, judge.arerank, task["question"], passages, config=config
+                )
+                update: Update = yield call_in_thread(self._update, task, result)
         except DeepEraError as error:
             return _fell_back("score", "the first stage's order is kept", error)
-
-    async def ainvoke(
-        self, input: SearchState, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Update:
-        """Do what `invoke` does, in the running loop."""
-        passages = _to_judge(input["passages"][: self._n])
-        try:
-            with named_errors("the judge failed"):
-                result = await self._judge.arerank(input["question"], passages, config=config)
-                return await asyncio.to_thread(self._update, input, result)
-        except DeepEraError as error:
-            return _fell_back("score", "the first stage's order is kept", error)
+        return update
 
     def _update(self, state: SearchState, result: RerankResult) -> Update:
         places = {pmid: place for place, (pmid, _) in enumerate(state["retrieved"])}

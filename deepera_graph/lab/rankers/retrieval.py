@@ -15,6 +15,7 @@ from langchain_core.embeddings import Embeddings
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
+from deepera_graph.agents.twin import do
 from deepera_graph.budget import Meter, with_meter
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.errors import BackendError, BudgetError, CallError, RoleError, SettingsError
@@ -282,7 +283,7 @@ class Nar(Ranker):
 
     def _score(self, question: str, passages: Sequence[Document]) -> list[float | None]:
         scores: list[float | None] = []
-        for one in score_passages(self._scores_all, question, passages, self._config):
+        for one in do(score_passages(self._scores_all, question, passages, self._config)):
             if isinstance(one, BudgetError):
                 raise one
             if isinstance(one, CallError) and one.unusable:

@@ -13,10 +13,10 @@ Source:
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
-from typing import Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
+from deepera_graph.agents.twin import Call, Work, ado, call, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_at_least
@@ -129,19 +129,9 @@ def search_adaptively(
         as in the code of GAR the empty pool is skipped, but its pruning of the frontier is not
         done.
     """
-    options = _Options(budget, batch_size, feedback, priority, affinity)
-    search = _Search(first, neighbours, options)
-    while batch := search.take():
-        turn = search.record(batch, score(question, batch))
-        if rescore is not None and feedback == "each" and turn.scored:
-            search.revise(turn, rescore(question, turn.ids, turn.checked_scores()))
-        search.follow(turn)
-    if rescore is not None and feedback == "after":
-        revise = partial(_rescore_turn, rescore, question)
-        turns = search.turns_to_revise()
-        for turn, scores in zip(turns, do_many(revise, turns, _RESCORED_AT_ONCE), strict=True):
-            search.revise(turn, scores)
-    return search.result(None if rescore is None else feedback)
+    options = AdaptiveOptions(budget, batch_size, feedback, priority, affinity)
+    how: Any = {"rescore": rescore and _as_work(rescore), "options": options}
+    return do(adapt(question, first, neighbours, _as_work(score), **how))
 
 
 async def asearch_adaptively(
@@ -158,30 +148,63 @@ async def asearch_adaptively(
     affinity: Affinity | None = None,
 ) -> AdaptiveResult:
     """Do what `search_adaptively` does, in the running loop."""
-    options = _Options(budget, batch_size, feedback, priority, affinity)
+    options = AdaptiveOptions(budget, batch_size, feedback, priority, affinity)
+    how: Any = {"rescore": rescore and _as_work(rescore), "options": options}
+    return await ado(adapt(question, first, neighbours, _as_work(score), **how))
+
+
+def _as_work(give: Callable[..., Any]) -> Callable[..., Work[Any]]:
+    """Return the work of a function, of whichever kind it is."""
+
+    def work(*args: Any) -> Work[Any]:
+        return (yield call(give, give, *args))
+
+    return work
+
+
+def adapt(
+    question: str,
+    first: Sequence[str],
+    neighbours: FindNeighbours,
+    score: Callable[[str, Sequence[str]], Work[Sequence[Score]]],
+    *,
+    rescore: Callable[[str, Sequence[str], Sequence[float]], Work[Sequence[float]]] | None,
+    options: "AdaptiveOptions",
+) -> Work[AdaptiveResult]:
+    """Return the work of `search_adaptively`."""
     search = _Search(first, neighbours, options)
+
+    def revise(turn: _Turn) -> Work[Sequence[float]]:
+        assert rescore is not None
+        return rescore(question, turn.ids, turn.checked_scores())
+
     while batch := search.take():
-        turn = search.record(batch, await score(question, batch))
-        if rescore is not None and feedback == "each" and turn.scored:
-            search.revise(turn, await rescore(question, turn.ids, turn.checked_scores()))
+        turn = search.record(batch, (yield from score(question, batch)))
+        if rescore is not None and options.feedback == "each" and turn.scored:
+            search.revise(turn, (yield from revise(turn)))
         search.follow(turn)
-    if rescore is not None and feedback == "after":
-        revise = partial(_rescore_turn, rescore, question)
+    if rescore is not None and options.feedback == "after":
         turns = search.turns_to_revise()
-        found = await ado_many(revise, turns, _RESCORED_AT_ONCE)
+        found = yield Call(
+            lambda: do_many(lambda turn: do(revise(turn)), turns, _RESCORED_AT_ONCE),
+            lambda: ado_many(lambda turn: ado(revise(turn)), turns, _RESCORED_AT_ONCE),
+        )
         for turn, scores in zip(turns, found, strict=True):
             search.revise(turn, scores)
-    return search.result(None if rescore is None else feedback)
+    return search.result(None if rescore is None else options.feedback)
 
 
-class _Options(NamedTuple):
+class AdaptiveOptions(NamedTuple):
+    """The numbers of `search_adaptively`."""
+
     budget: int
     batch_size: int
-    feedback: Feedback
-    priority: Priority
+    feedback: Feedback = "each"
+    priority: Priority = "rescored"
     affinity: Affinity | None = None
 
     def check(self) -> None:
+        """Raise `SettingsError` for what is out of range."""
         check_at_least("budget", self.budget, 1)
         check_at_least("batch_size", self.batch_size, 1)
         for name, value, known in (
@@ -216,15 +239,6 @@ class _Turn:
         return [*self.scored.values()]
 
 
-RescoredT = TypeVar("RescoredT")
-
-
-def _rescore_turn(
-    rescore: Callable[[str, Sequence[str], Sequence[float]], RescoredT], question: str, turn: _Turn
-) -> RescoredT:
-    return rescore(question, turn.ids, turn.checked_scores())
-
-
 class _Edge(NamedTuple):
     priority: float
     place: int  # in the order of coming
@@ -234,7 +248,9 @@ class _Edge(NamedTuple):
 class _Search:
     """The state between two calls of a scorer: both pools, and what was scored."""
 
-    def __init__(self, first: Sequence[str], neighbours: FindNeighbours, options: _Options) -> None:
+    def __init__(
+        self, first: Sequence[str], neighbours: FindNeighbours, options: AdaptiveOptions
+    ) -> None:
         options.check()
         self._options, self._neighbours = options, neighbours
         self._first = dict.fromkeys(first)

@@ -6,6 +6,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from deepera_graph.agents.twin import TwinRunnable, Work, ask, call
 from deepera_graph.errors import BudgetError, DeepEraError, SettingsError, StoreError
 from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, MultiHopBackend, Sample
@@ -47,7 +48,7 @@ def measuring(
     return AnswerUncertainty(wanted, checked("sampler", roles.sampler, Sample), entailer)
 
 
-class RetrieveStep(Runnable[StepTask, dict[str, Any]]):
+class RetrieveStep(TwinRunnable[StepTask, dict[str, Any]]):
     """Looks for the passages of one sub-question: every step has a first stage of its own."""
 
     def __init__(
@@ -63,56 +64,32 @@ class RetrieveStep(Runnable[StepTask, dict[str, Any]]):
         self._source = as_search(retriever, self._most)
         self._deeper = as_search(retriever, 2 * self._most)
 
-    def invoke(
-        self, input: StepTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Search, and judge if there is a judge."""
-        found = _Found(input)
+    def work(self, task: StepTask, config: RunnableConfig | None) -> Work[dict[str, Any]]:
+        """Search, deeper where passages are passed over; and judge if there is a judge."""
+        found, judge = _Found(task), self._judge
+        deeper = bool(found.passed_over)
         try:
             with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
-                    source = self._revised(found, config)
-                    found.take_run(source.find(found.question, k=self._k(found), config=config))
+                    retriever = self._revised(found, config)
+                    k = max(2 * self._most if deeper else self._most, retriever.k)
+                    find, afind = retriever.find, retriever.afind
+                    run = yield call(find, afind, found.question, k=k, config=config)
+                    found.take_run(run)
                 else:
-                    found.passages = self._search(found).invoke(found.question, config)
+                    source = self._deeper if deeper else self._source
+                    found.passages = yield ask(source, found.question, config)
             found.keep_distinct()
-            if self._judge is not None and found.passages:
+            if judge is not None and found.passages:
+                asked = found.question_for_judge()
                 with named_errors("the judge failed"):
-                    asked = found.question_for_judge()
-                    found.take(self._judge.rerank(asked, found.passages, config=config))
+                    judged = yield call(
+                        judge.rerank, judge.arerank, asked, found.passages, config=config
+                    )
+                    found.take(judged)
         except DeepEraError as error:
             return found.failed(error)
         return found.update(self._most)
-
-    async def ainvoke(
-        self, input: StepTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Do what `invoke` does, in the running loop."""
-        found = _Found(input)
-        try:
-            with named_errors("the search failed"):
-                if isinstance(self._source, AdaptiveRetriever):
-                    source = self._revised(found, config)
-                    k = self._k(found)
-                    found.take_run(await source.afind(found.question, k=k, config=config))
-                else:
-                    found.passages = await self._search(found).ainvoke(found.question, config)
-            found.keep_distinct()
-            if self._judge is not None and found.passages:
-                with named_errors("the judge failed"):
-                    asked = found.question_for_judge()
-                    found.take(await self._judge.arerank(asked, found.passages, config=config))
-        except DeepEraError as error:
-            return found.failed(error)
-        return found.update(self._most)
-
-    def _search(self, found: "_Found") -> Runnable[str, Any]:
-        """Return the search, a deeper one where passages are passed over."""
-        return self._deeper if found.passed_over else self._source
-
-    def _k(self, found: "_Found") -> int:
-        own: int = self._retriever.k
-        return max(2 * self._most if found.passed_over else self._most, own)
 
     def _revised(self, found: "_Found", config: RunnableConfig | None) -> AdaptiveRetriever:
         """Return the retriever; with uncertainty, one that revises the scores of each batch."""

@@ -11,13 +11,14 @@ Source:
     Kuhn, Gal and Farquhar (2023), Semantic uncertainty, section 3.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.twin import Call, Work, ado, ask, call_in_thread, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Sample, SampleTask
@@ -51,48 +52,41 @@ def group_answers(
     if entails is None:
         forms = {form: n for n, form in enumerate(dict.fromkeys(map(normal_form, answers)))}
         return [forms[normal_form(one)] for one in answers]
-    grouping = _Grouping(answers, lenient=lenient)
-    for pair in grouping.pairs():
-        grouping.label = entails(*pair)
-    return grouping.sets
+
+    def label(pair: Pair) -> Work[Label]:
+        said: Label = yield call_in_thread(entails, *pair)
+        return said
+
+    return do(_group(answers, label, lenient=lenient))
 
 
-class _Grouping:
-    """Answers on their way into sets; sync and async drive the same steps.
+def _group(
+    answers: Sequence[str], label: Callable[[Pair], Work[Label]], *, lenient: bool
+) -> Work[list[int]]:
+    """Return the work of `group_answers`."""
+    alike: Sequence[Label] = ("entailment", "neutral") if lenient else ("entailment",)
+    firsts: list[str] = []
+    known: dict[Form, int] = {}
+    for answer in answers:
+        form = normal_form(answer)
+        if form not in known:
+            known[form] = yield from _find_set(answer, firsts, label, alike)
+            firsts += [answer] if known[form] == len(firsts) else []
+    return [known[normal_form(one)] for one in answers]
 
-    Attributes:
-        label: What the first of the pair that `pairs` yielded last says about the second.
-        sets: The set of each answer, once all pairs were compared.
-    """
 
-    def __init__(self, answers: Sequence[str], *, lenient: bool) -> None:
-        self._answers = answers
-        self._alike = ("entailment", "neutral") if lenient else ("entailment",)
-        self.label: Label = "neutral"
-        self.sets: list[int] = []
-
-    def pairs(self) -> Iterator[Pair]:
-        """Yield what to compare; `label` is to be set after each."""
-        firsts: list[str] = []
-        known: dict[Form, int] = {}
-        for answer in self._answers:
-            form = normal_form(answer)
-            if form not in known:
-                known[form] = yield from self._find_set(answer, firsts)
-        self.sets = [known[normal_form(one)] for one in self._answers]
-
-    def _find_set(self, answer: str, firsts: list[str]) -> Generator[Pair, None, int]:
-        for number, first in enumerate(firsts):
-            is_one = True
-            for pair in ((first, answer), (answer, first)):
-                yield pair
-                is_one = self.label in self._alike
-                if not is_one:
-                    break
-            if is_one:
-                return number
-        firsts.append(answer)
-        return len(firsts) - 1
+def _find_set(
+    answer: str,
+    firsts: Sequence[str],
+    label: Callable[[Pair], Work[Label]],
+    alike: Sequence[Label],
+) -> Work[int]:
+    for number, first in enumerate(firsts):
+        if (yield from label((first, answer))) not in alike:
+            continue
+        if (yield from label((answer, first))) in alike:
+            return number
+    return len(firsts)
 
 
 class BatchUncertainty(TypedDict):
@@ -138,33 +132,41 @@ class AnswerUncertainty:
         self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
     ) -> Measured:
         """Sample answers from a batch and count their meanings."""
-        count = _Count(self.settings)
-        said = do_many(
-            lambda task: _try(lambda: self._sampler.invoke(task, config)),
-            self._tasks(question, batch),
-            self.settings.samples,
-        )
-        count.take_samples(said)
-        for pair in count.pairs():
-            count.take_label(self._compare(question, pair, config))
-        return count.result()
+        return do(self._work(question, batch, config))
 
     async def ameasure(
         self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
     ) -> Measured:
         """Do what `measure` does, in the running loop."""
-        count = _Count(self.settings)
+        return await ado(self._work(question, batch, config))
 
-        async def draw(task: SampleTask) -> Sample | RoleError:
-            try:
-                return await self._sampler.ainvoke(task, config)
-            except RoleError as error:
-                return error
+    def _work(
+        self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None
+    ) -> Work[Measured]:
+        count, how = _Count(self.settings), self.settings
+        tasks, n = self._tasks(question, batch), how.samples
 
-        tasks = self._tasks(question, batch)
-        count.take_samples(await ado_many(draw, tasks, self.settings.samples))
-        for pair in count.pairs():
-            count.take_label(await self._acompare(question, pair, config))
+        def draw(task: SampleTask) -> Work[Sample | RoleError]:
+            return _try(self._sampler, task, config)
+
+        said = yield Call(
+            lambda: do_many(lambda task: do(draw(task)), tasks, n),
+            lambda: ado_many(lambda task: ado(draw(task)), tasks, n),
+        )
+        count.take_samples(said)
+
+        def label(pair: Pair) -> Work[Label]:
+            if how.compare is not None:
+                return count.take_label(how.compare(question, *pair))
+            task: EntailTask = {"question": question, "premise": pair[0], "hypothesis": pair[1]}
+            assert self._entailer is not None
+            return count.take_label((yield from _try(self._entailer, task, config)))
+
+        if how.equivalence == "exact":
+            count.sets = group_answers(count.answers)
+        else:
+            lenient = how.equivalence == "lenient"
+            count.sets = yield from _group(count.answers, label, lenient=lenient)
         return count.result()
 
     def _tasks(self, question: str, batch: Sequence[EvidenceText]) -> list[SampleTask]:
@@ -173,45 +175,24 @@ class AnswerUncertainty:
             for number in range(1, self.settings.samples + 1)
         ]
 
-    def _compare(
-        self, question: str, pair: Pair, config: RunnableConfig | None
-    ) -> "Label | Entailment | RoleError":
-        if self.settings.compare is not None:
-            return self.settings.compare(question, *pair)
-        task = _entail_task(question, pair)
-        return _try(lambda: self._entailer.invoke(task, config))  # type: ignore[union-attr]  # there is one
 
-    async def _acompare(
-        self, question: str, pair: Pair, config: RunnableConfig | None
-    ) -> "Label | Entailment | RoleError":
-        if self.settings.compare is not None:
-            return self.settings.compare(question, *pair)
-        task = _entail_task(question, pair)
-        try:
-            return await self._entailer.ainvoke(task, config)  # type: ignore[union-attr]  # there is one
-        except RoleError as error:
-            return error
-
-
-def _entail_task(question: str, pair: Pair) -> EntailTask:
-    return {"question": question, "premise": pair[0], "hypothesis": pair[1]}
-
-
-def _try(ask: Callable[[], AnswerT]) -> AnswerT | RoleError:
+def _try(
+    role: Runnable[Any, AnswerT], task: object, config: RunnableConfig | None
+) -> Work[AnswerT | RoleError]:
     try:
-        return ask()
+        answer: AnswerT = yield ask(role, task, config)
     except RoleError as error:
         return error
+    return answer
 
 
 class _Count:
-    """Takes samples and labels of one batch in, and says what to compare next."""
+    """Takes the samples and labels of one batch in."""
 
     def __init__(self, settings: Uncertainty) -> None:
         self._settings = settings
-        self._answers: list[str] = []
-        self._grouping = _Grouping((), lenient=False)
-        self._sets: list[int] = []
+        self.answers: list[str] = []
+        self.sets: list[int] = []
         self._errors: list[str] = []
         self._n_compared, self._n_uncompared = 0, 0
         self._usage = {"sample": Usage(), "entail": Usage()}
@@ -222,40 +203,28 @@ class _Count:
             if isinstance(one, RoleError):
                 self._errors.append(str(one))
             elif normal_form(one.text):
-                self._answers.append(one.text.strip())
+                self.answers.append(one.text.strip())
             else:
                 self._errors.append("an empty answer")
 
-    def pairs(self) -> Iterator[Pair]:
-        """Yield what to compare; `take_label` is to follow each."""
-        if self._settings.equivalence == "exact":
-            self._sets = group_answers(self._answers)
-            return
-        lenient = self._settings.equivalence == "lenient"
-        self._grouping = _Grouping(self._answers, lenient=lenient)
-        yield from self._grouping.pairs()
-        self._sets = self._grouping.sets
-
-    def take_label(self, said: "Label | Entailment | RoleError") -> None:
-        """Note an answer; where there is none, nothing follows from one about the other."""
+    def take_label(self, said: "Label | Entailment | RoleError") -> Label:
+        """Return a label; where there is none, nothing follows from one answer about the other."""
         self._n_compared += 1
         if isinstance(said, RoleError):
             self._usage["entail"] += said.usage
             self._n_uncompared += 1
-            self._grouping.label = "neutral"
-        elif isinstance(said, Entailment):
+            return "neutral"
+        if isinstance(said, Entailment):
             self._usage["entail"] += said.usage or Usage()
-            self._grouping.label = said.label
-        else:
-            self._grouping.label = said
+            return said.label
+        return said
 
     def result(self) -> Measured:
-        sets = self._sets
         record: BatchUncertainty = {
             "n_samples": self._settings.samples,
-            "n_sets": max(sets) + 1 if sets else None,
-            "answers": self._answers,
-            "sets": sets,
+            "n_sets": max(self.sets) + 1 if self.sets else None,
+            "answers": self.answers,
+            "sets": self.sets,
             "n_compared": self._n_compared,
             "problem": self._problem(),
         }
@@ -266,7 +235,7 @@ class _Count:
         if self._errors:
             n, m = len(self._errors), self._settings.samples
             parts.append(f"{n} of {m} samples unusable, the first: {self._errors[0]}")
-        if not self._answers:
+        if not self.answers:
             parts.append("no penalty, as no sample was usable")
         if self._n_uncompared:
             parts.append(f"{self._n_uncompared} of {self._n_compared} comparisons failed")

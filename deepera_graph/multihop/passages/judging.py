@@ -1,6 +1,5 @@
 """Batches of adaptive retrieval: the first stage they come from, and the judge of one scale."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
+from deepera_graph.agents.twin import Work, call, call_in_thread
 from deepera_graph.errors import AnswerError, CallError, RoleError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.adapters import (
@@ -79,17 +79,15 @@ class NeighbourFetcher:
                 "e.g. the documents that the graph was built from"
             )
 
-    def fetch(self, names: Sequence[str]) -> Fetched:
+    def fetch(self, names: Sequence[str]) -> Work[Fetched]:
         """Return the ids asked for, and the documents that are there."""
-        return names, [*self._fetch(names)] if names else []
-
-    async def afetch(self, names: Sequence[str]) -> Fetched:
-        """Do what `fetch` does, in the running loop."""
-        if names and isinstance(self._source, VectorStore):
-            return names, await self._source.aget_by_ids(names)
         if not names or isinstance(self._source, Mapping):
-            return self.fetch(names)
-        return await asyncio.to_thread(self.fetch, names)
+            return names, self._look_up(names)
+        if isinstance(self._source, VectorStore):
+            found = yield call(self._fetch, self._source.aget_by_ids, names)
+        else:
+            found = yield call_in_thread(lambda: [*self._fetch(names)])
+        return names, found
 
     def _look_up(self, names: Sequence[str]) -> list[Document]:
         return [self._source[name] for name in names if name in self._source]
@@ -175,26 +173,17 @@ def _by_default(graph: NeighbourGraph | None, embeddings: Embeddings | None) -> 
 
 def score_passages(
     judge: Scores, question: str, passages: Sequence[Document], config: RunnableConfig | None = None
-) -> list[ScoreOrError]:
+) -> Work[list[ScoreOrError]]:
     """Return one score a passage, in [0, 1], or the error it failed with."""
     if isinstance(judge, EvidenceReranker):
-        return _read_result(judge.rerank(question, _unranked(passages), config=config))
+        found = yield call(
+            judge.rerank, judge.arerank, question, _unranked(passages), config=config
+        )
+        return _read_result(found)
     batch = _batch_of(question, passages)
     try:
-        return _read_scores(read_verdicts(batch, judge.judge(batch, config)))
-    except RoleError as error:
-        return [error for _ in passages]
-
-
-async def ascore_passages(
-    judge: Scores, question: str, passages: Sequence[Document], config: RunnableConfig | None = None
-) -> list[ScoreOrError]:
-    """Do what `score_passages` does, in the running loop."""
-    if isinstance(judge, EvidenceReranker):
-        return _read_result(await judge.arerank(question, _unranked(passages), config=config))
-    batch = _batch_of(question, passages)
-    try:
-        return _read_scores(read_verdicts(batch, await judge.ajudge(batch, config)))
+        verdicts = yield call(judge.judge, judge.ajudge, batch, config)
+        return _read_scores(read_verdicts(batch, verdicts))
     except RoleError as error:
         return [error for _ in passages]
 

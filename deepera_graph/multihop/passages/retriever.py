@@ -1,6 +1,5 @@
 """Adaptive retrieval as a LangChain retriever: a first stage, a graph, a judge and a budget."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,22 +14,22 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
+from deepera_graph.agents.twin import Work, ado, ask, call, call_in_thread, do
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
 from deepera_graph.multihop.agent.adaptive import (
     BATCH_SIZE,
     BUDGET,
+    AdaptiveOptions,
     AdaptiveResult,
     Feedback,
     Score,
-    asearch_adaptively,
-    search_adaptively,
+    adapt,
 )
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import (
     NeighbourFetcher,
     ScoreOrError,
     Scores,
-    ascore_passages,
     find_judge,
     open_first_stage,
     score_passages,
@@ -141,36 +140,27 @@ class AdaptiveRetriever(BaseRetriever):
             SettingsError: A number is out of range.
             BackendError: Nothing could be scored.
         """
-        search = self._begin(question, k, config)
-        search.take_first(self._open_first_stage().invoke(question, config))
-        result = search_adaptively(
-            question,
-            search.first,
-            search.neighbours,
-            search.score,
-            rescore=None if self.rescore is None else search.revise,
-            budget=self.budget,
-            batch_size=self.batch_size,
-            feedback=self.feedback,
-        )
-        return search.finish(result)
+        return do(self._work(question, k, config, revises=self.rescore is not None))
 
     async def afind(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
     ) -> AdaptiveRun:
         """Do what `find` does, in the running loop."""
-        search = self._begin(question, k, config)
-        search.take_first(await self._open_first_stage().ainvoke(question, config))
         revises = self.rescore is not None or self.arescore is not None
-        result = await asearch_adaptively(
+        return await ado(self._work(question, k, config, revises=revises))
+
+    def _work(
+        self, question: str, k: int | None, config: RunnableConfig | None, *, revises: bool
+    ) -> Work[AdaptiveRun]:
+        search = self._begin(question, k, config)
+        search.take_first((yield ask(self._open_first_stage(), question, config)))
+        result = yield from adapt(
             question,
             search.first,
             search.neighbours,
-            search.ascore,
-            rescore=search.arevise if revises else None,
-            budget=self.budget,
-            batch_size=self.batch_size,
-            feedback=self.feedback,
+            search.score,
+            rescore=search.revise if revises else None,
+            options=AdaptiveOptions(self.budget, self.batch_size, self.feedback),
         )
         return search.finish(result)
 
@@ -299,29 +289,24 @@ class _Searched:
             return []
         return [near for near in self._graph.neighbours(name) if near in self._pool]
 
-    def score(self, question: str, ids: Sequence[str]) -> list[Score]:
-        found = score_passages(self._judge, question, self._take(ids), self._config)
+    def score(self, question: str, ids: Sequence[str]) -> Work[list[Score]]:
+        passages = self._take(ids)
+        found = yield from score_passages(self._judge, question, passages, self._config)
         scores = self._note(ids, found)
-        self.load(self.fetcher.fetch(self.wanted()))
+        self.load((yield from self.fetcher.fetch(self.wanted())))
         return scores
 
-    async def ascore(self, question: str, ids: Sequence[str]) -> list[Score]:
-        found = await ascore_passages(self._judge, question, self._take(ids), self._config)
-        scores = self._note(ids, found)
-        self.load(await self.fetcher.afetch(self.wanted()))
-        return scores
-
-    def revise(self, question: str, ids: Sequence[str], scores: Sequence[float]) -> Sequence[float]:
-        if self._retriever.rescore is None:
-            raise SettingsError("rescore= is missing: arescore= is for async calls alone")
-        return self._retriever.rescore(question, self._take(ids), scores)
-
-    async def arevise(
+    def revise(
         self, question: str, ids: Sequence[str], scores: Sequence[float]
-    ) -> Sequence[float]:
-        if self._retriever.arescore is not None:
-            return await self._retriever.arescore(question, self._take(ids), scores)
-        return await asyncio.to_thread(self.revise, question, ids, scores)
+    ) -> Work[Sequence[float]]:
+        rescore: Any = self._retriever.rescore
+        arescore, given = self._retriever.arescore, (question, self._take(ids), scores)
+        revised: Sequence[float] = yield (
+            call_in_thread(rescore, *given)
+            if arescore is None
+            else call(rescore or arescore, arescore, *given)
+        )
+        return revised
 
     def finish(self, result: AdaptiveResult) -> AdaptiveRun:
         """Return the documents, and say in the log what went wrong."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
+from deepera_graph.agents.twin import TwinRunnable, Work, ask
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent.planning import find_seeds, is_kept
 from deepera_graph.papers.agent.roles import PaperRoles
@@ -138,7 +139,7 @@ LAYERS, PER_LAYER = 2, 20
 Writer = Runnable[PlanTask, SearchPlan]
 
 
-class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
+class _WritingPlanner(TwinRunnable[PlanTask, SearchPlan]):
     """Plans by rules where *by_rules* gives a plan; else has *choose*'s writer plan the queries.
 
     *finish* makes a plan of what was written.
@@ -152,17 +153,11 @@ class _WritingPlanner(Runnable[PlanTask, SearchPlan]):
     ) -> None:
         self._by_rules, self._choose, self._finish = by_rules, choose, finish
 
-    def invoke(
-        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> SearchPlan:
-        ruled = self._by_rules(input)
-        return ruled or self._finish(self._choose(input).invoke(input, config), input)
-
-    async def ainvoke(
-        self, input: PlanTask, config: RunnableConfig | None = None, **kwargs: object
-    ) -> SearchPlan:
-        ruled = self._by_rules(input)
-        return ruled or self._finish(await self._choose(input).ainvoke(input, config), input)
+    def work(self, task: PlanTask, config: RunnableConfig | None) -> Work[SearchPlan]:
+        if ruled := self._by_rules(task):
+            return ruled
+        written = yield ask(self._choose(task), task, config)
+        return self._finish(written, task)
 
 
 def plan_as_pasa(writer: Writer) -> Writer:

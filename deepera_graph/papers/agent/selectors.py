@@ -13,6 +13,7 @@ import numpy as np
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from numpy.typing import NDArray
 
+from deepera_graph.agents.twin import TwinRunnable, Work, call
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.adapters import IntentOnce
 from deepera_graph.judges.base import as_judge
@@ -34,7 +35,7 @@ _ORDERS_ONLY = 0.0  # threshold of a judge whose scores are no shares of relevan
 _Jobs = list[tuple[str, list[dict[str, Any]]]]
 
 
-class EvidenceSelector(Runnable[SelectTask, Selected]):
+class EvidenceSelector(TwinRunnable[SelectTask, Selected]):
     """Scores papers by a reranker, and leaves out what its judge finds to break an exclusion.
 
     Papers fit from the reranker's threshold on, if one was set; else from .5 on with a judge of the
@@ -66,21 +67,13 @@ class EvidenceSelector(Runnable[SelectTask, Selected]):
         self.about = f"{backend.name}, threshold {least if set_here is None else set_here}"
         self.is_costly = as_judge(backend.judge).asks_model
 
-    def invoke(
-        self, input: SelectTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Selected:
+    def work(self, task: SelectTask, config: RunnableConfig | None) -> Work[Selected]:
         """Judge papers."""
-        out, fitting, breaking = _ask(input, config)
-        results = self._fitting.batch(fitting, config=config)
-        return _read(input, out, results, self._breaking.batch(breaking, config=config))
-
-    async def ainvoke(
-        self, input: SelectTask, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Selected:
-        """Do what `invoke` does, in the running loop."""
-        out, fitting, breaking = _ask(input, config)
-        results = await self._fitting.abatch(fitting, config=config)
-        return _read(input, out, results, await self._breaking.abatch(breaking, config=config))
+        fits, breaks = self._fitting, self._breaking
+        out, fitting, breaking = _ask(task, config)
+        fitted = yield call(fits.batch, fits.abatch, fitting, config=config)
+        broken = yield call(breaks.batch, breaks.abatch, breaking, config=config)
+        return _read(task, out, fitted, broken)
 
 
 def _ask(
