@@ -12,12 +12,14 @@ and the title links are those by which HotpotQA and 2WikiMultihopQA were made.
 
 import math
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
+from deepera_graph.agents.twin import Call, Work, ado, do
 from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
 from deepera_graph.multihop.path import title_words, written_title
@@ -34,7 +36,6 @@ from deepera_graph.text.words import content_words, stem, stems
 
 Search = Callable[[str, int], Sequence[Document]]
 ASearch = Callable[[str, int], Awaitable[Sequence[Document]]]
-SearchT = TypeVar("SearchT")
 
 BUDGET, K, WIDTH = 50, 10, 4
 # Chosen on MuSiQue, 2WikiMultihopQA and HotpotQA together; docs/multihop.md says how little hangs
@@ -121,13 +122,8 @@ def expand_hops(
         InputError: The question is blank.
         SettingsError: A number is out of range.
     """
-    expansion = _Expansion(question, budget=budget, k=k, width=width)
-    steps = expansion.steps()
-    queries = next(steps, None)
-    while queries is not None:
-        found = [_choose(one, search, look_up)(one.text, one.k) for one in queries]
-        queries = _send(steps, found)
-    return expansion.result()
+    expansion = _Expansion(question, search, look_up, budget=budget, k=k, width=width)
+    return do(expansion.work())
 
 
 async def aexpand_hops(
@@ -140,36 +136,14 @@ async def aexpand_hops(
     look_up: ASearch | None = None,
 ) -> HopResult:
     """Do what `expand_hops` does, with the queries of a passage at once."""
-    expansion = _Expansion(question, budget=budget, k=k, width=width)
-
-    async def ask(one: _Query) -> Sequence[Document]:
-        return await _choose(one, search, look_up)(one.text, one.k)
-
-    steps = expansion.steps()
-    queries = next(steps, None)
-    while queries is not None:
-        queries = _send(steps, await ado_many(ask, queries, _AT_ONCE))
-    return expansion.result()
+    expansion = _Expansion(question, search, look_up, budget=budget, k=k, width=width)
+    return await ado(expansion.work())
 
 
 class _Query(NamedTuple):
     text: str
     k: int
     is_question: bool = False
-
-
-_Steps = Generator[list[_Query], list[Sequence[Document]], None]
-
-
-def _choose(query: _Query, search: SearchT, look_up: SearchT | None) -> SearchT:
-    return search if query.is_question or look_up is None else look_up
-
-
-def _send(steps: _Steps, found: list[Sequence[Document]]) -> list[_Query] | None:
-    try:
-        return steps.send(found)
-    except StopIteration:
-        return None
 
 
 @dataclass(slots=True)
@@ -201,13 +175,16 @@ class _Lead(NamedTuple):
 class _Expansion:
     """What was read so far, and what to search for next."""
 
-    def __init__(self, question: str, *, budget: int, k: int, width: int) -> None:
+    def __init__(
+        self, question: str, search: Any, look_up: Any, *, budget: int, k: int, width: int
+    ) -> None:
         if not question.strip():
             raise InputError("the question is empty")
         check_length(question)
         check_at_least("budget", budget, 1)
         check_at_least("k", k, 1)
         check_at_least("width", width, 0)
+        self._search, self._look_up = search, look_up or search
         self._question, self._budget, self._k, self._width = question, budget, k, width
         self._words = as_words(question)
         self._stems = [(word, stem(word)) for word in content_words(question)]
@@ -216,26 +193,34 @@ class _Expansion:
         self._followed: list[str] = []
         self._n_searches = 0
 
-    def steps(self) -> _Steps:
-        """Yield queries and take what each of them found, until the result is there."""
+    def work(self) -> Work[HopResult]:
+        """Return the work of `expand_hops`."""
         n_first = max(1, round(self._budget * _FIRST_SHARE))
-        (first,) = yield self._count([_Query(self._question, n_first, is_question=True)])
+        (first,) = yield self._ask([_Query(self._question, n_first, is_question=True)])
         self._read_first(first[:n_first])
         names = question_names(self._question)[:_MOST_NAMES]
         if names:
-            found = yield self._count([_Query(name, _PER_NAME) for name in names])
+            found = yield self._ask([_Query(name, _PER_NAME) for name in names])
             self._read_named(names, found)
         while (source := self._next_source()) is not None:
             self._followed.append(source)
             leads = self._find_leads(self._read[source])
             queries = [*self._make_queries(self._read[source], leads)]
             if queries:
-                found = yield self._count(queries)
+                found = yield self._ask(queries)
                 self._follow(source, leads, queries, found)
+        return self.result()
 
-    def _count(self, queries: list[_Query]) -> list[_Query]:
+    def _ask(self, queries: list[_Query]) -> Call:
+        """Return the call of the search for some queries, which async are asked at once."""
         self._n_searches += len(queries)
-        return queries
+
+        def find(one: _Query) -> Any:
+            return (self._search if one.is_question else self._look_up)(one.text, one.k)
+
+        return Call(
+            lambda: [find(one) for one in queries], partial(ado_many, find, queries, _AT_ONCE)
+        )
 
     def _open(self, passage: Document, query: str) -> _Read | None:
         """Read a passage, or find it among those that were; None if the budget is spent."""
