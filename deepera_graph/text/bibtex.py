@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.references import find_year, to_reference
 
 _ENTRY = re.compile(r"@(\w+)\s*(?:\{|(\()(?=\s*[^\s,(){}=]+\s*[,=]))")
@@ -18,18 +19,8 @@ _NO_PAPERS = ("comment", "preamble", "string")
 _ACCENT = re.compile(
     r"\{?\\([`'^\"~=.]|[cvuHk](?![a-zA-Z]))\s*\{?(?:\\(?=[ij](?![a-zA-Z])))?([a-zA-Z])\}?\}?"
 )
-_MARKS = {
-    "`": "\u0300", "'": "\u0301", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304",
-    ".": "\u0307", "c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328",
-}  # fmt: skip
-_LETTERS = {
-    "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
-    "aa": "å", "AA": "Å", "i": "i", "j": "j", "dots": "…", "ldots": "…", "textless": "<",
-    "textgreater": ">", "textendash": "–", "textemdash": "—", "textquoteleft": "‘",
-    "textquoteright": "’", "textquotedblleft": "“", "textquotedblright": "”", "textdegree": "°",
-    "textmu": "µ", "textpm": "±", "texttimes": "×", "textasciitilde": "~", "textbar": "|",
-    "textbackslash": "\\", "textunderscore": "_",
-}  # fmt: skip
+_TEX = read_lists(__file__)
+_MARKS, _LETTERS, _RELATIONS = _TEX["marks"], _TEX["letters"], _TEX["relations"]
 _LETTER = re.compile(
     rf"\\({'|'.join(sorted(_LETTERS, key=len, reverse=True))})(?![a-zA-Z])(?:\{{\}}|(?=\}})|\s*)"
 )
@@ -45,10 +36,6 @@ _SUM = re.compile(r"\s*#\s*")
 _STYLE = re.compile(
     r"\\(?:emph|text(?:it|bf|rm|sc|sf|tt|up|normal|superscript|subscript))(?=\s*\{)"
 )
-_RELATIONS = {
-    "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "pm": "±", "times": "×", "sim": "~",
-    "approx": "≈", "neq": "≠",
-}  # fmt: skip
 # A formula that is but a relation, as reference managers write "p < 0.05".
 _RELATION = re.compile(
     rf"\$(\s*[a-zA-Z]?\s*)(?:([<>=])|\\({'|'.join(_RELATIONS)})(?![a-zA-Z]))(\s*-?[\d.,]*\s*)\$"

@@ -16,21 +16,8 @@ _TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*$")
 _SPLIT = re.compile(r"[-‐‑/'’.,]")
-_GREEK = str.maketrans(
-    {
-        "α": "alpha",
-        "β": "beta",
-        "γ": "gamma",
-        "δ": "delta",
-        "ε": "epsilon",
-        "κ": "kappa",
-        "λ": "lambda",
-        "μ": "mu",
-        "σ": "sigma",
-        "τ": "tau",
-        "ω": "omega",
-    }
-)
+_GREEK_NAMES = "alpha beta gamma delta epsilon kappa lambda mu sigma tau omega"
+_GREEK = str.maketrans(dict(zip("αβγδεκλμστω", _GREEK_NAMES.split(), strict=True)))
 _LISTS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
@@ -219,9 +206,7 @@ GENERAL_STEMS = frozenset(map(stem, _SETS["general"]))
 
 MOST_TEXTS = 512  # passages of some questions
 MOST_SENTENCES = 2048
-LONGEST_HELD = (
-    5_000  # characters: what is made of the texts held, of one kind, takes some megabytes
-)
+LONGEST_HELD = 5_000  # characters: what is made of all texts held takes some megabytes
 
 OtherP = ParamSpec("OtherP")
 MadeT = TypeVar("MadeT")

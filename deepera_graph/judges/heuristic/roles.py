@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -33,11 +33,9 @@ from deepera_graph.judges.heuristic.topicality import (
     section_weight,
 )
 from deepera_graph.schema import (
-    AnswerType,
     Backend,
     Batch,
     Intent,
-    IntentKind,
     IntentTask,
     Judgement,
     PassageTask,
@@ -50,84 +48,28 @@ from deepera_graph.text.words import STOP_WORDS, looks_english, rarity, stem, wo
 from deepera_graph.usage import Usage
 
 _MOST_READ = 1000  # characters, from the end; the rules take up to the cube of their number
-_ASKS = (
-    r"(?:is|are|was|were|do|does|did|can|could|will|would|has|have|had|may|might|should)\b(?! not)"
-)
-_CHANGES = r"(?:affect|influenc|impact|alter|modif|chang)(?:y|e)?\b"
-_INTENT_KINDS: tuple[tuple[IntentKind, str], ...] = (
-    ("functional role", r"\b(?:roles?|functions?|purposes?) (?:of|for|does|do|did|has|have|in)\b"
-                        r"|\b(?:role|part|function|purpose)s? (?:\w+ )?(?:do|does|did) [^?]*"
-                        r"\b(?:play|serve|have|fulfil)|\bplays? an? \w* ?(?:role|part)"
-                        r"|\bthe work of\b|^what (?:do|does|did) [^?]*\b(?:do|contribute)\b"),
-    ("definition", r"\bdefin|\bmeant by\b|^what (?:do|does|did) [^?]*\b(?:mean|express|denote"
-                   r"|stand for|call|refer to)\b|^when (?:is|are) [^?]*\b(?:called|said)\b"
-                   r"|\bcounts? as\b|\bdistinguish\w* [^?]* from\b|\b(?:which|what) criteria\b"
-                   r"|^what makes an? [^?]*['‘\"]"
-                   r"|^what (?:is|are|was|were) (?!the\b|known|responsible)[^?,]{1,60}"
-                   r"(?:\?|,| in [^?]*\?)|^what (?:is|are) the (?:definition|meaning|concept)"),
-    ("comparison", r"\bcompar|\bversus\b|\bvs\b|\bas against\b|\bdiffer|\boutperform"
-                   r"|\b(?:super|infer)ior\b|\bequivalen|\bsimilar|\bthe same\b|\bmatch\b"
-                   r"|\bagree with\b|\bstand in for\b|\binstead of\b|\brather than\b"
-                   r"|\b(?:replac|substitut|swap)\w* [^?]* (?:with|by)\b"
-                   r"|(?<!more)(?<!less)(?<!fewer) than\b|\b(?:more|less|fewer) than (?!\d|once|one"
-                   r"|two|three|five|ten|half|an?\b)|\bas \w+ (?:[\w-]+ )?as\b|\bagainst [^?]*$"
-                   rf"|\bor\b[^:?]*: [^?]*\bwhich\b|\bwhich\b[^?]*[,:][^?]*\bor\b"
-                   rf"|\bor\b[^?]*\b{COMPARATIVE}\b|\b{COMPARATIVE}\b[^?]*, [^?]*\bor\b"
-                   rf"|\bwhich\b[^?]*\b(?:{COMPARATIVE}|{SUPERLATIVE})\b"
-                   rf"|^(?:[^:?]* or [^:?]*: )|^how (?:much|many times) {COMPARATIVE} (?:is|are|do)"
-                   r"|\bbetter\b|\bhow (?:much|large)[^?]*\b(?:relative to|difference)"),
-    ("mechanism", r"\bmechanis|\bpathway|\b(?:by|through|via) (?:which|what) "
-                  r"(?:process|route|means)"),
-    ("causal inference", rf"^how (?:do|does|did) (?!.*\bbetween\b)[^?]*\b{_CHANGES}"
-                         r"|\bby (?:how much|what \w+) (?:do|does|did|can|will)\b"
-                         r"|\b(?:effects?|influence|impact|consequences?) (?:of|on|do|does|did|has)"
-                         r"|\bresponsible for\b|\bhow (?:much|far|many)\b[^?]*"
-                         r"\b(?:after|once|under|when its?|if)\b"),
-    ("mechanism", r"^why\b|\bmechanis|\bpathway|\b(?:by|through|via) (?:which|what)\b"
-                  r"|^what (?:makes?|triggers?|limits?|drives?|causes?|explains?|controls?|sets?"
-                  r"|determines?|keeps?|governs?|produces?|prevents?|stops?|allows?)\b"
-                  r"|\bunder (?:what|which) \w*\s?(?:conditions|circumstances)"
-                  r"|\bby \w+ing\b[^?]* or by \w+ing\b|\brate-(?:limiting|determining)\b"
-                  r"|^how (?:do|does|did|is|are|can) (?!.*\b(?:vary|varies|grow|declin|depend|chang"
-                  r"|evolv|scale)\b)(?!.*\bbe \w+(?:ed|en|t)\b)"),
-    ("other", r"\bhow (?:many|much|often|long|fast|far|quickly|soon|likely|to|should|can)\b"
-              r"|\b(?:what|which) (?:share|fraction|proportion|percentage|kind)\b"
-              r"|^when should|\bat (?:what|which)\b"),
-    ("causal inference", rf"(?:^|[:,.–—] ?){_ASKS}|\b(?:affect|effect|influenc|impact|caus"
-                         r"|risk|associat|relat|predict|improv|increas|decreas|reduc|prevent"
-                         r"|correlat|determin|benefit|protect|contribut|induc|promot|alter"
-                         r"|trigger|link|explain|justif|matter|connection)"),
-)  # fmt: skip
-_QUANTITY = (
-    r"(?:percentage|proportion|fraction|share|rate|ratio|number|prevalence|incidence|frequency"
-    r"|value|temperature|dose|amount|size|age|concentration|coefficient|exponent|energy|parameter"
-    r"|resistance|resolution|correlations?|constant|mass|length|width|depth|height|thickness"
-    r"|distance|speed|velocity|pressure|power|voltage|current|density|level|threshold|efficiency"
-    r"|accuracy|precision|error|time|duration|lifetime|latency|cost|price|yield|probability|odds"
-    r"|limit|magnitude|scatter|capacity|strength|conductivity|weight|volume|count|score|ph"
-    r"|minimum|maximum|average|mean|median)s?"
-)
-_ANSWERS: tuple[tuple[AnswerType, str], ...] = (
-    ("procedural", r"^how to\b|^how (?:can|could|should|may|might)\b[^?]*\bbe \w+(?:ed|en|t)\b"
-                   r"|^how should\b|^when should\b"
-                   r"|\b(?:what|which) (?:steps|methods?|protocol|practices)\b"
-                   r"|^[^?]*(?:\bet al\b|\b(?:19|20)\d\d[a-z]?\))[^?]*$"),
-    ("numeric", r"\bhow (?:many|much|often|long|large|fast|high|far|old|big|strong|common|low|short"
-                r"|quickly|soon|likely|deep|wide|thick|heavy|hot|cold|rapidly|frequent(?:ly)?"
-                r"|precise(?:ly)?|accurate(?:ly)?|early|late|close(?:ly)?|small|tall|bright|rare)\b"
-                r"|\b(?:what|which) (?:(?:is|are|was|were) )?(?:the |an? )?"
-                r"(?:(?!(?:do|does|did|is|are|has|have|effect|role|part|function|makes?|gives?|of|in"
-                rf"|on|kind|sort|type)\b)[\w/-]+ ){{0,3}}?{_QUANTITY}\b(?! [^?]*\bplay\b)"
-                rf"|^(?:the )?effects? of [^?]* on [^?]*\b{_QUANTITY}$"),
-    ("categorical", rf"(?:^|[-,:;.–—] ?){_ASKS}[^?]*\?|\bor not\b|^who\b|^where\b|:[^?]* or [^?]*\?"
-                    rf"|^[^?]* or [^?]*:|\bwhich [^?]*\b(?:{COMPARATIVE}|{SUPERLATIVE})\b"
-                    r"|\bwhich\b[^?]*\bor\b|^(?:in|at|on|from|for|to|with)? ?which\b(?! \w+s )"
-                    r"|\b(?:what|which) (?:kind|type|sort)\b|^(?:at|in) which\b"
-                    r"|^when (?:is|are)\b|\bwhich\b[^?]*\?"),
-    ("descriptive", r"^(?:what|how|why|describe|explain)\b|\?"),
-)  # fmt: skip
-_KIND_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _INTENT_KINDS)
-_ANSWER_RULES = tuple((name, re.compile(rule, re.IGNORECASE)) for name, rule in _ANSWERS)
+_PARTS = {
+    "comparative": COMPARATIVE,
+    "superlative": SUPERLATIVE,
+    **{name: "".join(pieces) for name, pieces in WORD_LISTS["parts"].items()},
+}
+
+
+def _read_rules(name: str) -> list[tuple[Any, re.Pattern[str]]]:
+    """Return the rules of the lexicon for kinds of questions, or of answers, in order."""
+    return [
+        (
+            one["kind"],
+            re.compile(
+                re.sub(r"<<(\w+)>>", lambda part: _PARTS[part[1]], "".join(one["pattern"])),
+                re.IGNORECASE,
+            ),
+        )
+        for one in WORD_LISTS[name]
+    ]
+
+
+_KIND_RULES, _ANSWER_RULES = _read_rules("intents"), _read_rules("answers")
 
 
 def recognize_intent(task: IntentTask) -> Intent:
