@@ -1,4 +1,4 @@
-"""`deepera doctor`: check an installation, a server, the store and the cache; show the settings."""
+"""`deepera doctor`: check an installation, a server, the store and the cache."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from deepera_graph.cli.opening.stores import data_folder, find_papers
@@ -25,7 +24,6 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import install_command
-from deepera_graph.settings import PRESETS, Settings
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,10 +43,6 @@ _REMOTE = frozenset(
 class DoctorOptions(options.ServerOptions):
     """What is checked."""
 
-    settings: bool = opt(
-        "Check nothing: show all settings with their defaults, and those of each --preset.",
-        default=False,
-    )
     timeout: float = opt(
         "Longest wait for one answer of the model.", metavar="S", default=30.0, least=0.1
     )
@@ -86,9 +80,6 @@ class DoctorOptions(options.ServerOptions):
 
 def doctor(*, chosen: DoctorOptions) -> None:
     """Check the installation, a model's server, the store and the cache; say what to do."""
-    if chosen.settings:
-        _show_settings(as_json=chosen.as_json)
-        return
     from deepera_graph.doctor import examine
     from deepera_graph.doctor.checks import STORE_KEY_VARIABLE
 
@@ -181,37 +172,3 @@ def _show_finding(console: Console, finding: Finding) -> None:
     console.print(Text.assemble(head, (finding.name, "bold"), f": {finding.found}"), soft_wrap=True)
     if finding.advice:
         console.print(f"{'':<8}{finding.advice}", soft_wrap=True, markup=False)
-
-
-def _show_settings(*, as_json: bool) -> None:
-    """Show every setting with its default, and what each preset sets."""
-    defaults = Settings().to_dict()
-    chosen = {name: _plain_preset(one) for name, one in PRESETS.items()}
-    if as_json:
-        about = {name: {"about": PRESETS[name].about, **one} for name, one in chosen.items()}
-        write_json({"defaults": defaults, "presets": about})
-        return
-    table = Table(box=None, pad_edge=False)
-    for column in ("setting", "default", *PRESETS):
-        table.add_column(column, no_wrap=column == "setting")
-    for name, default in defaults.items():
-        values = (one["settings"].get(name) for one in chosen.values())
-        table.add_row(name, _shown(default), *map(_shown, values))
-    for name in dict.fromkeys(name for one in chosen.values() for name in one["backend"]):
-        values = (one["backend"].get(name) for one in chosen.values())
-        table.add_row(f"{name} (chat model)", "", *map(_shown, values))
-    console = output_console()
-    console.print(table)
-    console.print()
-    for name, one in PRESETS.items():
-        console.print(f"[b]{name}[/b]: {one.about}")
-    console.print("An empty field leaves the default. Options given beside --preset win.")
-
-
-def _plain_preset(preset: Any) -> dict[str, dict[str, Any]]:
-    cascade = {} if preset.cascade is None else {"cascade": preset.cascade}
-    return {"settings": dict(preset.settings), "backend": {**preset.backend, **cascade}}
-
-
-def _shown(value: Any) -> str:
-    return "" if value is None else str(value)

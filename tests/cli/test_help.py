@@ -20,7 +20,7 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.options import BudgetOptions
 from deepera_graph.lab.cli.main import COMMANDS as LAB_COMMANDS
 from deepera_graph.packages import install_command
-from deepera_graph.settings import PRESETS, Settings
+from deepera_graph.settings import Settings
 
 DAILY = ("demo", "rerank", "index", "ask")
 COMMANDS = (
@@ -246,14 +246,6 @@ def test_an_unknown_preset_is_one_line(deepera, questions):
     assert result.exit_code == 2
     assert "preset must be one of fast, careful, cheap, got 'quick'" in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-def test_the_doctor_prints_settings_and_presets(deepera):
-    plain = json.loads(deepera("doctor", "--settings", "--json").stdout)
-    assert plain["defaults"] == Settings().to_dict()
-    assert set(plain["presets"]) == set(PRESETS)
-    shown = deepera("doctor", "--settings").stdout
-    assert all(name in shown for name in (*plain["defaults"], *PRESETS, "cascade"))
 
 
 @pytest.mark.parametrize(
