@@ -186,6 +186,11 @@ class PaperBase:
         """Whether it can be searched by meaning."""
         return self._papers.has_vectors
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a file of this machine."""
+        return isinstance(self._papers, LocalPapers)
+
     def search(
         self,
         query: str,

@@ -139,6 +139,30 @@ def test_the_citations_of_what_is_left_out_are_not_followed(tmp_path, selector):
     assert [one.id for one in found.left_out] == ["k1"]
 
 
+@pytest.mark.parametrize(
+    ("question", "against"),
+    [
+        ("kelp counting since 2015", {"old": "from 2015 on"}),
+        ("kelp counting, not in Tides", {"tides": "not at Tides"}),
+        ("kelp counting, only papers from Tides", {"old": "only at Tides", "new": "only at Tides"}),
+        ("kelp counting", {}),
+    ],
+)
+def test_what_years_and_venues_leave_out_is_named(tmp_path, question, against):
+    papers = [
+        {"id": "old", "title": "Kelp counting by boat", "year": 2009, "venue": "Shores"},
+        {"id": "new", "title": "Kelp counting by eye", "year": 2019, "venue": "Shores"},
+        {"id": "tides", "title": "Kelp counting by rope", "year": 2018, "venue": "Tides"},
+    ]
+    with PaperBase.build(tmp_path / "k.papers", write_lines(tmp_path / "k.jsonl", papers)) as base:
+        found = PaperSearch(base).search(question)
+    assert {one.id: one.against for one in found.left_out} == against
+    assert {*found.ids} == {one["id"] for one in papers} - {*against}
+    assert found.n_seen == len(found.ids)
+    for limit in against.values():
+        assert f"breaks a limit: {limit}\n" in found.to_text()
+
+
 def test_a_paper_that_does_without_the_excluded_thing_stays(tmp_path):
     papers = [
         {"id": "a", "title": "Kelp counting by boats", "abstract": "We deliberately avoid drones."},
@@ -377,7 +401,9 @@ def test_every_paper_names_the_calls_that_found_it(planted):
 def test_a_result_is_written_in_other_forms(planted):
     found = PaperSearch(planted, style="sparse").search("kelp counting, before 2019")
     assert "limits: year to 2018" in found.export("text", k=3)
-    assert found.export("text", k=1).count("[pl") == 1
+    shown, left_out = found.export("text", k=1).split("left out:")
+    assert shown.count("[pl") == 1
+    assert left_out.count("[pl") == len(found.left_out) == 2
     assert found.export("bibtex", k=2).count("@article{ames") == 2
     assert found.export("ris", k=2).count("ER  - ") == 2
     assert found.export("csv", k=2).count("\n") == 3

@@ -11,8 +11,11 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.planning import order
+from deepera_graph.papers.agent.selectors import breaks_by_facts
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
+from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import Listed, ListFormat, Paper, cite_paper, write_list
+from deepera_graph.papers.results import Scope
 from deepera_graph.ranges import suggest_value
 from deepera_graph.text.plain import escape_controls
 from deepera_graph.usage import Usage
@@ -37,7 +40,8 @@ class FoundPaper:
         reason: Why, in a sentence.
         quote: The words of title or abstract that show it.
         against: The limit that it breaks, or empty.
-        found_by: The calls that found it, in order, with its rank in each.
+        found_by: The calls that found it, in order, with its rank in each; none if it was looked
+            for only to say that the years or venues of the question leave it out.
     """
 
     paper: Paper
@@ -78,8 +82,9 @@ class Found(AgentResult):
         question: What was asked.
         limits: As they were read.
         papers: Best first.
-        left_out: What breaks a limit, with the limit; in the style ``scout`` also what scored below
-            .01.
+        left_out: What breaks a limit, with the limit, also what the years and venues of the
+            question leave out of the best of a base on this machine; in the style ``scout`` also
+            what scored below .01.
         actions: Every call of the base with its yield, in order.
         stopped: ``complete``, ``max_steps``, ``max_actions``, ``max_papers``, ``no_gain``,
             ``plan_failed`` or ``budget``.
@@ -105,11 +110,12 @@ class Found(AgentResult):
         cls,
         state: Mapping[str, Any],
         *,
+        outside: Sequence[FoundPaper] = (),
         usage: Mapping[str, Usage],
         seconds: float,
         manifest: Mapping[str, Any],
     ) -> "Found":
-        """Return what a finished state holds."""
+        """Return what a finished state holds, and what is *outside* of its years and venues."""
         pool: Mapping[str, PooledPaper] = state["pool"]
         ranking: Sequence[str] = state["ranking"]
         kept = set(ranking)
@@ -118,7 +124,7 @@ class Found(AgentResult):
             question=state["question"],
             limits=Limits.from_dict(state["limits"]),
             papers=tuple(_paper(pool[id], rank) for rank, id in enumerate(ranking, 1)),
-            left_out=tuple(_paper(pool[id], 0) for id in out),
+            left_out=(*(_paper(pool[id], 0) for id in out), *outside),
             actions=tuple(state["actions"]),
             stopped=state["stopped"],
             problems=tuple(state["problems"]),
@@ -140,7 +146,7 @@ class Found(AgentResult):
     @property
     def n_seen(self) -> int:
         """How many papers came into the pool."""
-        return len(self.papers) + len(self.left_out)
+        return len(self.papers) + sum(bool(one.found_by) for one in self.left_out)
 
     @property
     def has_failed(self) -> bool:
@@ -154,7 +160,8 @@ class Found(AgentResult):
 
     def found_first_by(self) -> dict[str, str]:
         """Return for each paper the call that found it first (provenance)."""
-        return {one.id: one.found_by[0]["call"] for one in (*self.papers, *self.left_out)}
+        every = (*self.papers, *self.left_out)
+        return {one.id: one.found_by[0]["call"] for one in every if one.found_by}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``deepera papers ask --json`` writes it."""
@@ -235,6 +242,43 @@ def _paper(one: PooledPaper, rank: int) -> FoundPaper:
     return FoundPaper(paper=paper, rank=rank, found_by=found_by, **judged)
 
 
+_MOST_OUTSIDE = 10
+
+
+def find_outside(base: PaperBase, state: Mapping[str, Any]) -> list[FoundPaper]:
+    """Return what the years and venues of a question leave out of the best that a base has.
+
+    A base behind an address is not asked again.
+    """
+    searches = [one for one in state["actions"] if one["tool"] == "search"]
+    if state["searched"] == state["scope"] or not searches or not getattr(base, "is_local", False):
+        return []
+    limits, inner = Limits.from_dict(state["limits"]), Scope.from_dict(state["searched"])
+    first, scope = searches[0], Scope.from_dict(state["scope"])
+    hits = base.search(first["text"], mode=first["mode"], k=_MOST_OUTSIDE, scope=scope)
+    return [
+        _outside(one.paper, limits)
+        for one in hits
+        if not inner.allows(one.paper) and one.paper.id not in state["pool"]
+    ]
+
+
+def _outside(paper: Paper, limits: Limits) -> FoundPaper:
+    only = f"only at {' or '.join(limits.venues)}"
+    against = breaks_by_facts(paper.to_dict(), limits)[0] or only
+    return FoundPaper(
+        paper=paper,
+        rank=0,
+        score=None,
+        verdict="out",
+        fits=None,
+        reason=f"breaks a limit: {against}",
+        quote="",
+        against=against,
+        found_by=(),
+    )
+
+
 def _limit_line(limits: Limits) -> list[str]:
     plain = limits.to_dict()
     said = [
@@ -257,8 +301,8 @@ def _paper_lines(one: FoundPaper, head: str) -> list[str]:
     lines = [f"{head} {score}[{one.id}] {sanitize_line(str(one.citation))}"]
     if one.quote:
         lines.append(f"     “{sanitize_line(one.quote)}”")
-    reason = sanitize_line(one.reason)
-    lines.append(f"     {f'{reason}; ' if reason else ''}found by {calls}")
+    said = (sanitize_line(one.reason), calls and f"found by {calls}")
+    lines.append(f"     {'; '.join(filter(None, said))}")
     return lines
 
 

@@ -21,7 +21,7 @@ from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
 from deepera_graph.papers.agent.asking import acarry_out, carry_out
-from deepera_graph.papers.agent.found import Found
+from deepera_graph.papers.agent.found import Found, find_outside
 from deepera_graph.papers.agent.planners import LEAST, PARALLEL, Style, make_planner
 from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
 from deepera_graph.papers.agent.selectors import make_selector, nearness_to_topic
@@ -361,6 +361,7 @@ class _Run(AgentRun[Found]):
             raise RuntimeError("the graph ended without a reason")
         return Found.of(
             state,
+            outside=find_outside(self._search.base, state),
             usage=self.usage,
             seconds=self.seconds,
             manifest={
