@@ -63,18 +63,14 @@ class Grid:
 def format_cell(cell: Cell, unit: Unit) -> str:
     """Return a cell as text: percent times 100, intervals in brackets, a dash for nothing."""
     if isinstance(cell, MetricEstimate):
-        return _format_estimate(cell, unit)
+        if isnan(cell.mean):
+            return NOTHING
+        std = f" ± {_format_number(cell.std, unit)}" if cell.std else ""
+        mean, low, high = (_format_number(value, unit, whole=False) for value in cell[:3])
+        return f"{mean}{std}" if isnan(cell.low) else f"{mean}{std} [{low}, {high}]"
     if cell is None:
         return NOTHING
     return cell if isinstance(cell, str) else _format_number(cell, unit)
-
-
-def _format_estimate(one: MetricEstimate, unit: Unit) -> str:
-    if isnan(one.mean):
-        return NOTHING
-    std = f" ± {_format_number(one.std, unit)}" if one.std else ""
-    mean, low, high = (_format_number(value, unit, whole=False) for value in one[:3])
-    return f"{mean}{std}" if isnan(one.low) else f"{mean}{std} [{low}, {high}]"
 
 
 def _format_number(value: float, unit: Unit, *, whole: bool = True) -> str:

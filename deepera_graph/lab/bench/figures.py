@@ -300,7 +300,17 @@ class RankMap:
         axes = figure.subplots(len(self.panels), n_columns, squeeze=False)
         for line, (row_title, row) in zip(axes, self.panels.items(), strict=True):
             for axis, (title, cells) in zip(line, row.items(), strict=True):
-                _draw_cells(axis, title, cells)
+                n_questions, n_ranks = cells.shape
+                axis.imshow(
+                    cells,
+                    cmap=_CELL_COLOURS,
+                    vmin=0,
+                    vmax=3,
+                    aspect="auto",
+                    interpolation="nearest",
+                    extent=(0.5, n_ranks + 0.5, n_questions, 0),
+                )
+                axis.set_title(short_label(title), fontsize="medium")
             line[0].set_ylabel(f"{short_label(row_title)}\nquestions")
         for axis in axes[-1]:
             axis.set_xlabel("rank")
@@ -320,20 +330,6 @@ def rank_cells(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> NDArray[np
     keys = [(one.golden_rank(), tuple(-line)) for one, line in zip(judged, cells.astype(int),
                                                                   strict=True)]  # fmt: skip
     return cells[sorted(range(len(judged)), key=keys.__getitem__)]
-
-
-def _draw_cells(axis: Any, title: str, cells: NDArray[np.uint8]) -> None:
-    n_questions, n_ranks = cells.shape
-    axis.imshow(
-        cells,
-        cmap=_CELL_COLOURS,
-        vmin=0,
-        vmax=3,
-        aspect="auto",
-        interpolation="nearest",
-        extent=(0.5, n_ranks + 0.5, n_questions, 0),
-    )
-    axis.set_title(short_label(title), fontsize="medium")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

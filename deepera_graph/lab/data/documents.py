@@ -66,19 +66,16 @@ class OpenAlexWork(LenientRow):
             "is_retracted": self.is_retracted,
             "cited_by": self.cited_by_count,
         }
+        # the field of the topic; in records of before 2024 the first concept
+        field = self.primary_topic and self.primary_topic.field
+        named = field or next(iter(self.concepts), None)
         return Document(
             id=self.id.rpartition("/")[2] or self.id,
             title=self.display_name or self.title or "",
             text=restore_abstract(self.abstract_inverted_index or {}),
-            subject=self._subject(),
+            subject=(named and named.display_name) or "",
             metadata={name: value for name, value in facts.items() if value is not None},
         )
-
-    def _subject(self) -> str:
-        """The field of the topic; in records of before 2024 the first concept."""
-        field = self.primary_topic and self.primary_topic.field
-        named = field or next(iter(self.concepts), None)
-        return (named and named.display_name) or ""
 
 
 def restore_abstract(index: dict[str, list[int]]) -> str:

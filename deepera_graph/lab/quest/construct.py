@@ -120,7 +120,8 @@ class QuestCandidates:
         if not new or self._plan.prefilter == "none":
             return
         if self._plan.prefilter == "words":
-            asked = set(stems(self._wanted()))
+            values = self._question.constraints.values()
+            asked = set(stems(" ".join(map(str, (self._question.query, *values)))))
             for id in new:
                 has = set(stems(self.paper(id).text))
                 self._near[id] = round(len(asked & has) / (len(asked) or 1), _DIGITS)
@@ -130,10 +131,6 @@ class QuestCandidates:
         rows = np.asarray(unit_rows(self._embeddings.embed_documents(texts)))
         for id, cosine in zip(new, rows[1:] @ rows[0], strict=True):
             self._near[id] = round(float(cosine), _DIGITS)
-
-    def _wanted(self) -> str:
-        values = self._question.constraints.values()
-        return " ".join(map(str, (self._question.query, *values)))
 
 
 _Job = tuple[Any, Tool, str, int, str]  # source, tool, what is asked, how many, kind of query

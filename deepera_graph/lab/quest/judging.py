@@ -225,13 +225,10 @@ class JudgedPairs:
                 return
             room = self._plan.max_scored - len(self.pairs) - len(self.unjudged)
             await self._judge_chunk(chunk[:room])
-            self._check_stop()
-
-    def _check_stop(self) -> None:
-        if len(self.find_answers()) >= self._plan.max_answers:
-            self.stop = "max_answers"
-        elif len(self.pairs) + len(self.unjudged) >= self._plan.max_scored:
-            self.stop = "max_scored"
+            if len(self.find_answers()) >= self._plan.max_answers:
+                self.stop = "max_answers"
+            elif len(self.pairs) + len(self.unjudged) >= self._plan.max_scored:
+                self.stop = "max_scored"
 
     async def _judge_chunk(self, papers: Sequence[Paper]) -> None:
         groups = [*cut(papers, self._plan.group)]

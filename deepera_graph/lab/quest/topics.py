@@ -69,7 +69,15 @@ def read_topics(path: Path, *, whole: bool = False) -> TopicList:
         with open_records(path) as (stream, _):
             found = [*_read_rows(stream, kind, path)]
     else:
-        found = _read_lines(data, path)
+        try:
+            lines = data.decode("utf-8-sig").split("\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 at byte {error.start + 1}") from error
+        found = [
+            _topic(str(number), line)
+            for number, line in enumerate(lines, start=1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
     topics = _choose(found, whole=whole)
     try:
         check_topics(topics)
@@ -110,18 +118,6 @@ def check_topics(topics: Sequence[Topic]) -> None:
             raise InputError(
                 f"two topics have the id {one.id!r:.80}: {other.path!r:.80} and {one.path!r:.80}"
             )
-
-
-def _read_lines(data: bytes, path: Path) -> list[Topic]:
-    try:
-        lines = data.decode("utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start + 1}") from error
-    return [
-        _topic(str(number), line)
-        for number, line in enumerate(lines, start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
 
 
 def _topic(id: str, written: str, *, about: str = "") -> Topic:

@@ -162,11 +162,8 @@ class DeepEra(Ranker):
         }
 
     def _read(self, result: RerankResult) -> Ranking:
-        chosen = self._select(result)
+        chosen = result.kept if self.kept_only else result.all_passages
         return [(one.id, _FAILED if one.score is None else one.score) for one in chosen]
-
-    def _select(self, result: RerankResult) -> tuple[RankedPassage, ...]:
-        return result.kept if self.kept_only else result.all_passages
 
 
 def asks_model(spec: Mapping[str, Any] | None) -> bool:

@@ -137,21 +137,17 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
         return _PLAIN[head]()
     if head in _WITH_PART and tail:
         return _WITH_PART[head](tail)
-    raise SettingsError(_describe_unknown(name))
+    with_part = [f"{one}:..." for one in (*_DEEPERA, _NAR, *_WITH_PART) if one not in _PLAIN]
+    known = [*_PLAIN, "random", *_ASKING, *with_part]
+    close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
+    hint = f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
+    raise SettingsError(f"ranker must be one of {', '.join(known)}, got {name!r}{hint}")
 
 
 def asks_a_model(name: str) -> bool:
     """Whether the ranker of this name asks a chat model."""
     head, _, tail = name.partition(":")
     return head in _ASKING or (head in (*_DEEPERA, _NAR) and _is_chat_model(tail))
-
-
-def _describe_unknown(name: str) -> str:
-    with_part = [f"{one}:..." for one in (*_DEEPERA, _NAR, *_WITH_PART) if one not in _PLAIN]
-    known = [*_PLAIN, "random", *_ASKING, *with_part]
-    close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
-    hint = f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
-    return f"ranker must be one of {', '.join(known)}, got {name!r}{hint}"
 
 
 def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:

@@ -291,7 +291,7 @@ def _read_sentence(text: str) -> _Sentence:
     for place, _, concept in keys:
         is_denied = not _NOT.isdisjoint(found[max(0, place - _SCOPE) : place])
         if concept in _SIGNS:
-            signs.add(_deny(concept) if is_denied else concept)
+            signs.add(("~" if concept == "=" else "=") if is_denied else concept)
         elif is_denied:
             denied.add(concept)
     if len(signs) > 1:
@@ -305,10 +305,6 @@ def _read_sentence(text: str) -> _Sentence:
         denied=frozenset(denied & {"lack"}),
         changes=frozenset(stem(word) for _, word, concept in keys if concept == "~"),
     )
-
-
-def _deny(sign: str) -> str:
-    return "~" if sign == "=" else "="
 
 
 def _concept(word: str) -> str | None:

@@ -137,11 +137,6 @@ def _check(
         raise SettingsError(f"{str(files.out)!r} is the input; write somewhere else")
     for path in (files.out, log):
         check_file(path, overwrite=files.overwrite, resume=files.resume)
-    _check_prompt(how, chat)
-
-
-def _check_prompt(how: AnswerOptions, chat: options.ChatOptions) -> None:
-    """Raise `SettingsError` for options of a prompt that cannot be made."""
     named = [name for name in _NO_MODEL if getattr(how, name)]
     if named and chat.model is None:
         raise SettingsError(f"--{named[0].replace('_', '-')} goes with --model")

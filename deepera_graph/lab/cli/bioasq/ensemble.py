@@ -110,7 +110,13 @@ def ensemble(
     else:
         n_first, n_second = plain.get("nominated", (FIRST, SECOND))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
-    _write_join(made, asked, files)
+    from deepera_graph.bioasq.questions import write_questions
+    from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
+
+    if asked is not None:
+        write_questions(files.out, submit_run(made, asked))
+    else:
+        (write_trec if files.out.suffix == ".trec" else write_run)(files.out, made)
     n_written = len(made if asked is None else asked)
     tell(
         output, _describe_join(n_written, found, files), lambda: _tell_join(n_written, found, files)
@@ -164,16 +170,6 @@ def _compare_asked(
         raise SettingsError(f"neither run has a question of {str(questions)!r}")
     if n_lacking:
         yield f"{n_lacking} of {count(len(asked), 'question')} in {questions} are in neither run"
-
-
-def _write_join(made: Any, asked: Sequence[BioasqQuestion] | None, files: JoinFiles) -> None:
-    from deepera_graph.bioasq.questions import write_questions
-    from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
-
-    if asked is not None:
-        write_questions(files.out, submit_run(made, asked))
-    else:
-        (write_trec if files.out.suffix == ".trec" else write_run)(files.out, made)
 
 
 def _describe_join(n: int, found: WeightSearch | None, files: JoinFiles) -> dict[str, Any]:

@@ -164,7 +164,12 @@ def draw_audit(
     """
     if per_grade < 1:
         raise SettingsError(f"per_grade must be at least 1, got {per_grade}")
-    _check_folder(out, overwrite=overwrite)
+    if labels := sorted(one.stem for one in (out / LABELS).glob("*.jsonl")):
+        raise SettingsError(
+            f"{str(out)!r} has labels of {', '.join(labels)}; draw into another folder"
+        )
+    if (out / AUDIT).exists() and not overwrite:
+        raise SettingsError(f"{str(out / AUDIT)!r} exists; give --overwrite to draw again")
     left_out: Counter[str] = Counter()
     ready = [*_read_build(build, left_out)]
     if not ready:
@@ -201,15 +206,6 @@ def draw_audit(
     text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
     (out / AUDIT).write_text(text, encoding="utf-8", newline="\n")
     return Audit.open(out)
-
-
-def _check_folder(out: Path, *, overwrite: bool) -> None:
-    if labels := sorted(one.stem for one in (out / LABELS).glob("*.jsonl")):
-        raise SettingsError(
-            f"{str(out)!r} has labels of {', '.join(labels)}; draw into another folder"
-        )
-    if (out / AUDIT).exists() and not overwrite:
-        raise SettingsError(f"{str(out / AUDIT)!r} exists; give --overwrite to draw again")
 
 
 def _lot(pair: AuditPair, what: str) -> bytes:

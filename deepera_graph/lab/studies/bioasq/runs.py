@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.bioasq.phase_a.search import DocumentResult, DocumentSearch
+from deepera_graph.bioasq.phase_a.search import DocumentSearch
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, SearchJournal, rank_scores
 from deepera_graph.budget import stream_many
@@ -260,28 +260,27 @@ def rerank(
         weigh_sentences=_weigh_nothing,
         **how,
     )
-    ran = {**kept.about, **_with_effect(search.describe())}
+    described = search.describe()
+    settings = {
+        name: one
+        for name, one in described["settings"].items()
+        if name not in ("budget", "max_concurrency")  # no effect on what is found
+    }
+    ran = {**kept.about, **described, "settings": settings}
     with SearchJournal(kept.path_of(name), ran).open(resume=kept.resume) as journal:
         left = [one for one in questions if not journal.is_done(one)]
         n_before, clock = len(questions) - len(left), _Clock()
         ask = partial(search.search, config=search.share())
         for n_done, found in enumerate(stream_many(ask, left, _AT_ONCE), start=n_before + 1):
-            _refuse_failed(found)
+            if found.unusable:
+                raise BackendError(found.unusable)
+            if found.outcome == "failed":
+                raise StoreError(f"question {found.question.id!r}: {'; '.join(found.problems)}")
             journal.add(found.to_dict(), seconds=clock.lap())
             on_progress(n_done)
     entries = {one.id: journal.entries[one.id] for one in questions}
     judged = _timed(entries, _judged)
     return Reranked(judged, _timed(entries, _listed_first) if search.roles is not None else None)
-
-
-def _with_effect(described: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a search says of itself, without what has no effect on what it finds."""
-    settings = {
-        name: one
-        for name, one in described["settings"].items()
-        if name not in ("budget", "max_concurrency")
-    }
-    return {**described, "settings": settings}
 
 
 def _judged(entry: Mapping[str, Any]) -> Ranking:
@@ -291,13 +290,6 @@ def _judged(entry: Mapping[str, Any]) -> Ranking:
 def _weigh_nothing(question: str, windows: Sequence[Window]) -> list[list[float]]:
     """Stand in for what chooses snippets, of which none are wanted."""
     return [[0.0] * len(split_sentences(one["text"])) for one in windows]
-
-
-def _refuse_failed(found: DocumentResult) -> None:
-    if found.unusable:
-        raise BackendError(found.unusable)
-    if found.outcome == "failed":
-        raise StoreError(f"question {found.question.id!r}: {'; '.join(found.problems)}")
 
 
 def _listed_first(entry: Mapping[str, Any]) -> Ranking:

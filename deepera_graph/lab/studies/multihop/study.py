@@ -69,7 +69,12 @@ class HopBench(Resampling):
             SettingsError: A method that was asked for takes steps, and the data has none.
         """
         runs: dict[str, tuple[_Lists, float]] = {}
-        for name in self._choose(data):
+        has_steps = all(question.steps for question in data.questions)
+        for name in self.methods:
+            if name in OF_STEPS and not has_steps:
+                raise SettingsError(f"{name} needs sub-questions, and {data.name} has none")
+        every = [name for name in METHODS if has_steps or name not in OF_STEPS]
+        for name in [*dict.fromkeys(self.methods or every)]:
             search.forget_queries()
             started = perf_counter()
             lists = [METHODS[name](search, question, self.budget) for question in data.questions]
@@ -80,14 +85,6 @@ class HopBench(Resampling):
             (data.name, name, *self._cells(data, lists, base), seconds / len(data.questions))
             for name, (lists, seconds) in runs.items()
         ]
-
-    def _choose(self, data: HopData) -> list[str]:
-        has_steps = all(question.steps for question in data.questions)
-        for name in self.methods:
-            if name in OF_STEPS and not has_steps:
-                raise SettingsError(f"{name} needs sub-questions, and {data.name} has none")
-        every = [name for name in METHODS if has_steps or name not in OF_STEPS]
-        return [*dict.fromkeys(self.methods or every)]
 
     def _cells(self, data: HopData, lists: _Lists, base: _Lists | None) -> Row:
         recalls = [_recalls(data, lists, k) for k in self.cutoffs]

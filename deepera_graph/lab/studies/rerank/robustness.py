@@ -237,7 +237,7 @@ def _describe_runs(
     lowest = [one.lowest_kept(threshold) for one in repeats[0].questions]
     columns = [
         Values.of(
-            [_failed_share(matrix, marks_failures=marks) for matrix in matrices],
+            [float((matrix < 0).mean()) if marks else 0.0 for matrix in matrices],
             [matrix.shape[1] for matrix in matrices],
         ),
         Values.of([_mean(one) for one in stds], counts),
@@ -265,10 +265,6 @@ def _judged_always(matrix: Floats, *, marks_failures: bool) -> NDArray[np.bool_]
         return np.ones(matrix.shape[1], dtype=bool)
     always: NDArray[np.bool_] = np.all(matrix >= 0, axis=0)
     return always
-
-
-def _failed_share(matrix: Floats, *, marks_failures: bool) -> float:
-    return float((matrix < 0).mean()) if marks_failures else 0.0
 
 
 def _mean(values: NDArray[Any]) -> float:
