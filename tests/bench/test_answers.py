@@ -89,23 +89,15 @@ def test_a_score_off_the_scale_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("n", "passages", "answer"),
-    [
-        (1, [PASSAGE, "Pike."], "Carp grew in Lake 3, by 2.5 cm."),
-        (2, [PASSAGE], PASSAGE),
-        (9, [PASSAGE], PASSAGE),
-        (1, [], ""),
-        (1, ["  "], ""),
-    ],
+    ("passages", "answer"),
+    [([PASSAGE, "Pike."], "Carp grew in Lake 3, by 2.5 cm."), ([], ""), (["  "], "")],
 )
-def test_the_extractive_generator_quotes_the_beginning(n, passages, answer):
-    assert Extractive(n).answer_many([("?", passages)]) == [(answer, "")]
+def test_the_extractive_generator_quotes_the_beginning(passages, answer):
+    assert Extractive().answer_many([("?", passages)]) == [(answer, "")]
 
 
 def test_the_extractive_generator_says_what_it_is():
     assert Extractive().name == "first sentence of the best passage"
-    with pytest.raises(SettingsError, match="n_sentences must be >= 1, got 0"):
-        Extractive(0)
 
 
 def test_answers_are_compared_token_by_token():

@@ -81,10 +81,7 @@ def golden_outputs() -> tuple[GoldenOutput, ...]:
 
 # Source: NC-1 of the follow-up study of DeepEra, a check of the fidelity of prompts on a small set.
 def check_fidelity(
-    reranker: EvidenceReranker,
-    cases: Sequence[GoldenOutput] | None = None,
-    *,
-    config: RunnableConfig | None = None,
+    reranker: EvidenceReranker, *, config: RunnableConfig | None = None
 ) -> list[Fidelity]:
     """Ask about every question of the set, and count what came out as it should, by prompt.
 
@@ -93,12 +90,12 @@ def check_fidelity(
     Raises:
         BackendError: The model cannot be reached or refuses the key.
     """
-    chosen = golden_outputs() if cases is None else cases
+    cases = golden_outputs()
     asking = reranker.with_settings(content="both", on_empty="empty", order="score", answer=False)
-    jobs = [(one.question, [passage.text for passage in one.passages]) for one in chosen]
+    jobs = [(one.question, [passage.text for passage in one.passages]) for one in cases]
     results = asking.batch(jobs, config=config)
     checks: dict[str, list[tuple[str, _Check]]] = {what: [] for what in _ROLES}
-    for case, result in zip(chosen, results, strict=True):
+    for case, result in zip(cases, results, strict=True):
         for check in _check_case(case, result):
             checks[check.what].append((case.id, check))
     return [_count(what, found) for what, found in checks.items() if found]

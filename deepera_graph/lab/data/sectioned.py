@@ -91,9 +91,9 @@ def read_article_documents(folder: Path) -> Iterator[Document]:
         yield Document.of_sections(article, sections, title=pool[0].title)
 
 
-def read_article_questions(folder: Path, *, split: str | None = None) -> Iterator[SectionQuestion]:
+def read_article_questions(folder: Path) -> Iterator[SectionQuestion]:
     """Yield the questions, golden passages by their place in the article."""
-    for instance, article in _read_article_rows(folder, split):
+    for instance, article in _read_article_rows(folder, None):
         yield SectionQuestion(
             id=instance.id,
             document=article,

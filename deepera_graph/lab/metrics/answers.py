@@ -53,22 +53,17 @@ class Generator(Protocol):
 
 
 class Extractive:
-    """Answers with the first sentences of the best passage; no model, for tests and dry runs."""
+    """Answers with the first sentence of the best passage; no model, for tests and dry runs."""
 
-    def __init__(self, n_sentences: int = 1) -> None:
-        if n_sentences < 1:
-            raise SettingsError(f"n_sentences must be >= 1, got {n_sentences}")
-        self._n_sentences = n_sentences
-        count = "sentence" if n_sentences == 1 else f"{n_sentences} sentences"
-        self.name = f"first {count} of the best passage"
+    name = "first sentence of the best passage"
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the beginning of each first passage; nothing where there is no passage."""
         return [Produced(self._beginning(passages[0]) if passages else "") for _, passages in tasks]
 
     def _beginning(self, passage: str) -> str:
-        sentences = split_sentences(passage)[: self._n_sentences]
-        return passage[sentences[0].start : sentences[-1].end] if sentences else passage.strip()
+        sentences = split_sentences(passage)
+        return sentences[0].text if sentences else passage.strip()
 
 
 class FilledText(ReplyModel):

@@ -125,12 +125,12 @@ class FilledRating(ReplyModel):
     score: float = Field(ge=0, le=1, strict=True, description="Relevance, in [0, 1].")
 
 
-def llm_pointwise(chat: Chat, *, name: str = "") -> PerPassage[FilledRating]:
+def llm_pointwise(chat: Chat) -> PerPassage[FilledRating]:
     """Return a plain LLM judge: one call a passage, a score from 0 to 1, nothing else."""
     # Without what DeepEra adds: no intent, no rubric of evidence, no quote to be checked.
     return PerPassage(
         chat,
-        name=name or f"LLM pointwise {chat.name}",
+        name=f"LLM pointwise {chat.name}",
         node="pointwise",
         kind=FilledRating,
         score=lambda rating: rating.score,
@@ -144,14 +144,14 @@ class FilledExcerpt(ReplyModel):
     relevance_score: Number = Field(ge=0, le=10, description="A whole number from 0 to 10.")
 
 
-def paperqa(chat: Chat, *, name: str = "") -> PerPassage[FilledExcerpt]:
+def paperqa(chat: Chat) -> PerPassage[FilledExcerpt]:
     """Return a ranker that summarizes and rates each passage in one call, as paper-qa does."""
     # Source: Skarlinski et al. (2024), Language agents achieve superhuman synthesis of scientific
     # knowledge, step "ranking and contextual summarization", ratings from 0 to 10. The wording is
     # ours; what becomes of the summaries is not measured here.
     return PerPassage(
         chat,
-        name=name or f"paper-qa style {chat.name}",
+        name=f"paper-qa style {chat.name}",
         node="gather",
         kind=FilledExcerpt,
         score=lambda excerpt: float(excerpt.relevance_score),
@@ -203,14 +203,13 @@ class ListwiseLlm(ChatRanker):
         size: int | None = SIZE,
         step: int = STEP,
         max_words: int = MAX_WORDS,
-        name: str = "",
     ) -> None:
         if size is not None and not 1 <= step < size:
             raise SettingsError(f"step must be from 1 to size - 1 = {size - 1}, got {step}")
         if max_words < 1:
             raise SettingsError(f"max_words must be >= 1, got {max_words}")
         kind = "LLM listwise" if size is None else "RankGPT"
-        super().__init__(chat, name or f"{kind} {chat.name}")
+        super().__init__(chat, f"{kind} {chat.name}")
         self._size, self._step, self._max_words = size, step, max_words
         self.fingerprint = self._identify(
             "llm listwise",

@@ -215,11 +215,7 @@ def study_rerankers(
 
 
 def study_ensembles(
-    bench: BioasqBench,
-    runs: Mapping[str, TimedRun],
-    *,
-    validation: float = 0.5,
-    grid: Sequence[float] = GRID,
+    bench: BioasqBench, runs: Mapping[str, TimedRun], *, validation: float = 0.5
 ) -> StudyResult:
     """Join two runs in several ways; weights are searched on one part of the questions.
 
@@ -228,7 +224,6 @@ def study_ensembles(
             is reported on.
         runs: Two, of which the first decides ties.
         validation: The share, above 0 and below 1.
-        grid: Weights that are tried for each run.
 
     Source: the ensembles of the BioASQ 13b system: six documents and four, and weights from 0 to
     10 chosen by MAP on validation data.
@@ -239,7 +234,7 @@ def study_ensembles(
     chosen, test = split_questions(bench, validation)
     (first, one), (second, other) = runs.items()
     searches: dict[str, WeightSearch] = {
-        how: search_weights(one.run, other.run, chosen.questions, grid=grid, how=how) for how in HOW
+        how: search_weights(one.run, other.run, chosen.questions, how=how) for how in HOW
     }
     systems = {
         first: one,
@@ -254,10 +249,10 @@ def study_ensembles(
         },
     }
     measured = measure_runs(test, systems, baseline=first)
-    tables = [_tried_table(first, second, grid, how, each) for how, each in searches.items()]
+    tables = [_tried_table(first, second, how, each) for how, each in searches.items()]
     return StudyResult(
         grids=(measured, _best_table(searches, len(chosen.questions)), *tables),
-        drawings=tuple(_draw(first, second, grid, how, each) for how, each in searches.items()),
+        drawings=tuple(_draw(first, second, how, each) for how, each in searches.items()),
         facts={"validation": sorted(each.id for each in chosen.questions)},
     )
 
@@ -277,31 +272,29 @@ def _best_table(searches: Mapping[str, WeightSearch], n: int) -> Grid:
     )
 
 
-def _tried_table(
-    first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch
-) -> Grid:
+def _tried_table(first: str, second: str, how: str, found: WeightSearch) -> Grid:
     tried = {one.weights: one.map for one in found.tried}
     rows: list[Row] = [
-        (f"{first} {one:g}", *(tried[float(one), float(other)] for other in grid)) for one in grid
+        (f"{first} {one:g}", *(tried[float(one), float(other)] for other in GRID)) for one in GRID
     ]
     return Grid(
         name=f"weights-{how}",
         title=f"MAP@10 there, weighted by {how}",
-        columns=(Column("weights"), *Column.several("percent", *(f"{second} {x:g}" for x in grid))),
+        columns=(Column("weights"), *Column.several("percent", *(f"{second} {x:g}" for x in GRID))),
         rows=tuple(rows),
     )
 
 
-def _draw(first: str, second: str, grid: Sequence[float], how: str, found: WeightSearch) -> HeatMap:
+def _draw(first: str, second: str, how: str, found: WeightSearch) -> HeatMap:
     tried = {one.weights: 100 * one.map for one in found.tried}
     return HeatMap(
         name=f"weights-{how}",
         title=f"MAP@10 (%) on validation questions, weighted by {how}",
         x_label=f"weight of {second}",
         y_label=f"weight of {first}",
-        x=tuple(map(float, grid)),
-        y=tuple(map(float, grid)),
-        values=tuple(tuple(tried[float(y), float(x)] for x in grid) for y in grid),
+        x=tuple(map(float, GRID)),
+        y=tuple(map(float, GRID)),
+        values=tuple(tuple(tried[float(y), float(x)] for x in GRID) for y in GRID),
         marked=(found.best.weights[1], found.best.weights[0]),
     )
 

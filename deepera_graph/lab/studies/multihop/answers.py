@@ -85,7 +85,6 @@ def measure_answers(
     *,
     methods: Sequence[str] = (),
     judge: EvidenceReranker | None = None,
-    max_steps: int = 6,
     n_resamples: int = 10_000,
     seed: int = 0,
     cache: JudgementCache | None = None,
@@ -103,7 +102,6 @@ def measure_answers(
         methods: Of `METHODS` and `COSTLY`; if empty all of the first that the data has
             sub-questions for.
         judge: Who judges the passages of a step, for ``agent-judge``.
-        max_steps: Most sub-questions of a question.
         n_resamples: Resamples for the intervals.
         seed: Of the resampling.
         cache: Where replies are kept.
@@ -131,7 +129,6 @@ def measure_answers(
             search=search,
             backend=backend,
             judge=judge,
-            max_steps=max_steps,
             cache=cache,
         )
         by_id: dict[str, _Answered] = {}
@@ -177,17 +174,16 @@ def _agent_of(
     search: HopSearch,
     backend: MultiHopBackend,
     judge: EvidenceReranker | None,
-    max_steps: int,
     cache: JudgementCache | None,
 ) -> MultiHopAgent:
     def find(asked: str, k: int) -> list[Document]:
         return search.documents(search.by_both(asked, k))
 
     retriever: Any = SimpleNamespace(search=find)
-    more: dict[str, Any] = {"max_steps": max_steps, "cache": cache}
+    more: dict[str, Any] = {"cache": cache}
     if name == "searchain-like":  # a guess would else stand in for what was not read yet
         backend = chain_backend(backend)
-        more = {"max_steps": max_steps, "read_at_once": _K}
+        more = {"read_at_once": _K}
     if name == "agent-judge":
         more["judge"] = judge
     if name == "agent-asu":

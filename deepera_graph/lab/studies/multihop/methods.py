@@ -32,7 +32,7 @@ from deepera_graph.text.jsonl import read_places
 PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
 _NUMBER = re.compile(r"#(\d+)")
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
-N_SAMPLES = 10  # answers drawn from a batch
+_N_SAMPLES = 10  # answers drawn from a batch
 _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
 
 
@@ -274,14 +274,14 @@ def _nar_asu(search: HopSearch, question: HopQuestion, budget: int) -> list[str]
     return _nar_in_unit(search, question, budget, rescore=rescore)
 
 
-def draw_answers(question: str, texts: Sequence[str], *, n: int = N_SAMPLES) -> list[str]:
-    """Draw answers without a model: the likeliest name in each of *n* random halves of a batch.
+def draw_answers(question: str, texts: Sequence[str]) -> list[str]:
+    """Draw answers without a model: the likeliest name in each of ten random halves of a batch.
 
     The halves are the same for the same question and texts.
     """
     chance = random.Random(crc32("\0".join((question, *texts)).encode()))
     half = -(-len(texts) // 2)
-    drawn = (find_terms(question, chance.sample(list(texts), half)) for _ in range(n))
+    drawn = (find_terms(question, chance.sample(list(texts), half)) for _ in range(_N_SAMPLES))
     return [terms[0].text for terms in drawn if terms]
 
 

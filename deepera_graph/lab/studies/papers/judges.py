@@ -158,28 +158,21 @@ def _kept(query: PaperQuery, one: QueryScores) -> tuple[float, float]:
     return share, 2 * share * recall / (share + recall)
 
 
-DEPTH = 300  # papers that a service is asked for, as ScholarQuest asks external searches
-TIMEOUT = 60.0
+_DEPTH = 300  # papers that a service is asked for, as ScholarQuest asks external searches
+_TIMEOUT = 60.0
 _LISTS = ("hits", "papers", "results")
 _IDS = ("id", "arxiv_id", "arxiv", "paper_id", "doi")
 
 
 def search_by_service(
-    url: str,
-    *,
-    base: PaperBase | None = None,
-    depth: int = DEPTH,
-    limits: Limits = "years",
-    timeout: float = TIMEOUT,
+    url: str, *, base: PaperBase | None = None, limits: Limits = "years"
 ) -> System:
     """Return the system that a service is: one request a query.
 
     Args:
         url: What is asked, e.g. ``http://localhost:8080/v1/search``.
         base: Matches what comes back: by any id, else by title. None: ids as they come.
-        depth: Papers asked for, >= 1.
         limits: Those of the query that the service is given; hidden papers are taken out anyhow.
-        timeout: Seconds to wait for an answer.
 
     Raises:
         SettingsError: It is no address.
@@ -191,8 +184,8 @@ def search_by_service(
     def system(query: PaperQuery) -> QueryRun:
         scope = query.scope(limits).to_dict()
         asked = {name: _plain(one) for name, one in scope.items()}
-        plain = _ask(address, {"query": query.text, "k": str(depth), **asked}, timeout)
-        ids = [id for one in _listed(plain, url)[:depth] if (id := _match(one, base))]
+        plain = _ask(address, {"query": query.text, "k": str(_DEPTH), **asked})
+        ids = [id for one in _listed(plain, url)[:_DEPTH] if (id := _match(one, base))]
         found = tuple(id for id in dict.fromkeys(ids) if id not in query.hidden)
         call = Call(id="S1", tool="search", asked=query.text, found=found)
         return QueryRun(ranked=found, calls=(call,), rounds=1)
@@ -204,9 +197,9 @@ def _plain(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-def _ask(url: httpx.URL, asked: Mapping[str, str], timeout: float) -> Any:
+def _ask(url: httpx.URL, asked: Mapping[str, str]) -> Any:
     try:
-        reply = httpx.get(url.copy_merge_params(dict(asked)), timeout=timeout)
+        reply = httpx.get(url.copy_merge_params(dict(asked)), timeout=_TIMEOUT)
     except httpx.HTTPError as error:
         raise StoreError(f"{url} gave no answer: {error}") from error
     if reply.status_code != httpx.codes.OK:

@@ -52,9 +52,7 @@ def search_once(
     return system
 
 
-def search_by_agent(
-    search: "PaperSearch", *, depth: int | None = None, limits: Limits = "years"
-) -> System:
+def search_by_agent(search: "PaperSearch", *, limits: Limits = "years") -> System:
     """Return the system that searches in several steps; it reads further limits by itself.
 
     A search whose plan failed before anything was found is a failed query; what else went wrong on
@@ -77,7 +75,7 @@ def search_by_agent(
         usage = found.usage.get("plan")
         fitting = [normalize_id(one.id) for one in found.papers if one.fits is not False]
         return QueryRun(
-            ranked=tuple(dict.fromkeys(map(normalize_id, found.ids)))[:depth],
+            ranked=tuple(dict.fromkeys(map(normalize_id, found.ids))),
             calls=calls,
             kept=tuple(fitting) if len(fitting) < len(found.papers) else None,
             rounds=max((one["step"] for one in found.actions), default=0),
