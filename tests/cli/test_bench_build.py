@@ -205,7 +205,7 @@ def test_nobody_listening_is_code_3(build):
         (("--generator", "lmqg,", "--dry-run"), "--generator must be names"),
         (("--generator", "file:none.jsonl", "--model", "openai:x"), "none.jsonl"),
         (("--settings", "hard", "--dry-run"), "got 'hard'"),
-        (("--questions", "0", "--dry-run"), "n_questions must be >= 1, got 0"),
+        (("--questions", "0", "--dry-run"), "n_questions must be a whole number >= 1, got 0"),
         (("--min-similarity", "7", "--dry-run"), "min_similarity must be in [-1, 1], got 7"),
         (("--contexts", "3", "--dry-run"), "n_contexts must be above n_distractors (3), got 3"),
         (("--max-concurrency", "0", "--model", "openai:x"), "got 0"),
