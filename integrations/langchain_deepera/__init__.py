@@ -7,18 +7,16 @@ if TYPE_CHECKING:
     from deepera_graph import EvidenceEmbeddings
     from langchain_deepera.compressor import DeepEraCompressor
     from langchain_deepera.evidence import create_check_tool, create_table_tool
-    from langchain_deepera.literature import LiteratureRetriever
-    from langchain_deepera.models import EvidenceCrossEncoder
-    from langchain_deepera.papers import PaperRetriever, paper_tools
+    from langchain_deepera.papers import LiteratureRetriever, PaperRetriever, paper_tools
     from langchain_deepera.retriever import DeepEraRetriever
-    from langchain_deepera.scorers import ScorerCompressor
+    from langchain_deepera.scorers import EvidenceCrossEncoder, ScorerCompressor
     from langchain_deepera.tool import create_evidence_tool, create_multihop_tool
 
 _HOME = {
     "DeepEraCompressor": "compressor",
     "DeepEraRetriever": "retriever",
-    "EvidenceCrossEncoder": "models",
-    "LiteratureRetriever": "literature",
+    "EvidenceCrossEncoder": "scorers",
+    "LiteratureRetriever": "papers",
     "PaperRetriever": "papers",
     "ScorerCompressor": "scorers",
     "create_check_tool": "evidence",
