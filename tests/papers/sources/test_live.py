@@ -130,9 +130,7 @@ async def test_a_retriever_warns_of_what_is_missing(world, caplog):
     world.faults["arxiv"] = "html"
     retriever = LiteratureRetriever(sources="pubmed,arxiv")
     retriever.invoke(QUESTION)
-    told = [
-        one.getMessage() for one in caplog.records if one.name == "langchain_deepera.papers"
-    ]
+    told = [one.getMessage() for one in caplog.records if one.name == "langchain_deepera.papers"]
     assert any("arxiv: failed" in one for one in told)
     assert any("1 paper has no abstract" in one for one in told)
     caplog.clear()
