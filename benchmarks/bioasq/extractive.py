@@ -22,8 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq.measures import evaluate_answers, evaluate_ideal
-from deepera_graph.bioasq.phase_b import sentences
-from deepera_graph.bioasq.phase_b.extract import YES, choose_names, join_sentences
+from deepera_graph.bioasq.phase_b import WEIGHTS, sentences
+from deepera_graph.bioasq.phase_b.extract import (
+    YES,
+    YesNoModel,
+    choose_names,
+    describe,
+    join_sentences,
+)
 from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
 from deepera_graph.bioasq.phase_b.terms import (
     Candidates,
@@ -31,7 +37,6 @@ from deepera_graph.bioasq.phase_b.terms import (
     list_features,
     order_terms,
 )
-from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS, YesNoModel, describe
 from deepera_graph.bioasq.questions import BioasqQuestion, parse_question
 from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.errors import InputError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.bioasq.phase_b.yes_no import YesNoModel
+from deepera_graph.bioasq.phase_b.extract import YesNoModel
 from deepera_graph.errors import InputError
 from support.bioasq import SHARED
 from support.bioasq_answers import asked

@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepera_graph.bioasq.phase_b import WEIGHTS
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-from deepera_graph.bioasq.phase_b.extract import choose_names, extract_exact, extract_ideal
+from deepera_graph.bioasq.phase_b.extract import (
+    choose_names,
+    extract_exact,
+    extract_ideal,
+    probability_of_yes,
+)
 from deepera_graph.bioasq.phase_b.sentences import rank, trim
 from deepera_graph.bioasq.phase_b.terms import Term, find_terms, synonyms_in
-from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS, probability_of_yes
 from deepera_graph.bioasq.questions import parse_question
 from support.bioasq import SHARED
 from support.bioasq_answers import ALL, asked

@@ -1,1 +1,15 @@
 """Phase B of BioASQ: exact and ideal answers from snippets."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+WEIGHTS: Final = Path(__file__).parent / "weights.json"  # of what answers without a model
+
+
+@lru_cache(maxsize=1)
+def read_weights() -> dict[str, Any]:
+    """Return the weights that were shipped; ``benchmarks/bioasq/extractive.py`` fits them."""
+    weights: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return weights

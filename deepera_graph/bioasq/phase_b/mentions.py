@@ -73,7 +73,9 @@ def _describe(token: str, piece: str, roots: Mapping[str, int]) -> tuple[Any, ..
         len(token) < len(piece) and not piece.startswith("_"),
         is_word,
         is_word and not is_breaker,
-        is_word and not is_aside and not roots.keys() >= set(_stems_of(low, root)),
+        is_word
+        and not is_aside
+        and not roots.keys() >= ({root} if low.isalnum() and low.isascii() else {*stems(low)}),
         len(token) >= _LEAST or token.isdigit(),
         roots.get(root, -1),
         rarity(root),

@@ -4,16 +4,14 @@ It was fitted to the ROUGE-SU4 of each sentence with answers that people wrote;
 ``benchmarks/bioasq/extractive.py`` fits and measures it.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Final
 
-from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS
+from deepera_graph.bioasq.phase_b import read_weights
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
@@ -231,17 +229,9 @@ def _pairs(tokens: Sequence[str]) -> set[tuple[str, str]]:
     return set(chain.from_iterable(found))
 
 
-@lru_cache(maxsize=1)
-def _shipped() -> Mapping[str, float]:
-    weights: Mapping[str, float] = json.loads(WEIGHTS.read_text(encoding="utf-8"))["sentences"][
-        "weights"
-    ]
-    return weights
-
-
 def rank(question: str, snippets: Sequence[str]) -> list[Told]:
     """Return the sentences of the snippets, best first."""
-    return order_told(describe(question, snippets), _shipped())
+    return order_told(describe(question, snippets), read_weights()["sentences"]["weights"])
 
 
 def order_told(told: Sequence[Told], weights: Mapping[str, float]) -> list[Told]:

@@ -6,7 +6,6 @@ and whether its form is that of what is asked for: an enzyme, a drug, a disease,
 unit. ``benchmarks/bioasq/extractive.py`` fits them on questions that people answered.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from deepera_graph.bioasq.phase_b import read_weights
 from deepera_graph.bioasq.phase_b.mentions import KINDS, LONGEST, Doubles, Mentions, Places
-from deepera_graph.bioasq.phase_b.yes_no import WEIGHTS
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.text.words import rarity, stems
 
@@ -119,7 +118,7 @@ def order_terms(found: Candidates, trees: Trees) -> list[Term]:
 
 @lru_cache(maxsize=1)
 def _shipped() -> Trees:
-    return Trees.from_dict(json.loads(WEIGHTS.read_text(encoding="utf-8"))["names"]["trees"])
+    return Trees.from_dict(read_weights()["names"]["trees"])
 
 
 def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:

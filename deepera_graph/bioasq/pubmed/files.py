@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from gzip import GzipFile
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, Literal, get_args
 
 from deepera_graph.bioasq.pubmed.records import (
     SHOWN,
@@ -167,14 +168,16 @@ def read_file(
 class _Hashed:
     """A file that is hashed and counted as it is read."""
 
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw, self.md5, self.n_read = raw, hashlib.md5(usedforsecurity=False), 0
+    def __init__(self, raw: BufferedReader) -> None:
+        self.raw, self.md5, self.n_read = raw, hashlib.md5(usedforsecurity=False), 0
 
     def read(self, n: int = -1) -> bytes:
-        block = self._raw.read(n)
+        block = self.raw.read(n)
         self.md5.update(block)
         self.n_read += len(block)
         return block
+
+    read1 = read
 
 
 class _FileReader:
@@ -189,7 +192,7 @@ class _FileReader:
         self._head = b""
         self._encoding: str | None = None
 
-    def read(self, raw: BinaryIO) -> Iterator[PubmedRecord | Deleted]:
+    def read(self, raw: BufferedReader) -> Iterator[PubmedRecord | Deleted]:
         source = _Hashed(raw)
         cutter = Cutter(self._blocks(source))
         first: bytes | None = None  # stray text, which may be that of a file of another kind
@@ -211,9 +214,8 @@ class _FileReader:
 
     def _blocks(self, source: _Hashed) -> Iterator[bytes]:
         """Yield the file's bytes, decompressed if they are compressed, whatever its name says."""
-        first = source.read(_BLOCK)
-        is_gzip = first.startswith(_MAGIC)
-        stream: Any = _Rest(first, source)
+        is_gzip = source.raw.peek(len(_MAGIC)).startswith(_MAGIC)
+        stream: Any = source
         if is_gzip:
             stream = GzipFile(fileobj=stream, mode="rb")
         try:
@@ -274,19 +276,3 @@ class _FileReader:
 def _read_encoding(head: bytes) -> str | None:
     found = _ENCODING.search(head)
     return found[1].decode() if found else None
-
-
-class _Rest:
-    """A stream whose first block was read already."""
-
-    def __init__(self, first: bytes, source: _Hashed) -> None:
-        self._first, self._source = first, source
-
-    def read(self, n: int = -1) -> bytes:
-        if self._first:
-            block = self._first if n < 0 else self._first[:n]
-            self._first = self._first[len(block) :]
-            return block
-        return self._source.read(n)
-
-    read1 = read

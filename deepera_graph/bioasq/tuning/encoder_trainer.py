@@ -8,7 +8,7 @@ Source:
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -184,7 +184,8 @@ class EncoderTrainer:
         call_foreign(
             "the tuning failed", lambda: trainer.train(resume_from_checkpoint=last and str(last))
         )
-        return [one[f"eval_{_METRIC}"] for one in trainer.state.log_history if _is_epoch(one)]
+        logged = (one.get(f"eval_{_METRIC}") for one in trainer.state.log_history)
+        return [one for one in logged if one is not None]
 
     def export(self, model: Any, out: Path, pairs: Sequence[Pair]) -> None:
         """Write a model as sentence-transformers and as ONNX; compare the logits of *pairs*."""
@@ -244,10 +245,6 @@ class EncoderTrainer:
                 on_step(state.global_step)
 
         return Callback()
-
-
-def _is_epoch(logged: Mapping[str, Any]) -> bool:
-    return f"eval_{_METRIC}" in logged
 
 
 def _last_checkpoint(folder: Path) -> Path | None:

@@ -280,17 +280,12 @@ def _outside(paper: Paper, limits: Limits) -> FoundPaper:
 
 
 def _limit_line(limits: Limits) -> list[str]:
-    plain = limits.to_dict()
-    said = [
-        f"{name.replace('_', ' ')} {_listed(value)}"
-        for name, value in plain.items()
-        if name not in ("question", "topic", "notes")
-    ]
+    said = []
+    for name, value in limits.to_dict().items():
+        if name not in ("question", "topic", "notes"):
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            said.append(f"{name.replace('_', ' ')} {text}")
     return [f"limits: {'; '.join(said)}"] if said else []
-
-
-def _listed(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _paper_lines(one: FoundPaper, head: str) -> list[str]:

@@ -109,10 +109,16 @@ def _read(
     verdicts, failures = [*out.values()], {}
     for id, one in scored.items():
         said = [(phrase, found[id]) for phrase, found in against if id in found]
-        failed = next((each for each in (one, *(two for _, two in said)) if _failed(each)), None)
+        failed = next(
+            (each for each in (one, *(two for _, two in said)) if each.score is None), None
+        )
         broken = next(((phrase, two) for phrase, two in said if two.kept), None)
         if broken is not None:
-            verdicts.append(_against_limits(id, *broken))
+            phrase, two = broken
+            why = f"excluded: {phrase}; {two.reason}".rstrip("; ")
+            verdicts.append(
+                PaperVerdict(id=id, verdict="out", reason=why, quote=two.quote, against=phrase)
+            )
         elif failed is not None:
             failures[id] = failed.reason
         else:
@@ -127,20 +133,6 @@ def _read(
 
 def _by_id(result: RerankResult) -> dict[str, RankedPassage]:
     return {one.id: one for one in result.all_passages}
-
-
-def _failed(one: RankedPassage) -> bool:
-    return one.score is None
-
-
-def _against_limits(id: str, phrase: str, one: RankedPassage) -> PaperVerdict:
-    return PaperVerdict(
-        id=id,
-        verdict="out",
-        reason=f"excluded: {phrase}; {one.reason}".rstrip("; "),
-        quote=one.quote,
-        against=phrase,
-    )
 
 
 AGAINST = 0.40  # cosine of a sentence and an excluded phrase from which on the paper breaks it
