@@ -32,8 +32,9 @@ from deepera_graph.cli.shared.console import (
     wrap_text,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.paper import ListFormat
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from deepera_graph.stores.judgements import JudgementCache
 
 _how = partial(opt, panel="How is searched")
+_far = partial(opt_of, PaperSearchSettings, panel="How is searched", ranged=True, config=None)
 _K = 20
 
 
@@ -87,14 +89,9 @@ class StyleOptions:
         metavar="T",
         shown="0.5 with a chat model; else papers are only ordered",
     )
-    max_steps: int | None = _how("Most rounds.", metavar="N", least=1, shown="6")
-    max_actions: int | None = _how(
-        "Most calls of the base: searches, references, citations.",
-        metavar="N",
-        least=1,
-        shown="40",
-    )
-    max_papers: int | None = _how("Most papers looked at.", metavar="N", least=1, shown="1000")
+    max_steps: int | None = _far("max_steps")
+    max_actions: int | None = _far("max_actions")
+    max_papers: int | None = _far("max_papers")
 
 
 def ask(

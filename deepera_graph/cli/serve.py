@@ -32,9 +32,11 @@ from deepera_graph.cli.opening.stores import (
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import INTERRUPTED, say
-from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
 from deepera_graph.packages import check_extra
+from deepera_graph.ranges import check_positive
+from deepera_graph.serve.config import RequestLimits
 from deepera_graph.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
     from deepera_graph.schema import Backend
     from deepera_graph.serve.backing.stores import Collections, StoredCollections
-    from deepera_graph.serve.config import RequestLimits
 
 DAILY = {
     "serve": (
@@ -57,6 +58,7 @@ DAILY = {
 }  # fmt: skip
 _MEGABYTE = 2**20
 _limit = partial(opt, panel="Limits")
+_of_requests = partial(opt_of, RequestLimits, panel="Limits", ranged=True, config=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +100,7 @@ class ListenOptions:
 class LimitOptions:
     """What one request may ask for."""
 
-    timeout: float = _limit(
-        "Longest time for a request, in seconds; then it ends with HTTP 504.",
-        metavar="S",
-        default=120.0,
-    )
+    timeout: float | None = _of_requests("seconds", ranged=False)
     grace: int = _limit(
         "At the end, longest time for requests in flight, in seconds.",
         metavar="S",
@@ -110,17 +108,10 @@ class LimitOptions:
         least=0,
     )
     max_body: float = _limit("Largest body, in MB.", metavar="MB", default=10.0)
-    max_documents: int = _limit("Most passages of a request.", metavar="N", default=1000, least=1)
-    max_characters: int = _limit(
-        "Most characters of a request's passages together.", metavar="N", default=4_000_000, least=1
-    )
-    at_once: int | None = _limit(
-        "Requests judged at the same time; others wait.",
-        metavar="N",
-        least=1,
-        shown="4; with a chat model 16",
-    )
-    queue: int = _limit("Requests that may wait.", metavar="N", default=256, least=0)
+    max_documents: int | None = _of_requests("documents")
+    max_characters: int | None = _of_requests("characters")
+    at_once: int | None = _of_requests("at_once", shown="4; with a chat model 16")
+    queue: int | None = _of_requests("queue")
 
 
 def serve(
@@ -186,20 +177,14 @@ def _check_papers(place: places.PlaceOptions, library: str | None) -> str | None
 
 
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> RequestLimits:
-    from deepera_graph.serve.config import RequestLimits
-
     if not 0 < limits.max_body < inf:
         raise SettingsError(f"--max-body must be > 0 and finite, got {limits.max_body}")
-    if not limits.timeout > 0:
-        raise SettingsError(f"--timeout must be > 0, got {limits.timeout}")
-    return RequestLimits(
-        body_bytes=ceil(limits.max_body * _MEGABYTE),
-        documents=limits.max_documents,
-        characters=limits.max_characters,
-        seconds=limits.timeout,
-        at_once=limits.at_once or (RequestLimits().at_once if in_process else 16),
-        queue=limits.queue,
-    )
+    if limits.timeout is not None:
+        check_positive("--timeout", limits.timeout)
+    others = {} if in_process else {"at_once": 16}
+    chosen = given(limits)
+    del chosen["grace"], chosen["max_body"]
+    return RequestLimits(body_bytes=ceil(limits.max_body * _MEGABYTE), **{**others, **chosen})
 
 
 def _for_workers(backend: Backend, workers: int) -> Backend | dict[str, object]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_positive, check_setting, setting
 
 if TYPE_CHECKING:
     from deepera_graph.papers.sources import Literature
@@ -23,32 +24,29 @@ _SHORTEST_KEY = 8
 class RequestLimits:
     """What one request may ask for, and how many may be worked on.
 
-    Attributes:
-        body_bytes: Largest body, > 0; more is HTTP 413.
-        documents: Most passages, > 0; more is 422.
-        characters: Most characters of all passages and the question together, > 0; more is 422.
-        seconds: Longest time for a request, its wait included, > 0; then it is given up with 504,
-            and a body that takes as long to come is 408.
-        at_once: Requests judged at the same time, > 0.
-        queue: Requests that may wait for their turn, >= 0; one more is 503.
+    Too large a body is HTTP 413, too many passages or characters 422. A request whose time is up is
+    given up with 504, and a body that takes as long to come is 408; beyond the queue it is 503.
     """
 
-    body_bytes: int = 10 * 2**20
-    documents: int = 1000
-    characters: int = 4_000_000
-    seconds: float = 120.0
-    at_once: int = 4
-    queue: int = 256
+    body_bytes: int = setting(10 * 2**20, "Largest body.")
+    documents: int = setting(1000, "Most passages of a request.", metavar="N")
+    characters: int = setting(
+        4_000_000,
+        "Most characters of a request's passages and its question together.",
+        metavar="N",
+    )
+    seconds: float = setting(
+        120.0,
+        "Longest time for a request, its wait included, in seconds; then it ends with HTTP 504.",
+        check=check_positive,
+        metavar="S",
+    )
+    at_once: int = setting(4, "Requests judged at the same time; others wait.", metavar="N")
+    queue: int = setting(256, "Requests that may wait.", least=0, metavar="N")
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
-            least = 0 if one.name == "queue" else 1
-            if one.name == "seconds":
-                if not value > 0:
-                    raise SettingsError(f"seconds must be > 0, got {value!r}")
-            elif value < least:
-                raise SettingsError(f"{one.name} must be >= {least}, got {value!r}")
+            check_setting(one, getattr(self, one.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

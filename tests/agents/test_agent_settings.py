@@ -10,7 +10,7 @@ from deepera_graph.bioasq.phase_b.steps import TypedKwargs, TypedSettings
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings
-from deepera_graph.papers.agent.state import PaperSearchKwargs, PaperSearchSettings
+from deepera_graph.papers.agent.settings import PaperSearchKwargs, PaperSearchSettings
 from deepera_graph.settings import Settings, SettingsKwargs
 
 TYPED = {

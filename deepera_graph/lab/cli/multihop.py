@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_folder, needing, progress_bar
+from deepera_graph.cli.shared.console import check_data, check_folder, needing, progress_bar
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
@@ -68,6 +68,7 @@ def multihop(
     output: options.OutputOptions,
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
+    check_data(data)
     from deepera_graph.lab.studies.multihop.methods import read_hop_data
 
     sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]

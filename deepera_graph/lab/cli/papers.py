@@ -15,9 +15,10 @@ import typer
 from deepera_graph.cli.opening.stores import is_address
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
-from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
+from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
+from deepera_graph.papers.agent.settings import PaperSearchSettings
 
 if TYPE_CHECKING:
     from deepera_graph.lab.studies.papers.runs import PaperQuery, Run
@@ -29,6 +30,7 @@ _OF_AGENTS = ("selector", "max_steps", "max_actions")
 _OF_MODELS = ("pasa", "spar", "scout")
 _measure = partial(opt, panel="Measure")
 _agents = partial(opt, panel="Agents")
+_far = partial(opt_of, PaperSearchSettings, panel="Agents", ranged=True, config=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,13 +79,8 @@ class PaperOptions(running.ResumedOptions):
         metavar="NAME",
         shown="llm with --model, else vectors",
     )
-    max_steps: int | None = _agents("Most rounds of a query.", metavar="N", least=1, shown="6")
-    max_actions: int | None = _agents(
-        "Most calls of the base for a query: searches, references, citations.",
-        metavar="N",
-        least=1,
-        shown="40",
-    )
+    max_steps: int | None = _far("max_steps")
+    max_actions: int | None = _far("max_actions")
     judges: str | None = _measure(
         "Accuracies, from 0 to 1, of scripted judges: what each run becomes when one that tells "
         "the truth so often orders it.",

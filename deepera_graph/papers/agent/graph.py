@@ -25,12 +25,11 @@ from deepera_graph.papers.agent.found import Found, find_outside
 from deepera_graph.papers.agent.planners import LEAST, PARALLEL, Style, make_planner
 from deepera_graph.papers.agent.roles import PaperRoles, paper_roles
 from deepera_graph.papers.agent.selectors import make_selector, nearness_to_topic
+from deepera_graph.papers.agent.settings import PaperSearchKwargs, PaperSearchSettings
 from deepera_graph.papers.agent.state import (
     LimitsRead,
     PaperSearchInput,
-    PaperSearchKwargs,
     PaperSearchOutput,
-    PaperSearchSettings,
     PaperSearchState,
     PlanTask,
     Reordered,

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deepera_graph.errors import BudgetError, CallError, RoleError
+from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.agent.state import (
     Action,
     ActionRecord,
     ActionSeen,
-    PaperSearchSettings,
     PaperSearchState,
     PaperSeen,
     PlanTask,

@@ -1,18 +1,13 @@
 """What travels through the graph of a search for papers, and what the caller can turn."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.budget import Budget
-from deepera_graph.errors import SettingsError
 from deepera_graph.papers.results import SearchMode
 from deepera_graph.pipeline.state import append
 from deepera_graph.schema import RoleAnswer
-from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 Tool = Literal["search", "references", "citations"]
@@ -22,59 +17,6 @@ StopReason = Literal[
     "", "complete", "max_steps", "max_actions", "max_papers", "no_gain", "plan_failed", "budget"
 ]
 TOOLS: tuple[Tool, ...] = ("search", "references", "citations")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PaperSearchSettings(AgentSettings):
-    """How far a search goes.
-
-    Attributes:
-        max_steps: Most rounds of planning, >= 1 (PaSa needs 4, SPAR 5).
-        max_actions: Most calls of the base, >= 1: searches, references and citations.
-        max_parallel: Most calls of the base that one round makes, >= 1; the rest is noted.
-        max_papers: Most papers that are taken into the pool, >= 1; the rest of a call is counted.
-        patience: Rounds without a new paper that is kept after which the search ends, >= 1.
-        judged: Papers that one call of the selector is given, >= 1.
-        max_judged: Most papers that the selector is given in a whole search, >= 1, the best first.
-        screen: Least cosine, in [-1, 1], of title and abstract with the topic or with a query that
-            was searched for, from which on a paper is worth a judgement; papers below it come last.
-            None: 0.25 where judging costs calls of a model, and no screen elsewhere.
-        max_concurrency: Most calls in flight, >= 1.
-        budget: What the calls of a model may cost; None is no limit.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    max_steps: int = 6
-    max_actions: int = 40
-    max_parallel: int = 20
-    max_papers: int = 1000
-    patience: int = 2
-    judged: int = 20
-    max_judged: int = 100
-    max_concurrency: int = 8
-    screen: float | None = None
-    budget: Budget | None = None
-
-    def _check(self) -> None:
-        if self.screen is not None and not -1 <= self.screen <= 1:
-            raise SettingsError(f"screen must be in [-1, 1], got {self.screen!r}")
-
-
-class PaperSearchKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `PaperSearchSettings`."""
-
-    max_steps: int
-    max_actions: int
-    max_parallel: int
-    max_papers: int
-    patience: int
-    judged: int
-    max_judged: int
-    max_concurrency: int
-    screen: float | None
-    budget: Budget | Mapping[str, Any] | None
 
 
 class Action(BaseModel):

@@ -10,12 +10,12 @@ from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import bound, is_in, is_screened, look, order
 from deepera_graph.papers.agent.selectors import breaks_by_facts
+from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.agent.state import (
     ActionRecord,
     CallTask,
     LimitsRead,
     LimitsTask,
-    PaperSearchSettings,
     PaperSearchState,
     PaperSeen,
     PaperVerdict,
