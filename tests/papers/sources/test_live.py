@@ -135,7 +135,9 @@ async def test_a_retriever_warns_of_what_is_missing(world, caplog):
     assert any("1 paper has no abstract" in one for one in told)
     caplog.clear()
     await retriever.ainvoke(QUESTION)
-    assert [one.getMessage() for one in caplog.records if "literature" in one.name] == told
+    assert [
+        one.getMessage() for one in caplog.records if one.name == "langchain_deepera.papers"
+    ] == told
 
 
 @pytest.mark.parametrize("wrong", [{"source": "pubmed"}, {"k": 0}, {"sources": "pubmde"}])
