@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,13 +16,14 @@ from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     UNREACHABLE,
-    count,
     output_console,
     write_json,
 )
 from deepera_graph.cli.shared.declaring import A_KEY, opt
+from deepera_graph.cli.shared.values import check_url
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import install_command
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,8 +123,8 @@ def doctor(*, chosen: DoctorOptions) -> None:
 
 def _check_options(chosen: DoctorOptions) -> None:
     model, base_url = chosen.model, chosen.base_url
-    if base_url is not None and not re.match(r"https?://[^/]", base_url):
-        raise SettingsError(f"--base-url must start with http:// or https://, got {base_url!r}")
+    if base_url is not None:
+        check_url(base_url)
     if chosen.api_key_env is not None and model is None and base_url is None:
         raise SettingsError("--api-key-env needs --model, --base-url or both")
     if model is not None and base_url is None and ":" not in model:

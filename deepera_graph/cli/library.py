@@ -27,9 +27,10 @@ from deepera_graph.cli.opening.stores import (
     place_of,
 )
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import count, progress_bar, say, tell
+from deepera_graph.cli.shared.console import progress_bar, say, tell
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,6 @@ from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     OK,
     SOME_FAILED,
-    count,
     progress_bar,
     say,
     tell,
@@ -35,6 +34,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.paper import ListFormat
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.papers import Paper, PaperBase, Scope

@@ -23,7 +23,6 @@ from deepera_graph.cli.shared.console import (
     INTERRUPTED,
     OK,
     SOME_FAILED,
-    count,
     from_thread,
     go_on_command,
     progress_bar,
@@ -36,6 +35,7 @@ from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.paper import ListFormat
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.papers.agent.found import Found

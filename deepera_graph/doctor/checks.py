@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 from deepera_graph import __version__
 from deepera_graph.errors import BackendError, DeepEraError, RoleError, SettingsError, StoreError
 from deepera_graph.packages import OURS, install_command
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import count, read_lists
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend, PassageTask, Window
@@ -365,6 +365,5 @@ def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
     except DeepEraError as error:
         advice = "correct --qdrant-url, e.g. http://localhost:6333"
         return Finding(_STORE, "fail", str(error), advice)
-    count = f"{len(names)} collection{'' if len(names) == 1 else 's'}"
     listed = f": {', '.join(names)}" if names else ""
-    return Finding(_STORE, "ok", f"{count} in {place}{listed}")
+    return Finding(_STORE, "ok", f"{count(len(names), 'collection')} in {place}{listed}")

@@ -14,7 +14,7 @@ from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.ranges import check_choice
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import escape_controls, in_one_line, write_sheet
+from deepera_graph.text.plain import count, escape_controls, in_one_line, write_sheet
 from deepera_graph.text.questions import describe_directions, name_direction
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
@@ -72,7 +72,7 @@ def describe_evidence(result: RerankResult) -> str:
     Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
     """
     lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
-    all_passages = _count_passages(len(result.all_passages))
+    all_passages = count(len(result.all_passages), "passage")
     if result.failed and result.dropped + result.kept:
         lines.append(
             f"{len(result.failed)} of {all_passages} could not be judged "
@@ -101,7 +101,7 @@ def _outcome_line(result: RerankResult) -> str:
             filter(None, (cut, describe_directions(result.direction_counts, result.positions)))
         )
         more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
-        return f"{n_sure} of {_count_passages(n)} {verb} direct evidence ({said}){more}:"
+        return f"{n_sure} of {count(n, 'passage')} {verb} direct evidence ({said}){more}:"
     if n_possible:
         found = f"{n_possible} of {n} {_is_are(n_possible)} possible evidence, not certain"
         return f"No passage gives direct evidence ({cut}). {found}:"
@@ -121,10 +121,6 @@ def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str
 
 def _is_are(n: int) -> str:
     return "is" if n == 1 else "are"
-
-
-def _count_passages(n: int) -> str:
-    return "1 passage" if n == 1 else f"{n} passages"
 
 
 def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
@@ -308,7 +304,7 @@ def _describe_answer(result: RerankResult) -> str:
 def describe_outcome(result: RerankResult) -> str:
     """Say in a sentence or two what was found, and how to read what is shown of it."""
     n, threshold = len(result.all_passages), f"{result.threshold:g}"
-    passages = f"{n} passage{'' if n == 1 else 's'}"
+    passages = count(n, "passage")
     failures = describe_failures(result)
     if result.outcome == "nothing_retrieved":
         return "Nothing was retrieved."

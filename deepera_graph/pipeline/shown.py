@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepera_graph.literature.citation import Citation
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import replace_controls
+from deepera_graph.text.plain import count, replace_controls
 from deepera_graph.text.questions import describe_directions, name_direction
 from deepera_graph.usage import Usage
 
@@ -68,11 +68,11 @@ def describe_failures(result: "RerankResult") -> str:
     undone = [one for one in result.failed if one.status == "skipped_budget"]
     broken = [one for one in result.failed if one.status != "skipped_budget"]
     if broken:
-        part = f"{len(broken)} of {n} passage{'' if n == 1 else 's'} could not be judged"
+        part = f"{len(broken)} of {count(n, 'passage')} could not be judged"
         what = "Nothing could be judged" if len(broken) == n else part
         said.append(f"{what}: {_main_reason(broken)}.")
     if undone:
-        part = f"{len(undone)} of {n} passage{'' if n == 1 else 's'} not judged"
+        part = f"{len(undone)} of {count(n, 'passage')} not judged"
         what = "nothing judged" if len(undone) == n else part
         said.append(f"The budget stopped the run with {what} ({_main_reason(undone)}).")
     return " ".join(said)
@@ -86,7 +86,7 @@ def _main_reason(passages: "Sequence[RankedPassage]") -> str:
 
 def describe_calls(usage: Usage) -> str:
     """Return how many calls there were, and how many more failed: ``3 calls, 1 more failed``."""
-    calls = f"{usage.calls} call{'' if usage.calls == 1 else 's'}"
+    calls = count(usage.calls, "call")
     return calls + (f", {usage.failed_calls} more failed" if usage.failed_calls else "")
 
 

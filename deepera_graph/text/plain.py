@@ -72,6 +72,12 @@ def replace_controls(text: str) -> str:
     return _OBEYED.sub(_INSTEAD, text)
 
 
+def count(n: int, what: str) -> str:
+    """Return a number of things, e.g. ``1 line``, ``2 lines`` or ``3 studies``."""
+    many = f"{what[:-1]}ies" if what.endswith("y") and what[-2:-1] not in "aeiou" else f"{what}s"
+    return f"{n} {what if n == 1 else many}"
+
+
 def in_one_line(text: str) -> str:
     """Return a text as `replace_controls` does, in one line."""
     return replace_controls(" ".join(text.split()))

@@ -16,7 +16,6 @@ from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     check_file,
-    count,
     from_thread,
     progress_bar,
     say,
@@ -26,6 +25,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

@@ -9,7 +9,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.cli.shared.console import count
 from deepera_graph.export.tables import (
     BELOW,
     N_NEAREST,
@@ -20,6 +19,7 @@ from deepera_graph.export.tables import (
 from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.pipeline.shown import describe_calls, describe_failures
 from deepera_graph.schema import POSSIBLE
+from deepera_graph.text.plain import count
 from deepera_graph.text.questions import describe_directions, name_direction
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
-    count,
     from_thread,
     progress_bar,
     say,
@@ -22,6 +21,7 @@ from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
 from deepera_graph.multihop.settings import Equivalence, MultiHopSettings, Uncertainty
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.cli.judging.candidates import Opened, Place

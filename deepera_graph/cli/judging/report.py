@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
-    count,
     from_thread,
     progress_bar,
     tell_cost,
@@ -15,6 +14,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

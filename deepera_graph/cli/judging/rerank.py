@@ -26,7 +26,6 @@ from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     check_file,
-    count,
     go_on_command,
     json_bytes,
     progress_bar,
@@ -35,6 +34,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.jobs.files import ResumableOutput

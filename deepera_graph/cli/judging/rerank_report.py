@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from deepera_graph.cli.shared.console import count, json_bytes, write_bytes
+from deepera_graph.cli.shared.console import json_bytes, write_bytes
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.jobs.report import JobReport

@@ -15,7 +15,6 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
     check_file,
-    count,
     progress_bar,
     say,
     tell_cost,
@@ -23,6 +22,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,4 +210,4 @@ def _write(
     chosen.out.write_bytes(data)
     if not output.quiet:
         n = len(made.rows)
-        say(count(n, "study") if n == 1 else f"{n} studies")
+        say(count(n, "study"))

@@ -23,7 +23,7 @@ from unicodedata import normalize
 import typer
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.plain import escape_controls, in_one_line, replace_controls
+from deepera_graph.text.plain import count, escape_controls, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -278,11 +278,6 @@ def _to_ascii(error: UnicodeError) -> tuple[str, int]:
 
 def _strip_accents(letter: str) -> str:
     return normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
-
-
-def count(n: int, what: str) -> str:
-    """Return a number of things, e.g. ``1 line`` or ``2 lines``."""
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:

@@ -17,7 +17,7 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.ranges import check_choice
 from deepera_graph.result import RerankResult
-from deepera_graph.text.plain import in_one_line, replace_controls, write_sheet
+from deepera_graph.text.plain import count, in_one_line, replace_controls, write_sheet
 from deepera_graph.usage import Usage
 
 _FREE = Usage()
@@ -238,7 +238,7 @@ def describe_report(report: CheckReport) -> Iterator[str]:
     """Yield what holds for all of a report, a line each: counts first."""
     n_claims, n_pairs = len(report.manuscript.claims), len(report.pairs)
     yield (
-        f"{_count(n_claims, 'claim')}, {_count(n_pairs, 'pair')} of claim and reference: "
+        f"{count(n_claims, 'claim')}, {count(n_pairs, 'pair')} of claim and reference: "
         f"{report.describe_counts()}"
     )
     yield from report.notes
@@ -254,10 +254,6 @@ def _name_keys(keys: Iterable[str], most: int = 20) -> str:
     each = list(dict.fromkeys(keys))
     more = f" and {len(each) - most} more" if len(each) > most else ""
     return ", ".join(each[:most]) + more
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _by_claim(pairs: Iterable[CheckedPair]) -> Iterator[list[CheckedPair]]:

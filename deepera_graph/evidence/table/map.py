@@ -38,7 +38,7 @@ from deepera_graph.evidence.table.svg import (
     write,
 )
 from deepera_graph.evidence.table.table import EvidenceTable
-from deepera_graph.text.plain import in_one_line, read_lists
+from deepera_graph.text.plain import count, in_one_line, read_lists
 
 Numbered = tuple[int, StudyRow]
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -165,7 +165,7 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
     n_said = ", ".join(f"{n} {title}" for title, n in counts.items())
     n_gone = len(rows) - sum(counts.values())
     n_said += f", {n_gone} retracted and not counted" if n_gone else ""
-    studies = f"{len(rows)} {'study' if len(rows) == 1 else 'studies'}"
+    studies = count(len(rows), "study")
     return Figure(
         title=f"Harvest plot: {studies} by direction, design and size",
         about=f"{studies} by what they say to the question: {n_said}. The table has each of them.",

@@ -14,6 +14,7 @@ from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.ranges import check_choice
 from deepera_graph.result import RerankResult
 from deepera_graph.text.plain import (
+    count,
     defuse,
     in_one_line,
     replace_controls,
@@ -123,10 +124,8 @@ def _say(cell: TableCell) -> str:
 
 
 def _to_page(table: EvidenceTable) -> str:
-    n = len(table.rows)
-    said = f"{n} {'study' if n == 1 else 'studies'}"
     about = f"judged by {table.judge}; {describe_calls(table.usage)}"
-    head = head_html(said, about, table.notes)
+    head = head_html(count(len(table.rows), "study"), about, table.notes)
     main = map_html(table) + table_html(table)
     return build_page(table.question, head, main, more_style="body { max-width: 90rem; }")
 

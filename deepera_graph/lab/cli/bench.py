@@ -18,7 +18,6 @@ from deepera_graph.cli.shared.console import (
     check_data,
     check_file,
     check_folder,
-    count,
     needing,
     progress_bar,
     tell,
@@ -26,6 +25,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.calibration.instance import Instance

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import count, needing, say
+from deepera_graph.cli.shared.console import needing, say
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

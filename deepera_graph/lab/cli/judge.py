@@ -13,16 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import (
-    check_data,
-    check_folder,
-    count,
-    needing,
-    show_progress,
-    tell,
-)
+from deepera_graph.cli.shared.console import check_data, check_folder, needing, show_progress, tell
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.lab.training.evaluate import EvaluationPlan, JudgeEvaluation

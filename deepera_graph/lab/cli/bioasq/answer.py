@@ -19,7 +19,6 @@ from deepera_graph.cli.shared.console import (
     SOME_FAILED,
     check_file,
     check_input,
-    count,
     from_thread,
     go_on_command,
     progress_bar,
@@ -29,6 +28,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_b.answer import TypedAnswerer

@@ -18,7 +18,6 @@ from deepera_graph.cli.shared.console import (
     OK,
     SOME_FAILED,
     check_input,
-    count,
     json_bytes,
     may_write,
     progress_bar,
@@ -28,6 +27,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.pubmed.corpus import CorpusProgress, CorpusReport

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_file, check_input, count, say, tell
+from deepera_graph.cli.shared.console import check_file, check_input, say, tell
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.bioasq.search import check_pair
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.ensemble import Tried, WeightSearch

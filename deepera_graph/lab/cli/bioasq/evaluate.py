@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import SOME_FAILED, check_input, count, say, tell
+from deepera_graph.cli.shared.console import SOME_FAILED, check_input, say, tell
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.check import SubmissionProblem

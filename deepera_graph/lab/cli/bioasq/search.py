@@ -20,7 +20,6 @@ from deepera_graph.cli.shared.console import (
     SOME_FAILED,
     check_file,
     check_input,
-    count,
     from_thread,
     go_on_command,
     may_write,
@@ -31,6 +30,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.phase_a.search import DocumentSearch

@@ -16,7 +16,6 @@ from deepera_graph.cli.shared.console import (
     MOST_TOLD,
     check_file,
     check_folder,
-    count,
     progress_bar,
     say,
     tell,
@@ -24,6 +23,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings

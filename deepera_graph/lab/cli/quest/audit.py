@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_folder, check_input, count, needing, say, tell
+from deepera_graph.cli.shared.console import check_folder, check_input, needing, say, tell
 from deepera_graph.cli.shared.declaring import opt, split_files
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.lab.quest.audit.drawing import Audit

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import count, say
+from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from deepera_graph.lab.asking import ConstructionEstimate
