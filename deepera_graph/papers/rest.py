@@ -183,13 +183,15 @@ def read_filter(text: str) -> dict[str, Any]:
         SettingsError: It is no such filter, or no limit of a scope says the same.
     """
     spans = [_read_term(one.strip(), text) for one in _AND.split(text.strip())]
-    first = [_year_from(one, text) for one, _ in spans if one]
+    first = [one for one, _ in spans if one]
+    if not all(one.isoformat().endswith(_FIRST_OF_YEAR) for one in first):
+        raise SettingsError(f"a filter begins with a whole year, got {text!r:.80}")
     last = [one for _, one in spans if one]
     limits: dict[str, Any] = {"undated": "drop"}
     if last:
         limits["as_of"] = min(last).isoformat()
     if first:
-        limits["year_from"] = max(first)
+        limits["year_from"] = max(first).year
     return limits
 
 
@@ -233,12 +235,6 @@ def _read_id(value: str, text: str) -> tuple[date, date]:
         return begin, begin - _DAY
     after = (begin + timedelta(days=31)).replace(day=1)
     return after, after - _DAY
-
-
-def _year_from(day: date, text: str) -> int:
-    if not day.isoformat().endswith(_FIRST_OF_YEAR):
-        raise SettingsError(f"a filter begins with a whole year, got {text!r:.80}")
-    return day.year
 
 
 def _read_path(request: Any) -> tuple[str, str]:

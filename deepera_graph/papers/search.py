@@ -125,7 +125,16 @@ class LocalPapers:
                 ranked = self._by_meaning(seek, offset + k + 1)
             else:
                 ranked = self._by_both(seek, offset + k + 1)
-            return _cut(db, ranked, mode, k, offset)
+            shown = ranked[offset : offset + k]
+            papers = read_papers(db, [one.number for one in shown])
+            hits = tuple(
+                Hit(paper, rank, dict(one.by), round(one.score, 6))
+                for rank, (one, paper) in enumerate(
+                    zip(shown, papers, strict=True), start=offset + 1
+                )
+            )
+            more = len(ranked) > offset + k
+            return Hits("ok" if hits else "empty", mode, hits, offset, more)
 
     def get(self, id: str, *, scope: Scope) -> Paper | None:
         """Return a paper."""
@@ -176,20 +185,16 @@ class LocalPapers:
         with self._file.reading() as db:
             db.execute("BEGIN")
             try:
-                state = self._current(db)
+                generation = read_about(db, "generation", "0")
+                state = self._state
+                if state.generation != generation:
+                    state = self._state = _State(
+                        generation, read_venues(db), read_about(db, "vectors"), count_papers(db)
+                    )
                 check_venues(scope, state.venues.names)
                 yield db, state, build_limits(db, scope, state.venues)
             finally:
                 db.execute("COMMIT")
-
-    def _current(self, db: sqlite3.Connection) -> "_State":
-        generation = read_about(db, "generation", "0")
-        state = self._state
-        if state.generation != generation:
-            state = self._state = _State(
-                generation, read_venues(db), read_about(db, "vectors"), count_papers(db)
-            )
-        return state
 
     @staticmethod
     def _find_allowed(db: sqlite3.Connection, id: str, limits: ScopeCondition) -> int | None:
@@ -375,16 +380,3 @@ class _State:
             if len(self._counts) < _MOST_COUNTS:
                 self._counts[word] = found
         return found
-
-
-def _cut(
-    db: sqlite3.Connection, ranked: Sequence[Ranked], mode: SearchMode, k: int, offset: int
-) -> Hits:
-    shown = ranked[offset : offset + k]
-    papers = read_papers(db, [one.number for one in shown])
-    hits = tuple(
-        Hit(paper, rank, dict(one.by), round(one.score, 6))
-        for rank, (one, paper) in enumerate(zip(shown, papers, strict=True), start=offset + 1)
-    )
-    more = len(ranked) > offset + k
-    return Hits("ok" if hits else "empty", mode, hits, offset, more)

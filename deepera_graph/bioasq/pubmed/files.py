@@ -223,7 +223,8 @@ class _FileReader:
             while block := stream.read1(_BLOCK):
                 if not self._head:
                     self._head = block[:SHOWN]
-                    self._encoding = _read_encoding(self._head)
+                    found = _ENCODING.search(self._head)
+                    self._encoding = found[1].decode() if found else None
                 yield block
                 if self._on_read is not None:
                     self._on_read(self._n_before + source.n_read)
@@ -271,8 +272,3 @@ class _FileReader:
         if self._problems is None:
             raise InputError(str(problem))
         self._problems.add(problem)
-
-
-def _read_encoding(head: bytes) -> str | None:
-    found = _ENCODING.search(head)
-    return found[1].decode() if found else None

@@ -212,7 +212,10 @@ class MultiHopResult(AgentResult):
         """
         passages = {name_passage(one): one for step in self.steps for one in step["passages"]}
         cited: dict[str, dict[str, Any]] = {}
-        for number, evidence in self._cited():
+        for number, evidence in [
+            *((one["number"], one["evidence"]) for one in self.steps),
+            (0, self.answer["evidence"]),
+        ]:
             for one in evidence:
                 about = cited.setdefault(one["id"], {"steps": [], "quotes": []})
                 if number and number not in about["steps"]:
@@ -224,12 +227,6 @@ class MultiHopResult(AgentResult):
                 update={"metadata": {**passages[name].metadata, "deepera_path": about}}
             )
             for name, about in cited.items()
-        ]
-
-    def _cited(self) -> list[tuple[int, list[CitedRecord]]]:
-        return [
-            *((one["number"], one["evidence"]) for one in self.steps),
-            (0, self.answer["evidence"]),
         ]
 
     def to_text(self, *, closing: bool = True) -> str:

@@ -1,7 +1,7 @@
 """Adaptive retrieval as a LangChain retriever: a first stage, a graph, a judge and a budget."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,11 @@ class AdaptiveRetriever(BaseRetriever):
     if not TYPE_CHECKING:  # a type checker makes the signature from the fields
 
         def __init__(self, **values: Any) -> None:
-            _check_names(values, type(self).model_fields)
+            known = type(self).model_fields
+            for name in values:
+                if name not in known:
+                    hint = suggest_name(name, known) or f"fields are {', '.join(known)}"
+                    raise SettingsError(f"unknown field {name!r}; {hint}")
             try:
                 super().__init__(**values)
             except ValidationError as error:
@@ -199,14 +203,6 @@ class AdaptiveRetriever(BaseRetriever):
         most = self.k if k is None else k
         check_at_least("k", most, 1)
         return _Searched(self, question, most, config, self._scores())
-
-
-def _check_names(names: Iterable[str], known: Collection[str]) -> None:
-    """Raise `SettingsError` for a name that is no field."""
-    for name in names:
-        if name not in known:
-            hint = suggest_name(name, known) or f"fields are {', '.join(known)}"
-            raise SettingsError(f"unknown field {name!r}; {hint}")
 
 
 def _describe_first(error: ValidationError) -> str:
