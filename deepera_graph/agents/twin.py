@@ -16,29 +16,29 @@ TaskT = TypeVar("TaskT")
 DoneT = TypeVar("DoneT")
 
 
-class Call(NamedTuple):
+class TwinCall(NamedTuple):
     """A call in both its forms."""
 
     do: Callable[[], Any]
     ado: Callable[[], Awaitable[Any]]
 
 
-Work = Generator[Call, Any, DoneT]
+Work = Generator[TwinCall, Any, DoneT]
 
 
-def call(do: Callable[..., Any], ado: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+def call(do: Callable[..., Any], ado: Callable[..., Any], *args: Any, **kwargs: Any) -> TwinCall:
     """Return a call of a function or of its async twin, with the same arguments."""
-    return Call(partial(do, *args, **kwargs), partial(ado, *args, **kwargs))
+    return TwinCall(partial(do, *args, **kwargs), partial(ado, *args, **kwargs))
 
 
-def ask(role: Runnable[Any, Any], task: Any, config: RunnableConfig | None) -> Call:
+def ask(role: Runnable[Any, Any], task: Any, config: RunnableConfig | None) -> TwinCall:
     """Return the call of a runnable."""
     return call(role.invoke, role.ainvoke, task, config)
 
 
-def call_in_thread(do: Callable[..., Any], *args: Any) -> Call:
+def call_in_thread(do: Callable[..., Any], *args: Any) -> TwinCall:
     """Return a call of a function that has no async twin."""
-    return Call(partial(do, *args), partial(asyncio.to_thread, do, *args))
+    return TwinCall(partial(do, *args), partial(asyncio.to_thread, do, *args))
 
 
 def do(work: Work[DoneT]) -> DoneT:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
-from deepera_graph.agents.twin import Call, Work, ado, call, do
+from deepera_graph.agents.twin import TwinCall, Work, ado, call, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_at_least
@@ -185,7 +185,7 @@ def adapt(
         search.follow(turn)
     if rescore is not None and options.feedback == "after":
         turns = search.turns_to_revise()
-        found = yield Call(
+        found = yield TwinCall(
             lambda: do_many(lambda turn: do(revise(turn)), turns, _RESCORED_AT_ONCE),
             lambda: ado_many(lambda turn: ado(revise(turn)), turns, _RESCORED_AT_ONCE),
         )

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.twin import Call, Work, ado, ask, call_in_thread, do
+from deepera_graph.agents.twin import TwinCall, Work, ado, ask, call_in_thread, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Sample, SampleTask
@@ -149,7 +149,7 @@ class AnswerUncertainty:
         def draw(task: SampleTask) -> Work[Sample | RoleError]:
             return _try(self._sampler, task, config)
 
-        said = yield Call(
+        said = yield TwinCall(
             lambda: do_many(lambda task: do(draw(task)), tasks, n),
             lambda: ado_many(lambda task: ado(draw(task)), tasks, n),
         )

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.documents import Document
 
-from deepera_graph.agents.twin import Call, Work, ado, do
+from deepera_graph.agents.twin import TwinCall, Work, ado, do
 from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
 from deepera_graph.multihop.path import title_words, written_title
@@ -211,14 +211,14 @@ class _Expansion:
                 self._follow(source, leads, queries, found)
         return self.result()
 
-    def _ask(self, queries: list[_Query]) -> Call:
+    def _ask(self, queries: list[_Query]) -> TwinCall:
         """Return the call of the search for some queries, which async are asked at once."""
         self._n_searches += len(queries)
 
         def find(one: _Query) -> Any:
             return (self._search if one.is_question else self._look_up)(one.text, one.k)
 
-        return Call(
+        return TwinCall(
             lambda: [find(one) for one in queries], partial(ado_many, find, queries, _AT_ONCE)
         )
 
