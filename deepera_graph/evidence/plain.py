@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self
+
+from pydantic import TypeAdapter
 
 from deepera_graph.text.plain import escape_controls
 
@@ -36,12 +37,18 @@ class PlainRecord:
         """Read what `to_dict` wrote.
 
         Raises:
-            ValueError: It was written in another format.
+            ValueError: It was written in another format, or is something else.
         """
         if cls.kind and plain.get("format") != FORMAT:
             raise ValueError(f"{cls.kind} format must be {FORMAT}, got {plain.get('format')!r}")
-        found: Self = _read(cls, plain)
+        reader = _reader(cls)  # type: ignore[arg-type]  # a class is hashable
+        found: Self = reader.validate_python(plain)
         return found
+
+
+@lru_cache
+def _reader(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def _write(value: Any) -> Any:
@@ -52,27 +59,3 @@ def _write(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [*map(_write, value)]
     return str(value) if isinstance(value, Path) else value
-
-
-def _read(kind: Any, value: Any) -> Any:
-    if value is None or kind is Any:
-        return value
-    of, (first, *rest) = get_origin(kind), [*get_args(kind), None]
-    if of is UnionType:
-        return _read(first, value)  # the other is None
-    if of is tuple:
-        return tuple(_read(first, one) for one in value)
-    if of is Mapping:
-        return {key: _read(rest[0], one) for key, one in value.items()}
-    if isinstance(kind, type) and is_dataclass(kind):
-        known = _types_of(kind)
-        return kind(
-            **{name: _read(known[name], one) for name, one in value.items() if name in known}
-        )
-    return Path(value) if kind is Path else value
-
-
-@lru_cache
-def _types_of(kind: type[Any]) -> Mapping[str, Any]:
-    hints = get_type_hints(kind)
-    return {one.name: hints[one.name] for one in fields(kind)}
