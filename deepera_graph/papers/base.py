@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from langchain_core.documents import Document
 
@@ -31,36 +31,14 @@ from deepera_graph.passages import check_length
 from deepera_graph.ranges import suggest_value
 from deepera_graph.retrieval.fusion import in_thread
 
+if TYPE_CHECKING:
+    from deepera_graph.papers.calls import RemotePapers
+    from deepera_graph.papers.sources.live import LivePapers
+
 K, K_NEIGHBOURS = 20, 100
 CITED = "cited_in_library"  # in the metadata of a passage
 _MOST = 10**9
 _ALL = Scope()
-
-
-class _Papers(Protocol):
-    """Where papers are: here, or behind an address; see `PaperBase`. All arguments were checked."""
-
-    @property
-    def place(self) -> str: ...
-
-    @property
-    def has_vectors(self) -> bool: ...
-
-    def search(
-        self, query: str, *, mode: SearchMode | None, k: int, scope: Scope, offset: int
-    ) -> Hits: ...
-
-    def get(self, id: str, *, scope: Scope) -> Paper | None: ...
-
-    def title(self, title: str, *, scope: Scope) -> TitleMatch: ...
-
-    def follow(self, way: Way, id: str, *, k: int, scope: Scope, offset: int) -> Neighbours: ...
-
-    def describe(self) -> dict[str, Any]: ...
-
-    def venues(self) -> list[str]: ...
-
-    def close(self) -> None: ...
 
 
 class PaperBase:
@@ -70,7 +48,7 @@ class PaperBase:
     scores are ordered by id. What a `Scope` leaves out is in no answer.
     """
 
-    def __init__(self, papers: _Papers) -> None:
+    def __init__(self, papers: "LocalPapers | LivePapers | RemotePapers") -> None:
         self._papers = papers
 
     @classmethod
