@@ -62,12 +62,6 @@ class OpenAlex(CitationService):
         self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
     ) -> SourceAnswer:
         """Return *k* works under a concept, drawn at random among those with an abstract."""
-        return sending.run(self.asample(concept, k, scope, seed=seed))
-
-    async def asample(
-        self, concept: str, k: int, scope: Scope | None = None, *, seed: int = 0
-    ) -> SourceAnswer:
-        """Return what `sample` returns, in the running loop."""
         if not _CONCEPT.fullmatch(concept):
             raise SettingsError(f"a concept must be an id such as C86803240, got {concept!r:.40}")
         if k > MOST_SAMPLED:
@@ -76,7 +70,7 @@ class OpenAlex(CitationService):
         n = k + len(limits.hide)
         how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
         kept = (f"concepts.id:{concept}", "has_abstract:true")
-        return await sending.arun(
+        return sending.run(
             self._collect(lambda web: self._list(web, how, n, limits, *kept), k, limits)
         )
 
