@@ -6,7 +6,7 @@ Where its server does not know an output mode, another one is tried.
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self
@@ -16,7 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
-from deepera_graph.budget import Tab, tab_of
+from deepera_graph.budget import tab_of
 from deepera_graph.chat.errors import reveals_secret, secrets_of, to_call_error
 from deepera_graph.chat.models import (
     OPENAI_MODES,
@@ -101,15 +101,6 @@ class OutputModes:
         self._proven.add(mode)
 
 
-def _with_schema_in_words(
-    mode: OutputMode, messages: Sequence[BaseMessage], kind: type[ReplyModel]
-) -> list[BaseMessage]:
-    first, *rest = messages
-    if mode in {"json_schema", "tools"}:
-        return [first, *rest]
-    return [SystemMessage(f"{first.content}{_IN_WORDS}{json.dumps(json_schema(kind))}"), *rest]
-
-
 def _read_reply(
     message: AIMessage, usage: Usage, mode: OutputMode, kind: type[ReplyModel]
 ) -> RawReply:
@@ -182,21 +173,16 @@ class ChatModel:
         *n_broken* calls for this reply have failed with 500 in other modes.
         """
         self._breaker.check()
-        shown = _with_schema_in_words(mode, messages, kind)
+        shown = list(messages)
+        if mode not in {"json_schema", "tools"}:
+            in_words = f"{shown[0].content}{_IN_WORDS}{json.dumps(json_schema(kind))}"
+            shown[0] = SystemMessage(in_words)
         tab, limiter = tab_of(config), shared_limiter(self._identity, self._limits)
         n_characters = sum(len(str(message.content)) for message in shown)
         n_estimated = limiter.estimate_tokens(n_characters)
-
-        async def send() -> RawReply:
-            asked = self._invoke(mode, shown, kind, config)
-            message, used = await self._charge(tab, asked, n_characters)
-            reply = _read_reply(message, used, mode, kind)
-            limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
-            return reply
-
         try:
-            return await self._retrier.send(
-                send,
+            reply = await self._retrier.send(
+                lambda: self._send(mode, shown, kind, config, n_characters),
                 lambda: limiter.slot(n_estimated, tab),
                 tab,
                 attempts_at_500=self.output_modes.attempts_at_500(mode),
@@ -205,21 +191,29 @@ class ChatModel:
         except CallError as error:
             self._breaker.note_given_up(error)
             raise
+        used = reply.usage
+        limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
+        return reply
 
-    async def _charge(
-        self, tab: Tab, asked: Awaitable[AIMessage], n_characters: int
-    ) -> tuple[AIMessage, Usage]:
-        """Wait for an answer as long as one call may take; charge it, however it ends.
+    async def _send(
+        self,
+        mode: OutputMode,
+        messages: list[BaseMessage],
+        kind: type[ReplyModel],
+        config: RunnableConfig | None,
+        n_characters: int,
+    ) -> RawReply:
+        """Send one call and wait as long as it may take; it is charged, however it ends.
 
         When the time of the run is up before that, the call is abandoned.
         """
+        tab = tab_of(config)
         usage, left = Usage(failed_calls=1), tab.meter.seconds_left
         try:
             async with asyncio.timeout(self._timeout if left is None else min(left, self._timeout)):
-                message = await asked
+                message = await self._invoke(mode, messages, kind, config)
             usage = self._count(message, n_characters)
             self._breaker.note_answer()
-            return message, usage
         except TimeoutError as error:
             if left is not None and left <= self._timeout:
                 raise tab.meter.abandoned(usage) from error
@@ -233,6 +227,7 @@ class ChatModel:
             raise failed from error
         finally:
             tab.end(usage)
+        return _read_reply(message, usage, mode, kind)
 
     def _count(self, message: AIMessage, n_characters: int) -> Usage:
         """Return the tokens of a call; say once of a server that it does not count them.

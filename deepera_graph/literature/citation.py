@@ -119,17 +119,17 @@ class Citation:
         Title, authors, year and venue are those of the fullest record; id, file and page stay.
         """
         merged: dict[str, Any] = {}
-        known: list[Citation] = [self, *others]
-        for one in sorted(known, key=lambda one: (one.is_notice, -one._n_known)):
+        for one in sorted(
+            [self, *others],
+            key=lambda one: (
+                one.is_notice,  # a PDF has a title alone, or the name of its file
+                -sum(map(bool, (one.authors, one.year, one.venue, one.doi, one.pmid))),
+            ),
+        ):
             plain = asdict(one)
             merged |= {name: plain[name] for name in _OF_ARTICLE if not merged.get(name)}
         own = {name: value for name, value in asdict(self).items() if name not in _OF_ARTICLE}
         return type(self)(**own, **merged)
-
-    @property
-    def _n_known(self) -> int:
-        """How much a record knows of its article; a PDF has a title, or the name of its file."""
-        return sum(map(bool, (self.authors, self.year, self.venue, self.doi, self.pmid)))
 
     @property
     def link(self) -> str:
@@ -176,7 +176,8 @@ class Citation:
             return self.url or f"arXiv:{self.arxiv}"
         if self.source and self.source not in self.id:
             return self.source
-        return "" if self.is_known and not self.source else self.id
+        is_told = not self.source and any((self.title, self.authors, self.venue))
+        return "" if is_told else self.id
 
 
 def find_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None = None) -> str:
@@ -384,8 +385,6 @@ _TEX = str.maketrans(
         "^": r"\textasciicircum{}",
     }
 )
-
-
 _OF_NO_ADDRESS = re.compile(r"[\s\\{}]")
 
 

@@ -250,7 +250,11 @@ class Planner:
             if turn:
                 batches = _next_batches(judge, replace(request, next=turn))
                 if batches:
-                    return Command(goto=[Send("score", pool.task(batch)) for batch in batches])
+                    tasks = [
+                        ScoreTask(batch=one, members=[pool.members[n] for n in one["numbers"]])
+                        for one in batches
+                    ]
+                    return Command(goto=[Send("score", task) for task in tasks])
                 return _leave(state, pool.judged_passages(), _ASKED_NO_MORE)
             done.update(passages)
         return Command(goto="select")
@@ -316,10 +320,6 @@ class _Pool:
         """Return the windows of passages that have no verdict yet, each once."""
         every = (number for index in passages for number in self.numbers[index])
         return [number for number in dict.fromkeys(every) if number not in self.judged]
-
-    def task(self, batch: Batch) -> ScoreTask:
-        """Return a batch with the windows that its verdicts are for."""
-        return {"batch": batch, "members": [self.members[number] for number in batch["numbers"]]}
 
     def rounds(self, size: float, promise: Mapping[int, float] | None) -> Sequence[Collection[int]]:
         """Cut the passages into rounds; the most promising first, then the best of the first stage.

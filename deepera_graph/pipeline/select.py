@@ -18,7 +18,6 @@ from deepera_graph.pipeline.state import (
     Outcome,
     RankRecord,
     State,
-    SummaryRecord,
     Update,
     kept_document,
     read_judgements,
@@ -319,8 +318,13 @@ def collect(state: State, *, settings: Settings) -> Update:
     may_drop = state["fallback"] is None
     ranking = [record.copy() for record in state["ranking"]]
     for record in ranking:
-        if summary := summaries.get(record["index"]):
-            _add_summary(record, summary, may_drop=may_drop)
+        if (summary := summaries.get(record["index"])) is None:
+            continue
+        record["summary"], record["summary_status"] = summary["summary"], summary["status"]
+        if summary["cause"]:
+            record["reason"] = _join_words(record["reason"], summary["cause"])
+        if summary["status"] == "none" and may_drop:
+            record["kept"], record["band"] = False, None
     kept = [record for record in ranking if record["kept"]]
     sources: dict[int | None, list[Citation]] = defaultdict(list)
     for record in ranking:
@@ -343,11 +347,3 @@ def collect(state: State, *, settings: Settings) -> Update:
             is_empty=state["fallback"] is not None or not kept,
         ),
     }
-
-
-def _add_summary(record: RankRecord, summary: SummaryRecord, *, may_drop: bool) -> None:
-    record["summary"], record["summary_status"] = summary["summary"], summary["status"]
-    if summary["cause"]:
-        record["reason"] = _join_words(record["reason"], summary["cause"])
-    if summary["status"] == "none" and may_drop:
-        record["kept"], record["band"] = False, None
