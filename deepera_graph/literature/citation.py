@@ -119,13 +119,14 @@ class Citation:
         Title, authors, year and venue are those of the fullest record; id, file and page stay.
         """
         merged: dict[str, Any] = {}
-        for one in sorted(
-            [self, *others],
+        known: list[Citation] = [self, *others]
+        known.sort(  # a PDF has a title alone, or the name of its file
             key=lambda one: (
-                one.is_notice,  # a PDF has a title alone, or the name of its file
+                one.is_notice,
                 -sum(map(bool, (one.authors, one.year, one.venue, one.doi, one.pmid))),
-            ),
-        ):
+            )
+        )
+        for one in known:
             plain = asdict(one)
             merged |= {name: plain[name] for name in _OF_ARTICLE if not merged.get(name)}
         own = {name: value for name, value in asdict(self).items() if name not in _OF_ARTICLE}
