@@ -313,7 +313,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 about="Fewest tokens: ten passages in one call, for the best 20 of the local "
                 "judge; passages come back as they are, without summaries.",
                 settings=MappingProxyType({"content": "passage"}),
-                backend=MappingProxyType({"mode": "grouped"}),
+                backend=MappingProxyType({"mode": "grouped", "group_size": 10}),
                 cascade=20,
             ),
         )
@@ -328,7 +328,7 @@ def preset(name: str) -> Preset:
     |---|---|---|
     | ``fast`` | ``content="passage"`` | ``mode="fused"``, best 30 of the local judge |
     | ``careful`` | ``require_evidence=True, max_failed_share=0.0`` | ``mode="separate"``, all |
-    | ``cheap`` | ``content="passage"`` | ``mode="grouped"``, best 20 of the local judge |
+    | ``cheap`` | ``content="passage"`` | ``mode="grouped"`` by 10, best 20 of the local judge |
 
     Raises:
         SettingsError: There is no such preset.

@@ -66,9 +66,9 @@ MODES = {
     "deepera-fused-rules": _mode(
         "DeepEra, fused, intent by rules", {"mode": "fused"}, change=_intent_by_rules
     ),
-    "deepera-grouped": _mode("DeepEra, grouped", {"mode": "grouped"}),
+    "deepera-grouped": _mode("DeepEra, grouped by 2", {"mode": "grouped"}),
     "deepera-grouped-rules": _mode(
-        "DeepEra, grouped, intent by rules", {"mode": "grouped"}, change=_intent_by_rules
+        "DeepEra, grouped by 2, intent by rules", {"mode": "grouped"}, change=_intent_by_rules
     ),
     **{
         f"deepera-by-{size}{key}": _mode(
@@ -76,13 +76,13 @@ MODES = {
             {"mode": "grouped", "group_size": size},
             change=change,
         )
-        for size in (2, 3, 4, 5, 10)
+        for size in (3, 4, 5, 10)
         for key, name, change in (("", "", None), ("-rules", ", intent by rules", _intent_by_rules))
     },
     "deepera-cascade": _mode("DeepEra, cascade of 30, fused", {"mode": "fused"}, change=_cascade),
     "deepera-cascade-20": _mode(
         "DeepEra, cascade of 20, grouped by 10",
-        {"mode": "grouped"},
+        {"mode": "grouped", "group_size": 10},
         change=partial(_cascade, keep=20),
     ),
 }

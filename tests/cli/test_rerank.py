@@ -159,8 +159,8 @@ def test_a_dry_run_speaks_json(deepera, questions):
     [
         (("--mode", "separate"), {"intent": 1, "score": 3, "summarize": 3}),
         (("--mode", "fused"), {"intent": 1, "score": 3}),
-        (("--mode", "grouped"), {"intent": 1, "score": 1}),
-        (("--mode", "grouped", "--group-size", "2"), {"intent": 1, "score": 2}),
+        (("--mode", "grouped"), {"intent": 1, "score": 2}),
+        (("--mode", "grouped", "--group-size", "3"), {"intent": 1, "score": 1}),
     ],
 )
 def test_a_dry_run_counts_the_calls_of_a_mode(deepera, questions, options, stages):

@@ -265,7 +265,10 @@ def call_options(judge: options.JudgeOptions) -> dict[str, Any]:
     """Return what one call does, as far as that was said: options of `llm_backend`."""
     chosen = {"mode": judge.mode, "group_size": judge.group_size}
     explicit = {name: value for name, value in chosen.items() if value is not None}
-    return {**preset_of(judge).backend, **explicit}
+    options = {**preset_of(judge).backend, **explicit}
+    if judge.group_size is None and options.get("mode") != "grouped":
+        options.pop("group_size", None)  # of a preset whose mode was changed
+    return options
 
 
 def cascade_of(judge: options.JudgeOptions) -> int | None:

@@ -79,7 +79,7 @@ class LlmRewriter(LlmRole[RewriteTask, Rewritten]):
 
 
 Mode = Literal["separate", "fused", "grouped"]
-GROUP_SIZE = 10
+GROUP_SIZE = 2  # the fastest where many calls may run at once: docs/cost.md
 _FILLED = (IntentReply, JudgementReply, SummaryReply, AnswerReply)
 _FILLED_IN: dict[Mode, tuple[type[ReplyModel], ...]] = {
     "separate": (),
@@ -138,7 +138,8 @@ def llm_backend(
         mode: What one call does. ``"separate"``: a score, or a summary. ``"fused"``: the score of a
             passage and, where it is high enough to be kept, its summary. ``"grouped"``: the same
             for several passages of a question.
-        group_size: Most passages a call of ``"grouped"``, >= 2; 10 if None.
+        group_size: Most passages a call of ``"grouped"``, >= 2; 2 if None. Large groups
+            share one prompt, small ones are answered sooner.
         options: Passed to a model given by name. The default is temperature 0, where the model
             takes one.
 
