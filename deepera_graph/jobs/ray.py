@@ -7,9 +7,7 @@ is handed blocks, and gives back blocks; here a line is written as soon as it is
 """
 
 import asyncio
-import io
 import logging
-import os
 import pickle
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -18,24 +16,20 @@ from contextlib import (
     AbstractContextManager,
     ExitStack,
     contextmanager,
-    nullcontext,
-    redirect_stdout,
     suppress,
 )
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from socket import create_connection
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any, Protocol, Self
 
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.budget import Budget, Meter
 from deepera_graph.errors import BackendError, RoleError, SettingsError, WorkerError
+from deepera_graph.jobs.cluster import connect_ray, first_line
 from deepera_graph.jobs.files import describe_run
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.jobs.rerank import JudgedLine, LocalEngine, build_line_judge
-from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker, most_questions_at_once
 from deepera_graph.settings import Settings
 from deepera_graph.stores.judgements import JudgementCache
@@ -46,19 +40,6 @@ _MOST_LOST = 3
 _PATIENCE = 300.0  # seconds; a cluster may have to fetch machines first
 _logger = logging.getLogger(__name__)
 
-AUTO = "auto"
-_CLIENT = "ray://"
-_STORE_BYTES = 200 * 2**20  # tasks and results on their way; what does not fit goes to disk
-_TOKEN = " (where Ray asks for a token, set RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH as its nodes do)"
-_KNOCK = 10.0  # seconds
-_OF_RAY = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # leave GPUs visible to those who ask for none
-}
-_ALONE = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system: listen on the loopback only
-    "RAY_worker_niceness": "0",  # as this process, and not 15
-}
 
 _LIMITS = "limits"
 _COUNTS = ("calls_at_once", "max_calls", "max_tokens")
@@ -280,7 +261,7 @@ class RayEngine:
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.RayError as error:
-            raise BackendError(f"a worker of Ray cannot begin: {_first_line(error)}") from error
+            raise BackendError(f"a worker of Ray cannot begin: {first_line(error)}") from error
         for number in range(max(slot.room for slot in self._slots)):
             for slot in self._slots:
                 if number < slot.room:
@@ -335,7 +316,7 @@ class RayEngine:
                 slot.charge(error.cause.usage)
             raise error.cause from error
         except self._ray.exceptions.RayError as error:
-            raise BackendError(f"Ray cannot be used any more: {_first_line(error)}") from error
+            raise BackendError(f"Ray cannot be used any more: {first_line(error)}") from error
         slot.charge(self._work.cost(judged))
         return judged
 
@@ -351,83 +332,7 @@ class RayEngine:
                 continue
             except self._ray.exceptions.RayError as error:
                 cause = getattr(error, "cause", error)
-                raise BackendError(f"a worker cannot begin again: {_first_line(cause)}") from error
+                raise BackendError(f"a worker cannot begin again: {first_line(cause)}") from error
             slot.is_lost = False
         if slot.is_lost:
             raise BackendError(f"{_MOST_LOST + 1} workers were lost while getting ready")
-
-
-def check_address(address: str | None) -> None:
-    """Raise `SettingsError` unless an engine can be started on a cluster at this address."""
-    if address is not None and (not address.strip() or address.startswith(_CLIENT)):
-        raise SettingsError(
-            "--ray-address must be 'auto' or HOST:PORT of a cluster that this machine is part of, "
-            f"got {address!r}; from elsewhere use `ray job submit`"
-        )
-
-
-def find_ray(*, alone: bool) -> Any:
-    """Import Ray, set up to be quiet; *alone* on this machine it is out of reach of others.
-
-    What Ray reads when it is imported has no effect on a program that has imported it before.
-    """
-    for name, value in {**_OF_RAY, **(_ALONE if alone else {})}.items():
-        os.environ.setdefault(name, value)
-    return import_extra("ray", extra="ray", what="--engine ray")
-
-
-@contextmanager
-def connect_ray(n_workers: int, address: str | None) -> Iterator[Any]:
-    """Give Ray, connected; at the end of the block nothing of it is left.
-
-    What Ray itself prints on stdout is dropped: stdout may be where results go. A cluster of this
-    machine alone has *n_workers* CPUs and no dashboard, reports nothing to anybody, and its files
-    are removed.
-    """
-    check_address(address)
-    ray = find_ray(alone=address is None)
-    block: AbstractContextManager[dict[str, Any]] = nullcontext({})
-    with _configure_here(n_workers) if address is None else block as options:
-        if address not in (None, AUTO):
-            _check_reachable(str(address))
-        with redirect_stdout(io.StringIO()):
-            try:
-                _connect(ray, address or "local", options)
-                yield ray
-            finally:
-                ray.shutdown()
-
-
-@contextmanager
-def _configure_here(n_workers: int) -> Iterator[dict[str, Any]]:
-    with TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
-        yield {
-            "num_cpus": n_workers,
-            "object_store_memory": _STORE_BYTES,
-            "include_dashboard": False,
-            "_temp_dir": folder,
-        }
-
-
-def _check_reachable(address: str) -> None:
-    """Look whether somebody is there, which Ray tries to find out for ten minutes."""
-    host, _, port = address.rpartition(":")
-    try:
-        create_connection((host, int(port)), timeout=_KNOCK).close()
-    except (OSError, ValueError) as error:
-        raise BackendError(f"cannot reach Ray at {address!r}: {error}") from error
-
-
-def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    try:
-        ray.init(address=address, **quiet, **options)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        what = "cannot start Ray here" if options else f"cannot reach Ray at {address!r}"
-        first = _first_line(error).rstrip(".")
-        hint = "" if options else _TOKEN
-        raise BackendError(f"{what}: {first}{hint}") from error
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

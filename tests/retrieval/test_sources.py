@@ -12,8 +12,9 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS
 from deepera_graph.retrieval.collections.store import open_store
+from deepera_graph.retrieval.file_records import PAPER_ID_FIELDS
 from deepera_graph.retrieval.files import KNOWN_SUFFIXES, Skipped, SkippedKind, kind_of
-from deepera_graph.retrieval.sources import PAPER_ID_FIELDS, read_passages
+from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.text.records import CANDIDATE_FIELDS, MOST_BAD
 
 LONG = " ".join(f"In plot {number} the otters ate most of the urchins." for number in range(45))

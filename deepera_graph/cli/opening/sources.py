@@ -38,7 +38,7 @@ def check_engine(engine: options.EngineOptions) -> None:
             if value is not None:
                 raise SettingsError(f"{option} goes with --engine ray")
         return
-    from deepera_graph.jobs.ray import check_address, find_ray
+    from deepera_graph.jobs.cluster import check_address, find_ray
 
     check_address(engine.ray_address)
     if engine.ray_address is not None and engine.workers is None:

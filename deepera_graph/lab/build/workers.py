@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 from uuid import uuid4
 
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.jobs.ray import connect_ray, find_ray
+from deepera_graph.jobs.cluster import connect_ray, find_ray
 
 SharedT = TypeVar("SharedT")
 ItemT = TypeVar("ItemT")

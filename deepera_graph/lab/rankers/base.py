@@ -57,7 +57,12 @@ class Problems:
 
 
 class Ranker:
-    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`."""
+    """Orders the passages of a question; a subclass has a name, and `rank` or `rank_many`.
+
+    It is what a benchmark compares, and no `Judge`: an order over a whole pool, on any scale or on
+    none (BM25, a random order, a listwise prompt, another package's compressor), which may leave
+    passages out, costs something and may differ from run to run. `DeepEra` makes one of a judge.
+    """
 
     name: str = ""
     # all that rankings depend on; None: made anew each time

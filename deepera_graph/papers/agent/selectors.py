@@ -305,7 +305,10 @@ _WITHOUT_SCORES = {"vectors": select_by_vectors, "rules": select_by_words}
 
 
 class Selector(NamedTuple):
-    """Who judges, and how.
+    """Who judges, and what the graph has to know of it before it asks.
+
+    It is no `Judge`: it is given papers with the limits of a search, marks what breaks a limit, and
+    may leave all scores to the searches. `EvidenceSelector` makes one of a judge.
 
     Attributes:
         name: ``deepera``, ``vectors``, ``rules``, ``llm``, or ``own``.

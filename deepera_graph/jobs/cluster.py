@@ -1,0 +1,109 @@
+"""A cluster of Ray: started on this machine for a block, or joined by its address."""
+
+import io
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    redirect_stdout,
+)
+from socket import create_connection
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.packages import import_extra
+
+AUTO = "auto"
+_CLIENT = "ray://"
+_STORE_BYTES = 200 * 2**20  # tasks and results on their way; what does not fit goes to disk
+_TOKEN = " (where Ray asks for a token, set RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH as its nodes do)"
+_KNOCK = 10.0  # seconds
+_OF_RAY = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # leave GPUs visible to those who ask for none
+}
+_ALONE = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # on every system: listen on the loopback only
+    "RAY_worker_niceness": "0",  # as this process, and not 15
+}
+
+
+def check_address(address: str | None) -> None:
+    """Raise `SettingsError` unless an engine can be started on a cluster at this address."""
+    if address is not None and (not address.strip() or address.startswith(_CLIENT)):
+        raise SettingsError(
+            "--ray-address must be 'auto' or HOST:PORT of a cluster that this machine is part of, "
+            f"got {address!r}; from elsewhere use `ray job submit`"
+        )
+
+
+def find_ray(*, alone: bool) -> Any:
+    """Import Ray, set up to be quiet; *alone* on this machine it is out of reach of others.
+
+    What Ray reads when it is imported has no effect on a program that has imported it before.
+    """
+    for name, value in {**_OF_RAY, **(_ALONE if alone else {})}.items():
+        os.environ.setdefault(name, value)
+    return import_extra("ray", extra="ray", what="--engine ray")
+
+
+@contextmanager
+def connect_ray(n_workers: int, address: str | None) -> Iterator[Any]:
+    """Give Ray, connected; at the end of the block nothing of it is left.
+
+    What Ray itself prints on stdout is dropped: stdout may be where results go. A cluster of this
+    machine alone has *n_workers* CPUs and no dashboard, reports nothing to anybody, and its files
+    are removed.
+    """
+    check_address(address)
+    ray = find_ray(alone=address is None)
+    block: AbstractContextManager[dict[str, Any]] = nullcontext({})
+    with _configure_here(n_workers) if address is None else block as options:
+        if address not in (None, AUTO):
+            _check_reachable(str(address))
+        with redirect_stdout(io.StringIO()):
+            try:
+                _connect(ray, address or "local", options)
+                yield ray
+            finally:
+                ray.shutdown()
+
+
+@contextmanager
+def _configure_here(n_workers: int) -> Iterator[dict[str, Any]]:
+    with TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        yield {
+            "num_cpus": n_workers,
+            "object_store_memory": _STORE_BYTES,
+            "include_dashboard": False,
+            "_temp_dir": folder,
+        }
+
+
+def _check_reachable(address: str) -> None:
+    """Look whether somebody is there, which Ray tries to find out for ten minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        create_connection((host, int(port)), timeout=_KNOCK).close()
+    except (OSError, ValueError) as error:
+        raise BackendError(f"cannot reach Ray at {address!r}: {error}") from error
+
+
+def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    try:
+        ray.init(address=address, **quiet, **options)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        what = "cannot start Ray here" if options else f"cannot reach Ray at {address!r}"
+        first = first_line(error).rstrip(".")
+        hint = "" if options else _TOKEN
+        raise BackendError(f"{what}: {first}{hint}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error of Ray, which may have many; its name if it has none."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
