@@ -17,6 +17,8 @@ from deepera_graph.cli.judging.report import (
     show_report,
     tell_estimate,
 )
+from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -28,6 +30,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.errors import BackendError
+from deepera_graph.settings import Settings
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -69,10 +72,6 @@ def ask(
     output: options.ShowOptions,
 ) -> None:
     """Find the evidence for a question in a library, files or the literature."""
-    from deepera_graph.cli.opening.judges import open_reranker, settings_of
-    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
-    from deepera_graph.settings import Settings
-
     check_options(hops, judge, search)
     check_report(search, hops, literature)
     settings = Settings.of(settings_of(judge, answer=search.answer) | read_content(search))

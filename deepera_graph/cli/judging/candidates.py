@@ -15,8 +15,19 @@ from deepera_graph.cli.judging.literature import (
     find_scope,
     search_literature,
 )
+from deepera_graph.cli.opening.sources import PassageSource, batches
+from deepera_graph.cli.opening.stores import (
+    check_library,
+    find_embeddings,
+    find_papers,
+    has_papers_alone,
+    load_neighbours,
+    open_collection,
+    open_papers,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import OK, SOME_FAILED, say
+from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -109,8 +120,6 @@ class Place:
         output: options.OutputOptions,
         **without: bool,
     ) -> None:
-        from deepera_graph.cli.opening.sources import PassageSource
-
         self.store, self.search, self.quiet = store, search, output.quiet
         self.conditions = read_conditions(search.where or [])
         self._literature, self._cache = literature, cache.cache
@@ -131,7 +140,6 @@ class Place:
         """Return the candidates; say on stderr what could not be read, and why there are none."""
         if self._scope is not None:
             return self._ask_services(question, self._scope)
-        from deepera_graph.cli.opening.stores import has_papers_alone
 
         if self._read is None and has_papers_alone(self.store):
             found = self._search_papers(question)
@@ -155,9 +163,6 @@ class Place:
 
         Only a library, embeddings and conditions on metadata need Qdrant, which takes a second.
         """
-        from deepera_graph.cli.opening.sources import batches
-        from deepera_graph.cli.opening.stores import find_embeddings, open_collection
-
         if self._read is None:
             with open_collection(self.store, must_exist=True) as collection:
                 yield collection
@@ -190,7 +195,6 @@ class Place:
         """Return a retriever that looks at neighbours, too; None if it is not to, or has none."""
         if not self.search.adaptive or (self._read is not None and opened.count() < 2):
             return None
-        from deepera_graph.cli.opening.stores import load_neighbours
         from deepera_graph.multihop.agent.adaptive import BUDGET
         from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 
@@ -205,7 +209,6 @@ class Place:
 
     def _build_graph(self, opened: Any) -> NeighbourGraph:
         """Find neighbours for one question; a few passages have fewer."""
-        from deepera_graph.cli.opening.stores import find_embeddings
         from deepera_graph.multihop.passages.graph import K, NeighbourGraph
 
         stored = hasattr(opened, "scan")
@@ -216,8 +219,6 @@ class Place:
         return NeighbourGraph.build(passages, embeddings, k)
 
     def _ask_services(self, question: str, scope: Scope) -> FoundCandidates:
-        from deepera_graph.cli.shared.values import read_max_words
-
         answer = search_literature(
             self._literature,
             question,
@@ -231,7 +232,6 @@ class Place:
 
     def _search_papers(self, question: str) -> list[Document]:
         """Search a library that has papers and no passages: their abstracts are judged."""
-        from deepera_graph.cli.opening.stores import open_papers
         from deepera_graph.papers.base import note_cited
         from deepera_graph.papers.paper import to_passage
         from deepera_graph.papers.results import Scope
@@ -248,7 +248,6 @@ class Place:
 
     def _note_citations(self, found: list[Document]) -> list[Document]:
         """Return passages with how often papers of their library cite them, where it is known."""
-        from deepera_graph.cli.opening.stores import find_papers, open_papers
         from deepera_graph.papers.base import note_cited
 
         library = self.store.library or ""
@@ -302,8 +301,6 @@ def _check_one_place(
     if store.library is None and (store.path or store.qdrant_url):
         raise SettingsError("--path and --qdrant-url go with --library; others are in memory")
     if store.library is not None:
-        from deepera_graph.cli.opening.stores import check_library
-
         check_library(store)
 
 

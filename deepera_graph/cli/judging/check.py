@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.sources import PassageSource
+from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -109,8 +112,6 @@ def check(
 ) -> None:
     """Check whether what a manuscript cites says what it is cited for."""
     from deepera_graph.cli.judging.literature import check_literature, open_literature
-    from deepera_graph.cli.opening.judges import open_reranker, settings_of
-    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 
     _check_options(chosen, source or [], store, output)
     check_literature(literature)
@@ -216,8 +217,6 @@ def _open_library(
     output: options.OutputOptions,
 ) -> Iterator[WorkLibrary]:
     """Give the works of files or of a library; without either there are none."""
-    from deepera_graph.cli.opening.sources import PassageSource
-    from deepera_graph.cli.opening.stores import open_collection
     from deepera_graph.evidence.check.library import WorkLibrary
     from deepera_graph.literature.same_study import read_retractions
 

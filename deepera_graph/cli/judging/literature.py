@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from deepera_graph.cli.opening.judges import default_cache
 from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.console import progress_bar, say
 from deepera_graph.errors import BackendError, SettingsError
@@ -57,7 +58,6 @@ def find_scope(
 @contextmanager
 def open_literature(chosen: places.LiteratureOptions, cache: str | None) -> Iterator[Literature]:
     """Open the services of a command, with the cache that it names."""
-    from deepera_graph.cli.opening.judges import default_cache
     from deepera_graph.papers.sources import open_sources
     from deepera_graph.stores.judgements import open_cache
 

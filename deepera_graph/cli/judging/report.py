@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from deepera_graph.cli.opening.judges import judge_kind
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     from_thread,
@@ -66,7 +67,6 @@ def open_writer(
     """Return who writes, if a report is wanted: the chat model that judges, or nobody."""
     if not search.report:
         return None
-    from deepera_graph.cli.opening.judges import judge_kind
     from deepera_graph.evidence.report.writer import ReportWriter
 
     model = reranker.backend if judge_kind(judge) == "llm" else None

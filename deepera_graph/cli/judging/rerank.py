@@ -19,6 +19,8 @@ from deepera_graph.cli.judging.rerank_report import (
     describe_report,
     tell_estimate,
 )
+from deepera_graph.cli.opening.judges import open_reranker, open_unasked, settings_of
+from deepera_graph.cli.opening.sources import check_engine, open_engine
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
@@ -34,6 +36,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
+from deepera_graph.settings import Settings
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -92,10 +95,7 @@ def rerank(
     output: options.OutputOptions,
 ) -> None:
     """Rerank the passages of every question of a file."""
-    from deepera_graph.cli.opening.judges import settings_of
-    from deepera_graph.cli.opening.sources import check_engine
     from deepera_graph.jobs.report import JobReport
-    from deepera_graph.settings import Settings
 
     settings = Settings.of(settings_of(judge))
     check_engine(engine)
@@ -141,8 +141,6 @@ def _run(
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
-    from deepera_graph.cli.opening.judges import open_reranker
-    from deepera_graph.cli.opening.sources import open_engine
     from deepera_graph.jobs.files import describe_run
     from deepera_graph.jobs.rerank import rerank_lines
 
@@ -169,7 +167,6 @@ def _run(
 
 
 def _estimate(job: _Job, judge: options.JudgeOptions, settings: Settings) -> Backend:
-    from deepera_graph.cli.opening.judges import open_unasked
     from deepera_graph.jobs.rerank import count_calls, count_lines
 
     backend = open_unasked(judge)

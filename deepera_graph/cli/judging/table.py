@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.judging.candidates import Place
+from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -22,6 +24,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.packages import check_extra
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -110,9 +113,6 @@ def table(
     output: options.OutputOptions,
 ) -> None:
     """Fill a table of the studies that answer a question."""
-    from deepera_graph.cli.opening.judges import open_reranker, settings_of
-    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
-
     form = _form_of(chosen, output)
     place = Place(
         question,
@@ -186,8 +186,6 @@ def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:
     suffix = "" if chosen.out is None else chosen.out.suffix.lower()
     form = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "markdown"))
     if form == "xlsx":
-        from deepera_graph.packages import check_extra
-
         if chosen.out is None:
             raise SettingsError("--format xlsx goes with --out")
         check_extra("openpyxl", extra="tables", what="writing .xlsx")

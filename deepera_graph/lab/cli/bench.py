@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     SOME_FAILED,
@@ -87,8 +89,6 @@ def natural(
     """Make questions with natural look-alikes from documents with sections."""
     with needing("bench", "bench"):
         from deepera_graph.calibration.instance import write_rows
-        from deepera_graph.cli.opening.judges import search_here
-        from deepera_graph.cli.opening.stores import find_embeddings
         from deepera_graph.lab.build.natural import make_natural_instances
         from deepera_graph.lab.data.documents import open_natural
 
@@ -172,7 +172,6 @@ def prompts(
     """Say whether a chat model does what the prompts ask, on questions with known outputs."""
     with needing("bench", "bench"):
         from deepera_graph.budget import Budget, Meter, with_meter
-        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
         from deepera_graph.lab.bench import fidelity
         from deepera_graph.reranker import EvidenceReranker
 

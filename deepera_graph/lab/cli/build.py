@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, search_here
+from deepera_graph.cli.opening.sources import check_engine, count_workers
+from deepera_graph.cli.opening.stores import find_embeddings, server_key
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, say
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
+from deepera_graph.packages import check_extra
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -138,9 +142,6 @@ def build(
         from deepera_graph.lab.build.plan import BuildPlan
         from deepera_graph.lab.construction import check_folder
         from deepera_graph.lab.data.documents import read_documents
-    from deepera_graph.cli.opening.judges import chat_backend, search_here
-    from deepera_graph.cli.opening.sources import check_engine
-    from deepera_graph.cli.opening.stores import server_key
 
     check_engine(engine)
     earlier = None
@@ -186,7 +187,6 @@ def _fetch(documents: Path, chosen: BuildOptions, seed: int) -> None:
         return
     from deepera_graph.calibration.instance import write_rows
     from deepera_graph.lab.data.documents import find_by_subject, pick_subjects
-    from deepera_graph.packages import check_extra
 
     names = split_names("--subjects", chosen.subjects) if chosen.subjects else ()
     subjects = pick_subjects(names)
@@ -211,15 +211,12 @@ def _given_names(context: typer.Context) -> frozenset[str]:
 
 def _make_embeddings(name: str) -> Embeddings:
     """Make the embeddings that an option names, here or in a worker."""
-    from deepera_graph.cli.opening.stores import find_embeddings
-
     made = find_embeddings(name)
     assert made is not None  # they were named
     return made
 
 
 def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Workers]:
-    from deepera_graph.cli.opening.sources import count_workers
     from deepera_graph.lab.build.workers import Here, RayWorkers
 
     if engine.engine == "local":

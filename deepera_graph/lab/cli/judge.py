@@ -344,7 +344,6 @@ def _short(value: Any) -> str:
 @contextmanager
 def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
     """Give what is to be told of every step of long work: it is shown in one line."""
-
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

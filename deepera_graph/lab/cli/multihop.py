@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_data, check_folder, needing, progress_bar
 from deepera_graph.cli.shared.declaring import given, opt, split_names
@@ -74,8 +76,6 @@ def multihop(
     sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     check_folder(results.out, ("multihop.md", "manifest.json"), overwrite=results.overwrite)
     with needing("study multihop", "bench"):
-        from deepera_graph.cli.opening.judges import search_here
-        from deepera_graph.cli.opening.stores import find_embeddings
         from deepera_graph.lab.studies.multihop import answers, study
         from deepera_graph.lab.studies.multihop.methods import HopSearch
         from deepera_graph.lab.studies.run import describe_versions
@@ -127,7 +127,6 @@ def _answer_hops(
 ) -> list[Row]:
     """Have a chat model answer; what it may cost holds for all data sets together."""
     from deepera_graph.budget import Budget, Meter, with_meter
-    from deepera_graph.cli.opening.judges import chat_backend, judgements_of
     from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.stores import is_address
+from deepera_graph.cli.opening.judges import chat_backend, search_here
+from deepera_graph.cli.opening.stores import find_embeddings, is_address
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
 from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_files, split_names
@@ -214,8 +215,6 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     if chosen.base is None:
         yield None
         return
-    from deepera_graph.cli.opening.judges import search_here
-    from deepera_graph.cli.opening.stores import find_embeddings
     from deepera_graph.papers.base import PaperBase
 
     search_here()
@@ -259,7 +258,6 @@ class _Searches:
         out: Path | None,
     ) -> dict[str, Run]:
         """Run each, and keep what it found for each query at once if there is a folder."""
-        from deepera_graph.cli.opening.judges import chat_backend
         from deepera_graph.lab.asking import MAX_CONCURRENCY
         from deepera_graph.lab.studies.papers.judges import search_by_service
         from deepera_graph.lab.studies.papers.systems import (

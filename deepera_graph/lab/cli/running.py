@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
+from deepera_graph.cli.opening.judges import check_server, default_cache, rates_of, retry_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
@@ -101,7 +102,6 @@ class ResultOptions:
 def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
     from deepera_graph.budget import Budget
-    from deepera_graph.cli.opening.judges import check_server, default_cache, rates_of, retry_of
     from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.rankers.named import Models, asks_a_model
     from deepera_graph.stores.judgements import open_cache

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     check_data,
@@ -23,6 +24,7 @@ from deepera_graph.cli.shared.console import (
     write_json,
 )
 from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.values import read_threshold
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
@@ -248,7 +250,6 @@ def _open_runners(
     more: Callable[[Models], dict[str, Any]] = lambda models: {},
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give the runner of a configuration, and one that no cache of chat models answers."""
-    from deepera_graph.cli.opening.judges import search_here
     from deepera_graph.lab.studies.run import open_runner
 
     search_here()
@@ -287,7 +288,6 @@ def _read_thresholds(text: str | None) -> dict[str, Any]:
 
 
 def _read_threshold(text: str) -> Any:
-    from deepera_graph.cli.shared.values import read_threshold
     from deepera_graph.thresholds import Calibrated, Curve
 
     name, _, rest = text.partition(":")
@@ -316,7 +316,6 @@ def _tell_missing(runner: StudyRunner) -> None:
 @contextmanager
 def ranking_bars(*, hidden: bool) -> Iterator[Callable[[Any], None]]:
     """Give what is to be told of every `Step` of a benchmark: a bar a ranker and data set."""
-
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

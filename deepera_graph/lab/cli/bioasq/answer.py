@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, check_server, judgements_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -146,8 +147,6 @@ def _check(
         raise SettingsError("--shots needs --examples, the file that they are taken from")
     check_input(how.examples)
     if chat.model is not None:
-        from deepera_graph.cli.opening.judges import check_server
-
         check_server(chat)
 
 
@@ -174,7 +173,6 @@ def _open_answerer(
         return
     from deepera_graph.bioasq.phase_b.roles import typed_backend
     from deepera_graph.bioasq.questions import choose_examples, read_questions
-    from deepera_graph.cli.opening.judges import chat_backend, judgements_of
 
     shots = 1 if how.shots is None else how.shots
     examples = {}

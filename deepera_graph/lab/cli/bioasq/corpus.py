@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.sources import check_engine, count_workers
+from deepera_graph.cli.opening.stores import find_collection_folder, open_collection, place_of
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -158,8 +160,6 @@ def index(
     output: options.OutputOptions,
 ) -> None:
     """Put a corpus into a collection, one passage a record."""
-    from deepera_graph.cli.opening.sources import check_engine
-
     _check_corpus(corpus)
     if store.int8 and store.qdrant_url is None:
         raise SettingsError("--int8 goes with --qdrant-url: a local collection is not compressed")
@@ -202,16 +202,12 @@ def _check_corpus(corpus: Path) -> None:
 
 def _open(store: CorpusStoreOptions) -> PassageStore:
     """Open the collection; a new one has the local judge's embeddings, unless others are named."""
-    from deepera_graph.cli.opening.stores import open_collection
-
     if store.embeddings is None and store.mode != "sparse" and not _exists(store):
         store = replace(store, embeddings="local")
     return open_collection(store, mode=store.mode, must_exist=False)
 
 
 def _exists(store: CorpusStoreOptions) -> bool:
-    from deepera_graph.cli.opening.stores import find_collection_folder, place_of
-
     if store.qdrant_url is None:
         return find_collection_folder(store) is not None
     from deepera_graph.retrieval.collections.connection import connect, describe_place, wrap_errors
@@ -259,7 +255,6 @@ def _embedding(engine: options.EngineOptions, opened: PassageStore) -> Iterator[
         yield {}
         return
     from deepera_graph.bioasq.pubmed.index import EmbeddingWork
-    from deepera_graph.cli.opening.sources import count_workers
     from deepera_graph.jobs.ray import RayEngine
 
     n_workers = count_workers(engine)

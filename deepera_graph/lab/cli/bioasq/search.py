@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
+from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -30,6 +32,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import A_KEY, given, opt
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
+from deepera_graph.settings import read_fields
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -166,14 +169,11 @@ def search(
     if not asked:
         raise SettingsError(f"no questions in {str(questions)!r}")
     from deepera_graph.bioasq.phase_a.settings import PRESETS, SearchSettings
-    from deepera_graph.settings import read_fields
 
     if (preset := PRESETS.get(judge.preset or "")) is not None:
         settings = {**preset, **settings}
         judge = replace(judge, preset=None)
     checked = read_fields("settings", SearchSettings, settings)
-    from deepera_graph.cli.opening.judges import judgements_of
-    from deepera_graph.cli.opening.stores import open_collection
 
     scorer, sorter = _open_models(judge, store, keep)
     asked_of = scorer if sorter is None else sorter
@@ -242,9 +242,6 @@ def _open_models(
     judge: options.JudgeOptions, store: places.StoreOptions, keep: places.KeepOptions
 ) -> tuple[Any, Any]:
     """Return who scores, and the chat model that sorts; None for nobody."""
-    from deepera_graph.cli.opening.judges import chat_backend, open_judge
-    from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
-
     kept = keep_with(find_collection_folder(store), keep)
     of_llm = ("preset", "domain", "mode", "group_size", "cascade")
     alone = options.JudgeOptions(backend=judge.backend or "local")

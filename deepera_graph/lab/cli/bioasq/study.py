@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, progress_bar
 from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
@@ -110,7 +112,6 @@ def bioasq(
     asked = read_questions(golden)
     with needing("study bioasq", "bench"):
         from deepera_graph.bioasq.runs import write_run
-        from deepera_graph.cli.opening.judges import search_here
         from deepera_graph.lab.studies.bioasq.runs import file_of
         from deepera_graph.lab.studies.bioasq.study import STUDIES, describe_setup
 
@@ -170,8 +171,6 @@ class _Experiment:
     @contextmanager
     def asking(self) -> Iterator[dict[str, Any]]:
         """Give the backend and the cache, as `model` and `cache`; nothing without --model."""
-        from deepera_graph.cli.opening.judges import chat_backend, judgements_of
-
         spending: dict[str, Any] = {"budget": given(self.budget) or None}
         if self.chat.max_concurrency is not None:
             spending["max_concurrency"] = self.chat.max_concurrency
@@ -187,7 +186,6 @@ class _Experiment:
     ) -> tuple[StudyResult, dict[str, TimedRun]]:
         """Return what was found of an experiment of phase A, and the runs made for it."""
         from deepera_graph.bioasq.runs import read_run
-        from deepera_graph.cli.opening.stores import open_collection
         from deepera_graph.lab.studies.bioasq import runs, study
 
         chosen, store = self.chosen, self.store

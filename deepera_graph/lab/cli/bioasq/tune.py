@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -257,8 +258,6 @@ def _tell_missing(pools: Sequence[QuestionPool]) -> None:
 def _open_source(data: TuneDataOptions, store: places.StoreOptions) -> Iterator[Any]:
     """Open the collection, or read the corpus into memory."""
     if data.corpus is None:
-        from deepera_graph.cli.opening.stores import open_collection
-
         with open_collection(store, must_exist=True) as opened:
             yield opened
         return

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepera_graph.cli.opening.judges import chat_backend, search_here
+from deepera_graph.cli.opening.stores import BaseOptions, open_base
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt, split_names
@@ -107,7 +109,6 @@ def open_places(
 ) -> Iterator[list[Any]]:
     """Open all bases and services, and close them in the end."""
     from deepera_graph.cli.judging.literature import open_literature
-    from deepera_graph.cli.opening.stores import BaseOptions, open_base
     from deepera_graph.lab.construction import WORK
 
     with ExitStack() as block:
@@ -148,7 +149,6 @@ def check_model(where: QuestPlaceOptions, chat: options.ChatOptions) -> None:
 
 def open_models(chat: options.ChatOptions, panel: PanelOptions) -> dict[str, Any]:
     """Open the writer, the judges and the adjudicator, by the names that a recipe gives them."""
-    from deepera_graph.cli.opening.judges import chat_backend
 
     def opened(name: str) -> Backend:
         model, _, url = name.partition("@")
@@ -182,7 +182,6 @@ def make(
     earlier: Earlier | None = None,
 ) -> None:
     """Open everything, do the work under a bar, and say what came of it."""
-    from deepera_graph.cli.opening.judges import search_here
     from deepera_graph.lab.construction import check_folder
 
     check_folder(where.out, overwrite=where.overwrite)
