@@ -41,6 +41,15 @@ def call_in_thread(do: Callable[..., Any], *args: Any) -> TwinCall:
     return TwinCall(partial(do, *args), partial(asyncio.to_thread, do, *args))
 
 
+def as_work(give: Callable[..., Any]) -> Callable[..., Work[Any]]:
+    """Return the work of a function: a plain one for `do`, an async one for `ado`."""
+
+    def work(*args: Any) -> Work[Any]:
+        return (yield call(give, give, *args))
+
+    return work
+
+
 def do(work: Work[DoneT]) -> DoneT:
     """Do a piece of work, waiting in this thread."""
     try:

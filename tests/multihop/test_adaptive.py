@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepera_graph.agents.twin import ado, as_work
 from deepera_graph.errors import SettingsError
-from deepera_graph.multihop.agent.adaptive import asearch_adaptively, search_adaptively
+from deepera_graph.multihop.agent.adaptive import AdaptiveOptions, adapt, search_adaptively
 
 FIRST = ["d1", "d2", "d3", "d4"]
 SCORES = {
@@ -334,10 +335,8 @@ def test_async_finds_the_same(one, feedback):
 
     options = {name: one[name] for name in ("budget", "batch_size")} | {"feedback": feedback}
     found = search_adaptively("q", one["first"], near, score, rescore=revise, **options)
-    afound = asyncio.run(
-        asearch_adaptively("q", one["first"], near, ascore, rescore=arevise, **options)
-    )
-    assert found == afound
+    how = {"rescore": as_work(arevise), "options": AdaptiveOptions(**options)}
+    assert found == asyncio.run(ado(adapt("q", one["first"], near, as_work(ascore), **how)))
 
 
 def test_with_affinities_what_many_lead_to_goes_before_what_the_best_leads_to():

@@ -11,12 +11,12 @@ Source:
 """
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
-from deepera_graph.agents.twin import TwinCall, Work, ado, call, do
+from deepera_graph.agents.twin import TwinCall, Work, ado, as_work, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_at_least
@@ -28,9 +28,7 @@ Priority = Literal["rescored", "scored"]
 Score = float | None  # None: it could not be scored
 FindNeighbours = Callable[[str], Sequence[str]]
 ScoreBatch = Callable[[str, Sequence[str]], Sequence[Score]]
-AScoreBatch = Callable[[str, Sequence[str]], Awaitable[Sequence[Score]]]
 Rescore = Callable[[str, Sequence[str], Sequence[float]], Sequence[float]]
-ARescore = Callable[[str, Sequence[str], Sequence[float]], Awaitable[Sequence[float]]]
 _RESCORED_AT_ONCE = 8
 
 
@@ -130,36 +128,9 @@ def search_adaptively(
         done.
     """
     options = AdaptiveOptions(budget, batch_size, feedback, priority, affinity)
-    how: Any = {"rescore": rescore and _as_work(rescore), "options": options}
-    return do(adapt(question, first, neighbours, _as_work(score), **how))
-
-
-async def asearch_adaptively(
-    question: str,
-    first: Sequence[str],
-    neighbours: FindNeighbours,
-    score: AScoreBatch,
-    *,
-    budget: int = BUDGET,
-    batch_size: int = BATCH_SIZE,
-    rescore: ARescore | None = None,
-    feedback: Feedback = "each",
-    priority: Priority = "rescored",
-    affinity: Affinity | None = None,
-) -> AdaptiveResult:
-    """Do what `search_adaptively` does, in the running loop."""
-    options = AdaptiveOptions(budget, batch_size, feedback, priority, affinity)
-    how: Any = {"rescore": rescore and _as_work(rescore), "options": options}
-    return await ado(adapt(question, first, neighbours, _as_work(score), **how))
-
-
-def _as_work(give: Callable[..., Any]) -> Callable[..., Work[Any]]:
-    """Return the work of a function, of whichever kind it is."""
-
-    def work(*args: Any) -> Work[Any]:
-        return (yield call(give, give, *args))
-
-    return work
+    revise = None if rescore is None else as_work(rescore)
+    work = adapt(question, first, neighbours, as_work(score), rescore=revise, options=options)
+    return do(work)
 
 
 def adapt(
@@ -171,7 +142,7 @@ def adapt(
     rescore: Callable[[str, Sequence[str], Sequence[float]], Work[Sequence[float]]] | None,
     options: "AdaptiveOptions",
 ) -> Work[AdaptiveResult]:
-    """Return the work of `search_adaptively`."""
+    """Return the work of `search_adaptively`, whose scores may be work themselves."""
     search = _Search(first, neighbours, options)
 
     def revise(turn: _Turn) -> Work[Sequence[float]]:
