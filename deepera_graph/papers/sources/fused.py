@@ -188,16 +188,6 @@ class Literature:
         """Return at most *k* papers that cite a paper, as `references` does."""
         return sending.run(self._follow("acitations", id, k, scope))
 
-    async def areferences(
-        self, id: str, k: int = K, scope: Scope | None = None
-    ) -> LiteratureAnswer:
-        """Return what `references` returns, in the running loop."""
-        return await sending.arun(self._follow("areferences", id, k, scope))
-
-    async def acitations(self, id: str, k: int = K, scope: Scope | None = None) -> LiteratureAnswer:
-        """Return what `citations` returns, in the running loop."""
-        return await sending.arun(self._follow("acitations", id, k, scope))
-
     async def _search(
         self, query: str | SourceQuery, k: int, scope: Scope | None
     ) -> LiteratureAnswer:
