@@ -1,4 +1,4 @@
-"""`deepera-lab bench quest audit` and `deepera-lab bench quest evaluate`."""
+"""`deepera-lab bench quest audit`."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,6 @@ from socket import create_server
 import pytest
 
 from deepera_graph.lab.quest.audit.drawing import Audit, draw_audit
-from deepera_graph.papers import PaperBase
-from support.planted_papers import write_world
 from support.quest_build import fill_sheet, published_labels, write_build
 
 DOCS = Path(__file__).parents[2] / "docs" / "quest-audit.md"
@@ -110,23 +108,3 @@ def test_a_port_that_cannot_be_listened_at_is_named(deepera_lab, drawn):
     assert f"cannot listen at 127.0.0.1:{port}: " in result.stderr
     result = deepera_lab(*COMMAND, "label", drawn.folder, "--port", 99_999)
     assert "port must be from 0 to 65535, got 99999" in result.stderr
-
-
-def test_searches_are_compared_on_the_questions_of_a_build(deepera_lab, tmp_path):
-    papers, queries = write_world(tmp_path)
-    PaperBase.build(tmp_path / "world.papers", papers).close()
-    build = tmp_path / "quest"
-    build.mkdir()
-    how = ("--library", tmp_path / "world.papers", "--resamples", "20", "--quiet", "--json")
-    missing = deepera_lab("bench", "quest", "evaluate", build, *how)
-    assert (missing.exit_code, "has no queries.jsonl" in missing.stderr) == (2, True)
-    queries.rename(build / "queries.jsonl")
-    found = deepera_lab("bench", "quest", "evaluate", build, *how)
-    assert found.exit_code == 0, found.output
-    alone = deepera_lab("study", "papers", build / "queries.jsonl", *how)
-    assert untimed(found.stdout) == untimed(alone.stdout)
-
-
-def untimed(text):
-    """Return the tables, but for that which has seconds."""
-    return [one for one in json.loads(text)["tables"] if one["name"] != "process"]

@@ -16,7 +16,6 @@ COMMANDS = {  # and the module that each is a function of
     "bench quest audit draw": "quest.audit",
     "bench quest audit label": "quest.audit",
     "bench quest audit report": "quest.audit",
-    "bench quest evaluate": "quest.build",
     "bench build": "build",
     "bench natural": "bench",
     "bench mix": "bench",

@@ -1,4 +1,4 @@
-"""`deepera-lab bench quest build`, `judge` and `evaluate`: a benchmark of searches for papers."""
+"""`deepera-lab bench quest build` and `judge`: a benchmark of searches for papers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ import typer
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing
 from deepera_graph.cli.shared.declaring import given, opt, split_names
-from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli import running
-from deepera_graph.lab.cli.papers import PaperOptions, papers
 from deepera_graph.lab.cli.quest.making import (
     PanelOptions,
     QuestPlaceOptions,
@@ -234,26 +231,3 @@ def judge(
         output=output,
         plan=plan,
     )
-
-
-QUERIES = "queries.jsonl"
-
-
-def evaluate(
-    build: Annotated[
-        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera-lab bench quest build`.")
-    ],
-    *,
-    chosen: PaperOptions,
-    chat: options.ChatOptions,
-    results: running.ResultOptions,
-    output: options.OutputOptions,
-) -> None:
-    """Compare searches on the questions of a build, as `deepera-lab study papers` does."""
-    queries = build / QUERIES
-    if not queries.is_file():
-        raise SettingsError(
-            f"{str(build)!r} has no {QUERIES}, which `deepera-lab bench quest build` writes when "
-            "all its questions are done"
-        )
-    papers(queries, chosen=chosen, chat=chat, results=results, output=output)
