@@ -29,8 +29,7 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.pools import hash_question, read_pools
-from deepera_graph.lab.training.lessons.topics import is_topics
+from deepera_graph.lab.training.lessons.pools import hash_question, is_topics, read_pools
 from deepera_graph.lab.training.train_reader import hold_out, read_held_out, weigh_reader
 from deepera_graph.lab.training.weights import read_trained_questions
 from support.pools import pool, write_lines

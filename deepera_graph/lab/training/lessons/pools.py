@@ -1,28 +1,35 @@
 """Training pools from files and folders.
 
 A folder may hold the sets that this package's weights are made from, each under its known name; any
-other file or folder is a data set of the user's, as `deepera-lab bench` reads it.
+other file or folder is a data set of the user's, as `deepera-lab bench` reads it, or topics written
+for training: sibling questions, the evidence of several studies, look-alikes.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Self
 
-from deepera_graph.calibration.instance import Context, Instance, read_rows
+from pydantic import BaseModel, ConfigDict, Field
+
+from deepera_graph.calibration.instance import Context, DatasetError, Instance, read_rows
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.data.readers import BeirDocument, open_dataset, read_beir, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
-from deepera_graph.lab.training.lessons.topics import is_topics, read_topics
+from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 GOLDEN = "golden"
 OTHER_PAPER = "other paper"
 N_NEGATIVES = 40
 N_CANDIDATES = 100
+_N_OTHERS = 12  # passages of other topics beside a question's own
 Read = Callable[[Path], Iterable[Instance]]
+_BREAK = re.compile(r"(?<=[.!?])\s+")
 
 
 def hash_question(question: str) -> str:
@@ -276,3 +283,109 @@ def _build_passage(context: Context, *, is_articles: bool) -> LabelledPassage:
         label=int(context.is_golden),
         kind=GOLDEN if context.is_golden else other or OTHER_PAPER,
     )
+
+
+class _Evidence(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    text: str = Field(min_length=1)
+    proof: int | None = Field(default=None, ge=0)  # the sentence that answers, from 0
+
+
+class _Question(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    question: str = Field(min_length=1)
+    evidence: list[_Evidence] = Field(min_length=1)
+    near_misses: list[str] = []  # findings in the question's words that do not answer it
+
+
+class _Topic(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    topic: str
+    field: str = ""
+    questions: list[_Question] = Field(min_length=1)
+    background: str = ""
+    protocol: str = ""
+    speculation: str = ""
+
+
+def is_topics(path: Path) -> bool:
+    """Tell whether a file holds topics: its first line has a topic and its questions."""
+    if not path.is_file() or path.suffix != ".jsonl":
+        return False
+    try:
+        with path.open("rb") as file:
+            first = next(iter(read_raw_lines(file)), None)
+            return first is not None and {"topic", "questions"} <= parse_object(first.text).keys()
+    except InputError:
+        return False
+
+
+def read_topics(path: Path) -> Iterator[Instance]:
+    """Yield each question with its evidence, that of its siblings, and passages of other topics.
+
+    The other topics' are drawn by chance, always the same ones for the same file.
+    """
+    topics = list(read_rows(path, _Topic))
+    texts = [(number, text) for number, one in enumerate(topics) for text in _all_texts(one)]
+    chance = Random(len(texts))
+    for number, topic in enumerate(topics):
+        strange = [text for place, text in texts if place != number]
+        for question in topic.questions:
+            others = chance.sample(strange, min(_N_OTHERS, len(strange)))
+            contexts = [*_own_contexts(topic, question), *map(_other, others)]
+            yield _instance(path, topic, question, contexts)
+
+
+def _instance(
+    path: Path, topic: _Topic, question: _Question, contexts: Sequence[Context]
+) -> Instance:
+    named = [one.model_copy(update={"id": str(place)}) for place, one in enumerate(contexts)]
+    try:
+        return Instance(
+            id=f"{topic.topic}: {question.question}",
+            dataset=path.stem,
+            subject=topic.field,
+            question=question.question,
+            contexts=tuple(named),
+        )
+    except ValueError as error:
+        raise DatasetError(f"{path}: question {question.question!r}: {error}") from error
+
+
+def _own_contexts(topic: _Topic, question: _Question) -> Iterator[Context]:
+    for one in question.evidence:
+        yield Context(id="0", text=one.text, is_golden=True)
+    siblings = [one for other in topic.questions if other is not question for one in other.evidence]
+    kinds = {
+        "near miss": question.near_misses,
+        "sibling": [one.text for one in siblings],
+        "setting": _setting(topic),
+    }
+    for kind, texts in kinds.items():
+        for text in texts:
+            yield Context(id="0", text=text, is_distractor=True, distractor_type=kind)
+
+
+def _other(text: str) -> Context:
+    return Context(id="0", text=text)
+
+
+def _all_texts(topic: _Topic) -> list[str]:
+    return [one.text for question in topic.questions for one in question.evidence] + _setting(topic)
+
+
+def _setting(topic: _Topic) -> list[str]:
+    return [text for text in (topic.background, topic.protocol, topic.speculation) if text]
+
+
+def read_proofs(path: Path) -> Iterator[tuple[str, tuple[str, ...], frozenset[int]]]:
+    """Yield question, sentences and the place of the one that is marked as the proof."""
+    for topic in read_rows(path, _Topic):
+        for question in topic.questions:
+            for one in question.evidence:
+                sentences = tuple(_BREAK.split(one.text))
+                if one.proof is not None and one.proof < len(sentences) > 1:
+                    yield question.question, sentences, frozenset([one.proof])
