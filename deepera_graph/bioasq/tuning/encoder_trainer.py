@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from deepera_graph.bioasq.runs import ScoredDocument, rank_scores
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, measure_map
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.cross_encoder.models import Pair, logits_of
 from deepera_graph.judges.cross_encoder.onnx import INPUTS, OnnxModel, trace
-from deepera_graph.judges.cross_encoder.pairs import Pair, logits_of
 from deepera_graph.packages import call_foreign, check_extra, import_extra
 from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.embeddings import weights

@@ -27,7 +27,7 @@ from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.judges.cross_encoder.pairs import with_title
+from deepera_graph.judges.cross_encoder.models import with_title
 
 PARTS = ("train", "validation", "test")
 SHARES = (80.0, 10.0, 10.0)  # of questions, in per cent

@@ -33,8 +33,8 @@ from deepera_graph.bioasq.tuning.encoder_trainer import (
 )
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, make_pairs, measure_map
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.cross_encoder.models import Pair
 from deepera_graph.judges.cross_encoder.onnx import quantize, silence
-from deepera_graph.judges.cross_encoder.pairs import Pair
 from deepera_graph.judges.trained.model import sha256_of
 from deepera_graph.stores.embeddings import package_versions
 

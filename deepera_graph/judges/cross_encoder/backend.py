@@ -18,8 +18,15 @@ from langchain_core.runnables import RunnableConfig
 from deepera_graph.budget import Tab, tab_of
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
-from deepera_graph.judges.cross_encoder.models import Kind, find_encoder
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, with_title
+from deepera_graph.judges.cross_encoder.models import (
+    GivenModel,
+    Pair,
+    PairModel,
+    PairReading,
+    SentenceModel,
+    with_title,
+)
+from deepera_graph.judges.cross_encoder.onnx import OnnxModel
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
 from deepera_graph.ranges import check_at_least
@@ -29,6 +36,14 @@ from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
 
 Scale = Literal["logit", "probability"]
+Kind = Literal["onnx", "sentence-transformers"]
+_PATH_LIKE = ("/", "./", "../", "~", ".\\", "..\\")
+_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
+_SIGNS: tuple[tuple[str, Kind], ...] = (  # what tells the kind of a folder, the first first
+    (_ONNX_FILES[0], "onnx"),
+    ("config.json", "sentence-transformers"),
+    (_ONNX_FILES[1], "onnx"),
+)
 _DIGITS = 4  # what a pair gets in another batch differs by some 1e-6
 
 
@@ -262,6 +277,61 @@ def encoder_backend(
         about=_about(found, scale, curve) | ({"batch_size": size} if found.mixes else {}),
         spec=None if spec is None else {"kind": "encoder", **spec},
     )
+
+
+def find_encoder(
+    model: Any, *, kind: Kind | None, max_tokens: int | None, threads: int | None
+) -> PairModel:
+    """Return the model that a name or a path stands for, or wrap an object."""
+    if not isinstance(model, str):
+        _refuse("a live object", kind=kind, max_tokens=max_tokens, threads=threads)
+        return GivenModel(model)
+    if (kind or _find_kind(model)) == "onnx":
+        file = _find_file(Path(model).expanduser())
+        return OnnxModel(file, max_tokens=max_tokens, threads=threads)
+    _refuse("a model of sentence-transformers", threads=threads)
+    return SentenceModel(model, max_tokens=max_tokens)
+
+
+def _find_kind(model: str) -> Kind:
+    """Tell an ONNX file, or a folder with one, from a folder or a name of sentence-transformers."""
+    if not model.strip():
+        raise SettingsError(f"model must be a name, a file or a folder, got {model!r}")
+    place = Path(model).expanduser()
+    if place.is_dir():
+        return _find_kind_of_folder(place)
+    if place.suffix.lower() == ".onnx":
+        return "onnx"
+    if place.is_file():
+        raise SettingsError(f"model must be an ONNX file or a folder, got the file {model!r}")
+    if model.startswith(_PATH_LIKE):
+        raise SettingsError(f"model must be a name, a file or a folder; {model!r} does not exist")
+    return "sentence-transformers"
+
+
+def _find_kind_of_folder(folder: Path) -> Kind:
+    for name, kind in _SIGNS:
+        if (folder / name).is_file():
+            return kind
+    raise SettingsError(
+        f"the folder {str(folder)!r} holds no model: neither model.onnx with tokenizer.json, nor "
+        "config.json with weights"
+    )
+
+
+def _find_file(place: Path) -> Path:
+    if not place.exists():
+        raise SettingsError(f"{str(place)!r} does not exist")
+    for one in (place, *(place / name for name in _ONNX_FILES)):
+        if one.is_file():
+            return one.resolve()
+    raise SettingsError(f"{place} holds no model.onnx")
+
+
+def _refuse(what: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise SettingsError(f"{name} does not go with {what}")
 
 
 def encoder_backend_from_spec(spec: Mapping[str, Any]) -> Backend:

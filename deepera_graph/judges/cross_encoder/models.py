@@ -1,19 +1,72 @@
-"""Which cross-encoder a name means: ONNX, sentence-transformers, or an object that scores pairs."""
+"""What a cross-encoder is; those of sentence-transformers, and any object that scores pairs."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from deepera_graph.errors import AnswerError, SettingsError
-from deepera_graph.judges.cross_encoder.onnx import OnnxModel
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
 from deepera_graph.packages import call_foreign, import_extra
 from deepera_graph.stores.embeddings import package_versions, weights
 from deepera_graph.usage import Usage
 
+Pair = tuple[str, str]  # question, and title and text of a passage
 _EXTRA = "sentence-transformers"
 _STACK = ("sentence-transformers", "transformers", "torch")
+
+
+class PairReading(NamedTuple):
+    """What a model made of one pair."""
+
+    value: float  # a logit, or a probability if the model is said to give these; may be NaN
+    note: str = ""  # what a reader of the judgement should know, e.g. that the passage was cut
+
+
+class PairModel(ABC):
+    """A cross-encoder; it is called from one thread at a time."""
+
+    name: str  # what people call it
+    version: str  # tells its weights from others
+    max_tokens: int | None = None  # of a pair, as far as that is known
+    mixes: bool = False  # whether the value of a pair depends on the others of its batch
+    batch_size: int = 32  # most pairs a call that are worth it, >= 1
+    is_local: bool = True  # whether a call costs nothing
+
+    @abstractmethod
+    def read(self, pairs: Sequence[Pair]) -> list[PairReading]:
+        """Return one reading a pair, in the same order; *pairs* is not empty."""
+
+    def renew(self) -> None:  # noqa: B027 - most have nothing to give up
+        """Give up what does not survive a fork; called in the child, before `read`."""
+
+
+def with_title(title: str, text: str) -> str:
+    """Return a passage as cross-encoders read it: its title as a sentence, then its text."""
+    plain = title.strip()
+    end = " " if plain.endswith((".", "?", "!")) else ". "
+    return f"{plain}{end}{text}" if plain else text
+
+
+def logits_of(found: Any, n: int) -> list[float]:
+    """Return one logit a pair, of *found* in shape (n,), (n, 1) or (n, 2).
+
+    Of two classes it is the second's minus the first's, whose logistic function is the softmax.
+    """
+    try:
+        values = np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise AnswerError(f"the model gave no numbers: {error}", usage=Usage()) from error
+    if values.shape == (n, 2):
+        values = values[:, 1] - values[:, 0]
+    if values.shape not in ((n,), (n, 1)):
+        raise AnswerError(
+            f"the model must give one number a pair, or two; for {n} it gave {values.shape}",
+            usage=Usage(),
+        )
+    return [float(value) for value in values.reshape(n)]
 
 
 class SentenceModel(PairModel):
@@ -105,68 +158,3 @@ class GivenModel(PairModel):
         if missing := len(pairs) - len(values):
             raise AnswerError(f"the model left out {missing} of {len(pairs)}", usage=Usage())
         return [values[place] for place in range(len(pairs))]
-
-
-Kind = Literal["onnx", "sentence-transformers"]
-_PATH_LIKE = ("/", "./", "../", "~", ".\\", "..\\")
-_ONNX_FILES = ("model.onnx", "onnx/model.onnx")
-_SIGNS: tuple[tuple[str, Kind], ...] = (  # what tells the kind of a folder, the first first
-    (_ONNX_FILES[0], "onnx"),
-    ("config.json", "sentence-transformers"),
-    (_ONNX_FILES[1], "onnx"),
-)
-
-
-def find_encoder(
-    model: Any, *, kind: Kind | None, max_tokens: int | None, threads: int | None
-) -> PairModel:
-    """Return the model that a name or a path stands for, or wrap an object."""
-    if not isinstance(model, str):
-        _refuse("a live object", kind=kind, max_tokens=max_tokens, threads=threads)
-        return GivenModel(model)
-    if (kind or _find_kind(model)) == "onnx":
-        file = _find_file(Path(model).expanduser())
-        return OnnxModel(file, max_tokens=max_tokens, threads=threads)
-    _refuse("a model of sentence-transformers", threads=threads)
-    return SentenceModel(model, max_tokens=max_tokens)
-
-
-def _find_kind(model: str) -> Kind:
-    """Tell an ONNX file, or a folder with one, from a folder or a name of sentence-transformers."""
-    if not model.strip():
-        raise SettingsError(f"model must be a name, a file or a folder, got {model!r}")
-    place = Path(model).expanduser()
-    if place.is_dir():
-        return _find_kind_of_folder(place)
-    if place.suffix.lower() == ".onnx":
-        return "onnx"
-    if place.is_file():
-        raise SettingsError(f"model must be an ONNX file or a folder, got the file {model!r}")
-    if model.startswith(_PATH_LIKE):
-        raise SettingsError(f"model must be a name, a file or a folder; {model!r} does not exist")
-    return "sentence-transformers"
-
-
-def _find_kind_of_folder(folder: Path) -> Kind:
-    for name, kind in _SIGNS:
-        if (folder / name).is_file():
-            return kind
-    raise SettingsError(
-        f"the folder {str(folder)!r} holds no model: neither model.onnx with tokenizer.json, nor "
-        "config.json with weights"
-    )
-
-
-def _find_file(place: Path) -> Path:
-    if not place.exists():
-        raise SettingsError(f"{str(place)!r} does not exist")
-    for one in (place, *(place / name for name in _ONNX_FILES)):
-        if one.is_file():
-            return one.resolve()
-    raise SettingsError(f"{place} holds no model.onnx")
-
-
-def _refuse(what: str, **options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise SettingsError(f"{name} does not go with {what}")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.judges.cross_encoder.pairs import Pair, PairModel, PairReading, logits_of
+from deepera_graph.judges.cross_encoder.models import Pair, PairModel, PairReading, logits_of
 from deepera_graph.packages import (
     call_foreign,
     describe_error,
