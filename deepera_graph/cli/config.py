@@ -21,7 +21,7 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell, write_json
 from deepera_graph.cli.shared.declaring import Key, opt
-from deepera_graph.cli.shared.renamed import KEYS
+from deepera_graph.cli.shared.values import RENAMED_KEYS
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.settings import PRESETS
@@ -261,7 +261,7 @@ def _read_file(file: Path) -> dict[str, Value]:
 def _read_values(file: Path, table: Mapping[str, Any]) -> dict[str, Value]:
     found = {}
     for given, value in table.items():
-        key = given if given in OPTIONS else KEYS.get(given, given)
+        key = given if given in OPTIONS else RENAMED_KEYS.get(given, given)
         if key not in OPTIONS:
             raise SettingsError(f"{file}: {_describe_unknown(key)}")
         if not isinstance(value, str | int | float):
@@ -312,7 +312,7 @@ def _describe_unknown(key: str) -> str:
 
 def _read_environment() -> dict[str, Value]:
     """Return what variables say; one that is nearly ours is refused, others are not ours."""
-    known = {f"{PREFIX}{old.upper()}": name for old, name in KEYS.items()}
+    known = {f"{PREFIX}{old.upper()}": name for old, name in RENAMED_KEYS.items()}
     known |= {f"{PREFIX}{name.upper()}": name for name in OPTIONS}
     found = {}
     for variable, value in os.environ.items():

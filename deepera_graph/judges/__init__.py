@@ -106,6 +106,10 @@ def _load_spec(spec: dict[str, Any]) -> "Backend":
 
 
 def _local(spec: dict[str, Any]) -> "Backend":
+    if spec == {"judge": "rules"}:  # nothing of the trained judge is loaded
+        from deepera_graph.judges.heuristic.roles import heuristic_backend
+
+        return heuristic_backend()
     from deepera_graph.judges.trained.backend import local_backend_from_spec
 
     return local_backend_from_spec(spec)

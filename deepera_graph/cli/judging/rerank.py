@@ -19,8 +19,13 @@ from deepera_graph.cli.judging.rerank_report import (
     describe_report,
     tell_estimate,
 )
-from deepera_graph.cli.opening.judges import open_reranker, open_unasked, settings_of
-from deepera_graph.cli.opening.sources import check_engine, open_engine
+from deepera_graph.cli.opening.judges import (
+    check_engine,
+    open_engine,
+    open_reranker,
+    open_unasked,
+    settings_of,
+)
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,

@@ -1,4 +1,4 @@
-"""The judge of a run, its chat model with key and rates, and the cache of its replies."""
+"""The judge of a run, its chat model with key and rates, its cache, and the engine it works on."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
 if TYPE_CHECKING:
+    from deepera_graph.jobs.ray import RayEngine
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.schema import Backend
     from deepera_graph.stores.judgements import JudgementCache
@@ -274,3 +275,41 @@ def call_options(judge: options.JudgeOptions) -> dict[str, Any]:
 def cascade_of(judge: options.JudgeOptions) -> int | None:
     """Return how many passages of a question the chat model reads; None is all."""
     return judge.cascade or preset_of(judge).cascade
+
+
+_MAX_WORKERS = 16  # as many calls as are in flight by default
+
+
+def check_engine(engine: options.EngineOptions) -> None:
+    """Raise `SettingsError` if options do not go together, or Ray is not installed."""
+    if engine.engine == "local":
+        for option, value in {
+            "--workers": engine.workers,
+            "--ray-address": engine.ray_address,
+        }.items():
+            if value is not None:
+                raise SettingsError(f"{option} goes with --engine ray")
+        return
+    from deepera_graph.jobs.cluster import check_address, find_ray
+
+    check_address(engine.ray_address)
+    if engine.ray_address is not None and engine.workers is None:
+        raise SettingsError("--ray-address needs --workers: how many the cluster has room for")
+    find_ray(alone=engine.ray_address is None)
+
+
+def open_engine(
+    engine: options.EngineOptions, reranker: EvidenceReranker, cache: JudgementCache | None
+) -> RayEngine | None:
+    """Return the engine for work that is done in other processes; None for this one."""
+    if engine.engine == "local":
+        return None
+    from deepera_graph.jobs.ray import JudgingWork, RayEngine
+
+    work = JudgingWork.of(reranker, cache)
+    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
+
+
+def count_workers(engine: options.EngineOptions) -> int:
+    """Return how many workers there are to be on Ray."""
+    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)

@@ -1,8 +1,7 @@
-"""The files that passages are read from, and the engine that the work is done on."""
+"""The files that passages are read from."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -10,58 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from deepera_graph.cli.shared import options, places
+from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.cli.shared.values import read_max_words
-from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-    from deepera_graph.jobs.ray import RayEngine
-    from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.retrieval.files import Skipped, SkippedKind
-    from deepera_graph.stores.judgements import JudgementCache
     from deepera_graph.stores.words import WordIndex
-
-_MAX_WORKERS = 16  # as many calls as are in flight by default
-
-
-def check_engine(engine: options.EngineOptions) -> None:
-    """Raise `SettingsError` if options do not go together, or Ray is not installed."""
-    if engine.engine == "local":
-        for option, value in {
-            "--workers": engine.workers,
-            "--ray-address": engine.ray_address,
-        }.items():
-            if value is not None:
-                raise SettingsError(f"{option} goes with --engine ray")
-        return
-    from deepera_graph.jobs.cluster import check_address, find_ray
-
-    check_address(engine.ray_address)
-    if engine.ray_address is not None and engine.workers is None:
-        raise SettingsError("--ray-address needs --workers: how many the cluster has room for")
-    find_ray(alone=engine.ray_address is None)
-
-
-def open_engine(
-    engine: options.EngineOptions, reranker: EvidenceReranker, cache: JudgementCache | None
-) -> RayEngine | None:
-    """Return the engine for work that is done in other processes; None for this one."""
-    if engine.engine == "local":
-        return None
-    from deepera_graph.jobs.ray import JudgingWork, RayEngine
-
-    work = JudgingWork.of(reranker, cache)
-    return RayEngine(work, n_workers=count_workers(engine), address=engine.ray_address)
-
-
-def count_workers(engine: options.EngineOptions) -> int:
-    """Return how many workers there are to be on Ray."""
-    return engine.workers or min(os.cpu_count() or 1, _MAX_WORKERS)
-
 
 _BATCH_OF_EMBEDDINGS = 32
 _MOST_KEPT = 1000  # records that could not be used

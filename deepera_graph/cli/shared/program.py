@@ -26,7 +26,7 @@ from deepera_graph.cli.shared.console import (
     speak_any_encoding,
     speak_as,
 )
-from deepera_graph.cli.shared.renamed import rename_options
+from deepera_graph.cli.shared.values import rename_options
 from deepera_graph.errors import (
     BackendError,
     DeepEraError,

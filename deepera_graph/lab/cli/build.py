@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.judges import chat_backend, search_here
-from deepera_graph.cli.opening.sources import check_engine, count_workers
+from deepera_graph.cli.opening.judges import chat_backend, check_engine, count_workers, search_here
 from deepera_graph.cli.opening.stores import find_embeddings, server_key
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, say

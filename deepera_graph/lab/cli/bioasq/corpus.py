@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.sources import check_engine, count_workers
+from deepera_graph.cli.opening.judges import check_engine, count_workers
 from deepera_graph.cli.opening.stores import find_collection_folder, open_collection, place_of
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
