@@ -73,6 +73,8 @@ def test_values_out_of_range_are_usage_errors(multihop, args, message):
 
 
 def test_a_folder_without_data_is_named(multihop, tmp_path):
-    result = multihop(folder=tmp_path / "nowhere")
-    assert result.exit_code == 2
-    assert "passages.jsonl: no such file" in result.stderr
+    (tmp_path / "empty").mkdir()
+    nowhere, empty = (multihop(folder=tmp_path / name) for name in ("nowhere", "empty"))
+    assert (nowhere.exit_code, empty.exit_code) == (2, 2)
+    assert "nowhere is not a data set: no such file or folder" in nowhere.stderr
+    assert "passages.jsonl: no such file; a data set has" in empty.stderr

@@ -283,7 +283,7 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
         (
             "find_evidence",
             {"question": "x", "libary": "a"},
-            "find_evidence: there is no argument 'libary'; did you mean library?",
+            "find_evidence: unknown argument 'libary'; did you mean library?",
         ),
         (
             "find_evidence",
@@ -316,7 +316,7 @@ async def test_the_tools_say_that_they_only_read_and_what_they_take_and_give(lib
             {"question": "x", "passages": "[" * 100_000},
             "find_evidence: passages must be a valid list, got '[[[[",
         ),
-        ("list_libraries", {"all": True}, "there is no argument 'all'"),
+        ("list_libraries", {"all": True}, "unknown argument 'all'"),
         (
             "search_papers",
             {"query": "x", "library": ["world"]},
