@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from langchain_core.runnables import Runnable, RunnableConfig
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.twin import TwinCall, Work, ado, ask, call_in_thread, do
+from deepera_graph.agents.twin import TwinCall, Work, ado, ask, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.multihop.agent.roles import Entailment, EntailTask, Sample, SampleTask
@@ -26,17 +26,16 @@ from deepera_graph.multihop.path import EvidenceText, Form, normal_form
 from deepera_graph.multihop.settings import Compare, Label, Uncertainty
 from deepera_graph.usage import Usage
 
-Pair = tuple[str, str]
 AnswerT = TypeVar("AnswerT")
 
 
 def group_answers(
     answers: Sequence[str],
-    entails: Callable[[str, str], Label] | None = None,
+    label: Callable[[str, str], Work[Label]] | None = None,
     *,
     lenient: bool = False,
-) -> list[int]:
-    """Return the set of each answer, numbered from 0 in the order of their first members.
+) -> Work[list[int]]:
+    """Return the work that gives the set of each answer, numbered from 0 as they first come.
 
     Answers of one `normal_form` are in one set, and none of them is compared twice. Any other one
     is compared with the first member of each set, in their order, and joins the first that it is
@@ -44,33 +43,20 @@ def group_answers(
 
     Args:
         answers: Short answers, shape (m,); none is empty.
-        entails: What the first of two answers says about the second; asked at most d (d - 1) times
+        label: What the first of two answers says about the second; asked at most d (d - 1) times
             for d normal forms. None compares normal forms alone.
         lenient: Whether answers are equivalent unless one contradicts the other, as in the authors'
             code. By default each must entail the other, as in the paper.
     """
-    if entails is None:
-        forms = {form: n for n, form in enumerate(dict.fromkeys(map(normal_form, answers)))}
-        return [forms[normal_form(one)] for one in answers]
-
-    def label(pair: Pair) -> Work[Label]:
-        said: Label = yield call_in_thread(entails, *pair)
-        return said
-
-    return do(_group(answers, label, lenient=lenient))
-
-
-def _group(
-    answers: Sequence[str], label: Callable[[Pair], Work[Label]], *, lenient: bool
-) -> Work[list[int]]:
-    """Return the work of `group_answers`."""
     alike: Sequence[Label] = ("entailment", "neutral") if lenient else ("entailment",)
     firsts: list[str] = []
     known: dict[Form, int] = {}
     for answer in answers:
         form = normal_form(answer)
         if form not in known:
-            known[form] = yield from _find_set(answer, firsts, label, alike)
+            known[form] = len(firsts)
+            if label is not None:
+                known[form] = yield from _find_set(answer, firsts, label, alike)
             firsts += [answer] if known[form] == len(firsts) else []
     return [known[normal_form(one)] for one in answers]
 
@@ -78,13 +64,13 @@ def _group(
 def _find_set(
     answer: str,
     firsts: Sequence[str],
-    label: Callable[[Pair], Work[Label]],
+    label: Callable[[str, str], Work[Label]],
     alike: Sequence[Label],
 ) -> Work[int]:
     for number, first in enumerate(firsts):
-        if (yield from label((first, answer))) not in alike:
+        if (yield from label(first, answer)) not in alike:
             continue
-        if (yield from label((answer, first))) in alike:
+        if (yield from label(answer, first)) in alike:
             return number
     return len(firsts)
 
@@ -155,18 +141,18 @@ class AnswerUncertainty:
         )
         count.take_samples(said)
 
-        def label(pair: Pair) -> Work[Label]:
+        def label(premise: str, hypothesis: str) -> Work[Label]:
             if how.compare is not None:
-                return count.take_label(how.compare(question, *pair))
-            task: EntailTask = {"question": question, "premise": pair[0], "hypothesis": pair[1]}
+                return count.take_label(how.compare(question, premise, hypothesis))
+            task = EntailTask(question=question, premise=premise, hypothesis=hypothesis)
             assert self._entailer is not None
             return count.take_label((yield from _try(self._entailer, task, config)))
 
-        if how.equivalence == "exact":
-            count.sets = group_answers(count.answers)
-        else:
-            lenient = how.equivalence == "lenient"
-            count.sets = yield from _group(count.answers, label, lenient=lenient)
+        count.sets = yield from group_answers(
+            count.answers,
+            None if how.equivalence == "exact" else label,
+            lenient=how.equivalence == "lenient",
+        )
         return count.result()
 
     def _tasks(self, question: str, batch: Sequence[EvidenceText]) -> list[SampleTask]:

@@ -64,19 +64,17 @@ class SourceQuery:
         """The words of all groups, each once, in order."""
         return tuple(dict.fromkeys(word for group in self.groups for word in group))
 
-    def join(self, *, word: str = "{}", every: str = " AND ", any_of: str = " OR ") -> str:
+    def join(self, word: str = "{}") -> str:
         """Return the groups joined by operators: ``(green AND tea) OR glucose``.
 
         Args:
             word: What becomes of a word, e.g. ``all:{}``.
-            every: Between the words of a group.
-            any_of: Between groups.
         """
         parts = []
         for group in self.groups:
-            whole = every.join(word.format(one) for one in group)
+            whole = " AND ".join(map(word.format, group))
             parts.append(f"({whole})" if len(group) > 1 and len(self.groups) > 1 else whole)
-        return any_of.join(parts)
+        return " OR ".join(parts)
 
 
 def _to_groups(named: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

@@ -24,7 +24,7 @@ from deepera_graph.papers.sources import SourceQuery
     ],
 )
 def test_a_question_becomes_groups_without_operators_and_exclusions(question, asked):
-    assert SourceQuery.of(question).join(every=" AND ", any_of=" OR ") == asked
+    assert SourceQuery.of(question).join() == asked
 
 
 def test_a_long_group_becomes_pairs_as_all_of_its_words_find_nothing():

@@ -15,6 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from pydantic import BeforeValidator, Field, TypeAdapter
 
+from deepera_graph.agents.twin import do
 from deepera_graph.bioasq.phase_b.terms import find_terms
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.lab.data.lines import Text, read_line
@@ -268,7 +269,7 @@ def _nar_asu(search: HopSearch, question: HopQuestion, budget: int) -> list[str]
 
     def rescore(asked: str, names: Sequence[str], scores: Sequence[float]) -> list[float]:
         answers = draw_answers(asked, [one.page_content for one in search.documents(names)])
-        divided = penalise(scores, len({*group_answers(answers)}) or None)
+        divided = penalise(scores, len({*do(group_answers(answers))}) or None)
         return [one for one in divided if one is not None]
 
     return _nar_in_unit(search, question, budget, rescore=rescore)
