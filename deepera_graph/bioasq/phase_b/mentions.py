@@ -90,10 +90,6 @@ def _describe(token: str, piece: str, roots: Mapping[str, int]) -> tuple[Any, ..
     )
 
 
-def _stems_of(low: str, root: str) -> Sequence[str]:
-    return (root,) if low.isalnum() and low.isascii() else stems(low)
-
-
 @dataclass(frozen=True, slots=True)
 class Mentions:
     """The runs of words of snippets that may be names, in the order in which they begin.

@@ -16,7 +16,6 @@ Verdict = Literal["in", "out", "unjudged"]
 StopReason = Literal[
     "", "complete", "max_steps", "max_actions", "max_papers", "no_gain", "plan_failed", "budget"
 ]
-TOOLS: tuple[Tool, ...] = ("search", "references", "citations")
 
 
 class Action(BaseModel):

@@ -61,7 +61,6 @@ LEAST_SIMILARITY = 0.8
 MOST_EDITS = 3.0  # letters that may differ, as `_edits` counts them
 _N_CANDIDATES = 100
 _N_RAREST = 4  # words of a title that candidates are found by
-_LEAST_MAIN_WORDS = 2  # of a title without its subtitle, or a name that nothing else bears
 _NUMBER = re.compile(r"\d+")
 
 

@@ -309,7 +309,6 @@ AHEAD = (
     r"(?:outperform(?:s|ed|ing)?|beat(?:s|ing)?|surpass(?:es|ed|ing)?|exceed(?:s|ed|ing)?"
     r"|(?:is|are|was|were|works?|performs?|does|do)\s+better\s+than|superior\s+to)"
 )
-_AHEAD_SIGNS = r"outperform|beat|surpass|exceed|better\s+than|superior\s+to"
 DIRECTIONS = (
     (
         NearWords(
