@@ -237,6 +237,7 @@ def test_factories_are_named_by_their_path():
     ("name", "message"),
     [
         pytest.param("bm26", "ranker must be one of first-stage, bm25, ", id="unknown"),
+        pytest.param("rules", "did you mean 'deepera:rules'", id="judge"),
         pytest.param("dense:", "ranker must be one of", id="no-factory"),
         pytest.param("dense:nowhere:words", "cannot be imported", id="no-module"),
         pytest.param("dense:bench.factories:backwards", "must return LangChain emb", id="wrong"),

@@ -318,6 +318,20 @@ def test_a_server_that_answers_nonsense_is_never_a_lack_of_evidence(deepera, sou
         assert "; 0 calls;" not in shown
 
 
+def test_what_failed_stands_below_its_number_and_one_reason_of_all_stands_once(
+    deepera, source, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "24")
+    with ChatServer(lambda _: MESSES["prose"]) as server:
+        args = ("--base-url", server.base_url, "--model", "m")
+        result = deepera("ask", QUESTION, source, *args)
+    before, shown = result.stdout.split(" 1. –  ")
+    assert " ".join(before.split()).count("could be judged: ") == 1
+    wrapped = [one for one in shown.splitlines()[1:] if not one.startswith((" 2. –", "degraded"))]
+    assert wrapped[0].startswith("    ")
+    assert "(asked twice)" not in shown
+
+
 def test_what_the_model_of_a_cascade_failed_on_is_shown_with_its_reason(
     deepera, source, monkeypatch
 ):

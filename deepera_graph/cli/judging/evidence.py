@@ -220,12 +220,15 @@ def _show_rest(console: Console, result: RerankResult) -> None:
 def _show_in_lines(
     console: Console, result: RerankResult, passages: Sequence[RankedPassage]
 ) -> None:
+    causes = {one.reason for one in result.failed}
+    said = causes if len(causes) == 1 else ()  # by the sentence on what failed
     for passage in passages:
-        score = result.show_score(passage.score)
-        line = (
-            f"{passage.rank:>2}. {score}  [{passage.id}] {result.cite(passage)}: {passage.reason}"
-        )
-        console.print(Text(line.removesuffix(": "), style="dim"))
+        reason = "" if passage.reason in said else f": {passage.reason}"
+        score, source = result.show_score(passage.score), result.cite(passage)
+        line = Text(f"{score}  [{passage.id}] {source}{reason}".removesuffix(": "), style="dim")
+        row = Table.grid()  # so that what follows in other lines stands below the score
+        row.add_row(Text(f"{passage.rank:>2}. ", style="dim"), line)
+        console.print(row)
 
 
 def _cite(result: RerankResult, passage: RankedPassage) -> Text:

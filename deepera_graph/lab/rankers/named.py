@@ -20,7 +20,7 @@ from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges import parse_name
+from deepera_graph.judges import NAMED, parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.lab.asking import MAX_CONCURRENCY, Chat
 from deepera_graph.lab.rankers.base import FirstStage, Random, Ranker
@@ -140,6 +140,7 @@ def make_ranker(name: str, *, seed: int = 0, models: Models | None = None) -> Ra
     with_part = [f"{one}:..." for one in (*_DEEPERA, _NAR, *_WITH_PART) if one not in _PLAIN]
     known = [*_PLAIN, "random", *_ASKING, *with_part]
     close = get_close_matches(name.partition(":")[0], [one.removesuffix(":...") for one in known])
+    close = [f"deepera:{name}"] if name in NAMED else close
     hint = f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
     raise SettingsError(f"ranker must be one of {', '.join(known)}, got {name!r}{hint}")
 
