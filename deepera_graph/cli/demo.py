@@ -215,7 +215,7 @@ def _show_passage(
     head = ("below the threshold: ", "bold red") if near else ("kept ", "bold green")
     how = f"{passage.band} " if passage.band == "possible" else ""
     score = f" score {trial.result.show_score(passage.score)} {how}"
-    console.print(Text.assemble(head, (passage.id, "bold"), score, _label(trial, passage)))
+    console.print(Text.assemble(head, (passage.id, "bold"), score, _colour(trial.label(passage))))
     words = passage.summary or passage.quote
     for text, style in ((words, "italic"), (passage.reason, "dim")):
         if text and whole:
@@ -242,10 +242,6 @@ def _show_dropped(console: Console, trial: Trial) -> None:
         console.print(Text.assemble(("dropped ", "red"), line + why))
     if len(dropped) > len(shown):
         console.print(Text(f"and {len(dropped) - len(shown)} more dropped", style="dim"))
-
-
-def _label(trial: Trial, passage: RankedPassage) -> Text:
-    return _colour(trial.label(passage))
 
 
 def _short_label(trial: Trial, passage: RankedPassage) -> str:

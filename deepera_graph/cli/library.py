@@ -25,6 +25,7 @@ from deepera_graph.cli.opening.stores import (
     neighbours_of,
     open_collection,
     place_of,
+    store_of,
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import progress_bar, say, tell
@@ -166,7 +167,11 @@ def index(
         lambda: (
             f"{count(n_indexed, 'passage')} indexed in {store.library!r} ({mode}); "
             f"it holds {n_in_all} now{of_papers}{read.describe_files()}"
-            + _describe_neighbours(graph)
+            + (
+                f"; {count(graph.k, 'neighbour')} of each by {graph.kind}"
+                if graph is not None
+                else ""
+            )
         ),
     )
     raise typer.Exit(read.exit_code)
@@ -206,12 +211,6 @@ def _find_neighbours(
             graph = NeighbourGraph.of_store(opened, k, by=by, embeddings=using, on_progress=watch)
     graph.save(folder)
     return graph
-
-
-def _describe_neighbours(graph: NeighbourGraph | None) -> str:
-    if graph is None:
-        return ""
-    return f"; {count(graph.k, 'neighbour')} of each by {graph.kind}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +292,7 @@ def move(
     from deepera_graph.papers.library.vectors import vectors_path
     from deepera_graph.papers.library.writing import Writer
 
-    store = places.StoreOptions(library=name, path=place.path, qdrant_url=place.qdrant_url)
+    store = store_of(place, name)
     file = Path(find_papers(place, name))
     if base is not None:
         check_there(base)

@@ -26,11 +26,12 @@ def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: s
     *studies* is HTML.
     """
     dropped = result.dropped
+    n_hidden = len(dropped) - SHOWN_DROPPED
     sections = (
         studies,
         _section("Kept" if result.fallback is None else "The nearest", result, result.studies),
         _section("Below the threshold", result, _alone(dropped[:SHOWN_DROPPED])),
-        _count_hidden(len(dropped) - SHOWN_DROPPED),
+        f'<p class="soft">and {n_hidden} more below the threshold</p>\n' if n_hidden > 0 else "",
         _section("Not judged", result, _alone(result.failed)),
         _section("Not needed", result, _alone(result.not_needed[:SHOWN_UNASKED])),
     )
@@ -74,10 +75,6 @@ def _describe_run(result: RerankResult) -> str:
     if fields["topic"] and not result.reads_by_rules:
         said.insert(0, f"{fields['intent']}, {fields['entity_type']}")
     return " · ".join(said)
-
-
-def _count_hidden(n: int) -> str:
-    return f'<p class="soft">and {n} more below the threshold</p>\n' if n > 0 else ""
 
 
 def _alone(passages: Sequence[RankedPassage]) -> list[Sequence[RankedPassage]]:

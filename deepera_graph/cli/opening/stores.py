@@ -179,7 +179,7 @@ def check_papers(place: places.PlaceOptions, library: str) -> str:
         from deepera_graph.papers.library.store import check_there
 
         check_there(found)
-    if find_collection_folder(_store_of(place, library)) is not None:
+    if find_collection_folder(store_of(place, library)) is not None:
         raise MissingStoreError(
             f"library {library!r} was made before libraries had papers; give it some: "
             f"deepera library move {library}"
@@ -291,7 +291,8 @@ def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
     )
 
 
-def _store_of(place: places.PlaceOptions, library: str) -> places.StoreOptions:
+def store_of(place: places.PlaceOptions, library: str) -> places.StoreOptions:
+    """Return the passages of a library, as options name them."""
     return places.StoreOptions(library=library, path=place.path, qdrant_url=place.qdrant_url)
 
 

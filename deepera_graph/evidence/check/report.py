@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
-from deepera_graph.evidence.check.verdict import Decision, Verdict
+from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.citation import Citation
@@ -21,20 +21,9 @@ from deepera_graph.text.plain import count, in_one_line, replace_controls, write
 from deepera_graph.usage import Usage
 
 _FREE = Usage()
-_AGAINST = ("contradicts", "no_difference")
 BAD: tuple[Verdict, ...] = ("contradicted", "retracted")
 DOUBTFUL: tuple[Verdict, ...] = ("not_found", "missing", "unavailable", "not_judged", "partly")
-_NAMES: Mapping[Verdict, str] = {
-    "supported": "supported",
-    "partly": "partly supported",
-    "contradicted": "contradicted",
-    "not_found": "not found",
-    "unavailable": "unavailable",
-    "retracted": "retracted",
-    "missing": "missing reference",
-    "method": "method",
-    "not_judged": "not judged",
-}
+_LONGER_NAMES = {"partly": "partly supported", "missing": "missing reference"}
 CheckFormat = Literal["text", "markdown", "html", "csv", "json"]
 _COLUMNS = (
     "claim", "section", "manuscript_page", "sentence", "statement", "purpose", "key", "reference",
@@ -46,7 +35,7 @@ _KINDS = {"supported": "supports", "contradicted": "contradicts", "retracted": "
 
 def name_verdict(verdict: Verdict) -> str:
     """Return a verdict in words, e.g. ``not found``."""
-    return _NAMES[verdict]
+    return _LONGER_NAMES.get(verdict, verdict.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +61,7 @@ class Alternative:
         """Return the best study that was kept, is not against the claim and was not retracted."""
         kept = result.kept if result.fallback is None else ()
         for one in kept:
-            if one.direction in _AGAINST or one.paper_status == "retracted":
+            if one.direction in AGAINST or one.paper_status == "retracted":
                 continue
             source = result.cite(one)
             return cls(

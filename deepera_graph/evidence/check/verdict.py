@@ -35,7 +35,7 @@ Verdict = Literal[
     "not_judged",
 ]
 MOST_SENTENCES, MOST_PASSAGES, MOST_OTHERS = 12, 6, 8  # that are judged for a claim
-_AGAINST = ("contradicts", "no_difference")
+AGAINST = ("contradicts", "no_difference")
 _IN_PART = 0.5  # the score from which on, as the rubric has it, a part of a claim is shown
 _PEOPLE = "people"
 _POPULATIONS = """
@@ -143,7 +143,7 @@ def decide_by_model(result: RerankResult, work: CitedWork) -> Decision:
     if result.failed and not result.kept and not result.dropped:
         return Decision(verdict="not_judged", notes=(result.failed[0].reason,))
     said = [one for one in result.kept if one.quote_span is not None]
-    against = [one for one in said if one.direction in _AGAINST]
+    against = [one for one in said if one.direction in AGAINST]
     backing = [one for one in said if one.direction in ("supports", None)]
     halfway = [one for one in said if one.direction in ("mixed", "unclear")]
     notes = [f"not judged: {one.reason}" for one in result.failed]
