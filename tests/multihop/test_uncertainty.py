@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.runnables import RunnableLambda
 
 from deepera_graph import SettingsError, Usage
-from deepera_graph.agents.twin import as_work, do
+from deepera_graph.agents.twin import ado, as_work, do
 from deepera_graph.errors import CallError
 from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, Sample
@@ -161,8 +161,8 @@ def sampler_of(*said):
 def measure(settings, sampler, entailer=None):
     """Measure one batch, sync and async alike."""
     measuring = AnswerUncertainty(settings, sampler, entailer)
-    one = measuring.measure(QUESTION, BATCH)
-    other = asyncio.run(measuring.ameasure(QUESTION, BATCH))
+    one = do(measuring.work(QUESTION, BATCH))
+    other = asyncio.run(ado(measuring.work(QUESTION, BATCH)))
     assert one == other
     return one
 

@@ -1,6 +1,7 @@
 """Retrieve node: the passages of one sub-question, judged in the light of the path."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.documents import Document
@@ -14,7 +15,6 @@ from deepera_graph.multihop.agent.state import StepTask
 from deepera_graph.multihop.agent.uncertainty import (
     AnswerUncertainty,
     BatchUncertainty,
-    Measured,
 )
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever, AdaptiveRun
 from deepera_graph.multihop.path import question_with_path, texts_of
@@ -71,11 +71,8 @@ class RetrieveStep(TwinRunnable[StepTask, dict[str, Any]]):
         try:
             with named_errors("the search failed"):
                 if isinstance(self._source, AdaptiveRetriever):
-                    retriever = self._revised(found, config)
-                    k = max(2 * self._most if deeper else self._most, retriever.k)
-                    find, afind = retriever.find, retriever.afind
-                    run = yield call(find, afind, found.question, k=k, config=config)
-                    found.take_run(run)
+                    k = max(2 * self._most if deeper else self._most, self._source.k)
+                    found.take_run((yield from self._find(found, k, config)))
                 else:
                     source = self._deeper if deeper else self._source
                     found.passages = yield ask(source, found.question, config)
@@ -91,12 +88,18 @@ class RetrieveStep(TwinRunnable[StepTask, dict[str, Any]]):
             return found.failed(error)
         return found.update(self._most)
 
-    def _revised(self, found: "_Found", config: RunnableConfig | None) -> AdaptiveRetriever:
-        """Return the retriever; with uncertainty, one that revises the scores of each batch."""
+    def _find(self, found: "_Found", k: int, config: RunnableConfig | None) -> Work[AdaptiveRun]:
+        """Search along neighbours; with uncertainty each batch is measured, its scores divided."""
         retriever: AdaptiveRetriever = self._retriever
         if self._uncertainty is None:
-            return retriever
-        return found.revising(retriever, self._uncertainty, config)
+            run: AdaptiveRun = yield call(
+                retriever.find, retriever.afind, found.question, k=k, config=config
+            )
+            return run
+        revise = partial(found.revise, self._uncertainty, config)
+        feedback = self._uncertainty.settings.feedback
+        work = retriever.work(found.question, k, config, revise=revise, feedback=feedback)
+        return (yield from work)
 
 
 class _Found:
@@ -111,34 +114,16 @@ class _Found:
         self._cause = ""
         self._problems: list[str] = []
 
-    def revising(
+    def revise(
         self,
-        retriever: AdaptiveRetriever,
         measure: AnswerUncertainty,
         config: RunnableConfig | None,
-    ) -> AdaptiveRetriever:
-        """Return a retriever whose batches are measured, and their scores divided."""
-
-        def rescore(
-            question: str, passages: Sequence[Document], scores: Sequence[float]
-        ) -> list[float]:
-            measured = measure.measure(question, texts_of(passages), config)
-            return self._divide(measured, passages, scores)
-
-        async def arescore(
-            question: str, passages: Sequence[Document], scores: Sequence[float]
-        ) -> list[float]:
-            measured = await measure.ameasure(question, texts_of(passages), config)
-            return self._divide(measured, passages, scores)
-
-        feedback = measure.settings.feedback
-        changes = {"rescore": rescore, "arescore": arescore, "feedback": feedback}
-        return retriever.model_copy(update=changes)
-
-    def _divide(
-        self, measured: Measured, passages: Sequence[Document], scores: Sequence[float]
-    ) -> list[float]:
-        """Note what was measured of a batch, under its first passage, and divide its scores."""
+        question: str,
+        passages: Sequence[Document],
+        scores: Sequence[float],
+    ) -> Work[list[float]]:
+        """Note what is measured of a batch, under its first passage, and divide its scores."""
+        measured = yield from measure.work(question, texts_of(passages), config)
         self._by_batch[name_passage(passages[0])] = measured.record
         for name, usage in measured.usage.items():
             self._spend(name, usage)

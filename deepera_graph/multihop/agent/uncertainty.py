@@ -114,21 +114,10 @@ class AnswerUncertainty:
                 "needs neither"
             )
 
-    def measure(
+    def work(
         self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
-    ) -> Measured:
-        """Sample answers from a batch and count their meanings."""
-        return do(self._work(question, batch, config))
-
-    async def ameasure(
-        self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None = None
-    ) -> Measured:
-        """Do what `measure` does, in the running loop."""
-        return await ado(self._work(question, batch, config))
-
-    def _work(
-        self, question: str, batch: Sequence[EvidenceText], config: RunnableConfig | None
     ) -> Work[Measured]:
+        """Return the work of sampling answers from a batch and counting their meanings."""
         count, how = _Count(self.settings), self.settings
         tasks, n = self._tasks(question, batch), how.samples
 

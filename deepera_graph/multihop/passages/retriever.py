@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
@@ -14,7 +15,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
-from deepera_graph.agents.twin import Work, ado, ask, call, call_in_thread, do
+from deepera_graph.agents.twin import Work, ado, as_work, ask, call_in_thread, do
 from deepera_graph.errors import BackendError, InputError, RoleError, SettingsError
 from deepera_graph.multihop.agent.adaptive import (
     BATCH_SIZE,
@@ -144,18 +145,28 @@ class AdaptiveRetriever(BaseRetriever):
             SettingsError: A number is out of range.
             BackendError: Nothing could be scored.
         """
-        return do(self._work(question, k, config, revises=self.rescore is not None))
+        revise = None if self.rescore is None else as_work(self.rescore)
+        return do(self.work(question, k, config, revise=revise))
 
     async def afind(
         self, question: str, *, k: int | None = None, config: RunnableConfig | None = None
     ) -> AdaptiveRun:
         """Do what `find` does, in the running loop."""
-        revises = self.rescore is not None or self.arescore is not None
-        return await ado(self._work(question, k, config, revises=revises))
+        revise = None if self.arescore is None else as_work(self.arescore)
+        if revise is None and self.rescore is not None:
+            revise = partial(_in_thread, self.rescore)
+        return await ado(self.work(question, k, config, revise=revise))
 
-    def _work(
-        self, question: str, k: int | None, config: RunnableConfig | None, *, revises: bool
+    def work(
+        self,
+        question: str,
+        k: int | None,
+        config: RunnableConfig | None,
+        *,
+        revise: Callable[..., Work[Sequence[float]]] | None,
+        feedback: Feedback | None = None,
     ) -> Work[AdaptiveRun]:
+        """Return the work of `find`, with the work that revises the scores of a batch."""
         search = self._begin(question, k, config)
         search.take_first((yield ask(self._open_first_stage(), question, config)))
         result = yield from adapt(
@@ -163,8 +174,9 @@ class AdaptiveRetriever(BaseRetriever):
             search.first,
             search.neighbours,
             search.score,
-            rescore=search.revise if revises else None,
-            options=AdaptiveOptions(self.budget, self.batch_size, self.feedback),
+            rescore=revise
+            and (lambda question, ids, scores: revise(question, search.take(ids), scores)),
+            options=AdaptiveOptions(self.budget, self.batch_size, feedback or self.feedback),
         )
         return search.finish(result)
 
@@ -203,6 +215,11 @@ class AdaptiveRetriever(BaseRetriever):
         most = self.k if k is None else k
         check_at_least("k", most, 1)
         return _Searched(self, question, most, config, self._scores())
+
+
+def _in_thread(rescore: Revise, *given: Any) -> Work[Sequence[float]]:
+    revised: Sequence[float] = yield call_in_thread(rescore, *given)
+    return revised
 
 
 def _describe_first(error: ValidationError) -> str:
@@ -286,23 +303,11 @@ class _Searched:
         return [near for near in self._graph.neighbours(name) if near in self._pool]
 
     def score(self, question: str, ids: Sequence[str]) -> Work[list[Score]]:
-        passages = self._take(ids)
+        passages = self.take(ids)
         found = yield from score_passages(self._judge, question, passages, self._config)
         scores = self._note(ids, found)
         self.load((yield from self.fetcher.fetch(self.wanted())))
         return scores
-
-    def revise(
-        self, question: str, ids: Sequence[str], scores: Sequence[float]
-    ) -> Work[Sequence[float]]:
-        rescore: Any = self._retriever.rescore
-        arescore, given = self._retriever.arescore, (question, self._take(ids), scores)
-        revised: Sequence[float] = yield (
-            call_in_thread(rescore, *given)
-            if arescore is None
-            else call(rescore or arescore, arescore, *given)
-        )
-        return revised
 
     def finish(self, result: AdaptiveResult) -> AdaptiveRun:
         """Return the documents, and say in the log what went wrong."""
@@ -348,7 +353,7 @@ class _Searched:
         told = {key: one for key, one in found.items() if one is not None}
         return known.model_copy(update={"id": name, "metadata": {**metadata, **first, **told}})
 
-    def _take(self, ids: Sequence[str]) -> list[Document]:
+    def take(self, ids: Sequence[str]) -> list[Document]:
         return [self._pool[name] for name in ids]
 
     def _note(self, ids: Sequence[str], given: Sequence[ScoreOrError]) -> list[Score]:

@@ -24,7 +24,6 @@ _LABEL = re.compile(
     r"\b(?P<name>[A-Z][\w-]*(?:[\s-]+(?:19|20)\d\d)(?:\s+Shared)?\s+Task)[\s-]*(?P<number>\d{1,2})\b",
     re.I,
 )
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 def subject_of(question: str) -> str:
