@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from deepera_graph.evidence.check.references import ReferenceIndex
+from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.text.words import split_sentences, stems
 
@@ -35,7 +35,9 @@ _MONTHS = frozenset(
     Since Until Before After By From During Between
     """.split()  # noqa: SIM905
 )
-_BEHIND_STOP = re.compile(r"([.!?])\s?((?:\[[\d@][^\[\]]*\])+)(?=\s+[A-Z]|\s*\Z)")
+_BEHIND_STOP = re.compile(
+    rf"([.!?])\s?((?:(?:{FIELD.pattern.replace('(', '(?:')})|\[[\d@][^\[\]]*\])+)(?=\s+[A-Z]|\s*\Z)"
+)
 # A raised number whose place is lost, as in the text of a PDF: ``firm1,2.`` or ``firm.1-3 Then``.
 _RAISED = re.compile(
     r"(?P<word>[a-zà-ÿ]{2}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
@@ -121,7 +123,7 @@ class Claim(PlainRecord):
 
 def find_style(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex) -> Style:
     """Return how a manuscript cites: by keys, by numbers, or by names and years."""
-    texts = [one.text for one in paragraphs]
+    texts = [FIELD.sub("", one.text) for one in paragraphs]
     if any(_KEYED.search(text) and find_marks(text, "keys", index) for text in texts):
         return "keys"
     if any(find_marks(text, "numbers", index) for text in texts):
@@ -144,11 +146,11 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
                 claims.append(
                     Claim(
                         number=len(claims) + 1,
-                        sentence=_BRACED.sub(r"@\1", sentence.text),
+                        sentence=index.show(_BRACED.sub(r"@\1", sentence.text)),
                         statement=statement,
                         keys=keys,
                         purpose=purpose,
-                        section=one.section,
+                        section=index.show(one.section),
                         page=one.page,
                     )
                 )
@@ -178,9 +180,15 @@ def write_raised(
 
 def find_marks(text: str, style: Style, index: ReferenceIndex) -> list[Cited]:
     """Return the citations of a text in order."""
-    return list(
-        {"keys": _find_keys, "numbers": _find_numbers, "names": _find_names}[style](text, index)
-    )
+    find = {"keys": _find_keys, "numbers": _find_numbers, "names": _find_names}[style]
+    fields = [
+        Cited(*one.span(), index.fields[int(one[1])].keys)
+        for one in (FIELD.finditer(text) if index.fields else ())
+    ]
+    if not fields:
+        return list(find(text, index))
+    others = FIELD.sub(lambda mark: "\ue000" * len(mark[0]), text)
+    return sorted([*fields, *find(others, index)])
 
 
 def _find_keys(text: str, index: ReferenceIndex) -> Iterator[Cited]:

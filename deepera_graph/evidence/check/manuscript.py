@@ -10,6 +10,13 @@ from typing import Any
 
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.check.citing import Claim, ManuscriptParagraph, find_claims
+from deepera_graph.evidence.check.fields import (
+    LISTED,
+    RAISED_NUMBERS,
+    CitedItems,
+    FieldReader,
+    join_fields,
+)
 from deepera_graph.evidence.check.references import (
     Reference,
     ReferenceIndex,
@@ -21,6 +28,7 @@ from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.literature.same_study import list_ids
 from deepera_graph.passages import MOST_QUESTION, field_key
+from deepera_graph.retrieval.documents import DOCX
 from deepera_graph.retrieval.documents.article import (
     Block,
     build_article,
@@ -34,11 +42,10 @@ from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.text.records import TABLES, open_records, read_records, suffix_of
 
-FORMS = (".docx", ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
+FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 MANY = 400  # references, from which on it is said how long the work is
 _CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
 _REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
-_RAISED = re.compile(r"\s*\d{1,3}(?:\s*[-–,]\s*\d{1,3})*\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +80,7 @@ def read_manuscript(
     """Read a manuscript.
 
     - ``.docx``: citations as numbers in brackets or raised, or as names and years, and a list under
-      a heading such as "References".
+      a heading such as "References"; of Zotero and Mendeley, the data that they keep in it.
     - ``.tex``: commands such as ``\\cite``, and the ``.bib`` that the file names, or
       ``thebibliography``.
     - ``.md``: ``[@key]`` with the `bibliography` of its front matter, or numbers or names and a
@@ -102,29 +109,35 @@ def read_manuscript(
     if form in TABLES:
         title, claims, references = _read_pairs(path, given)
     else:
-        title, paragraphs, printed = _READERS[form](path, given is None, pdf_reader)
-        references = printed if given is None else given
+        fields = list[CitedItems]()
+        if form == DOCX:
+            (title, paragraphs, printed), fields = _read_docx(path)
+        else:
+            title, paragraphs, printed = _READERS[form](path, given is None, pdf_reader)
+        references, cited = join_fields(fields, printed if given is None else given)
         if not references:
             raise InputError(
                 f"{path}: no references found: it has no list under a heading such as References"
                 + (", and names no .bib file" if form in (".tex", ".md") else "")
                 + "; --bib names a file of them, also one that is a SOURCE"
             )
-        claims = find_claims(paragraphs, ReferenceIndex(references))
+        index = ReferenceIndex(references, cited)
+        title, claims = index.show(title), find_claims(paragraphs, index)
     if not claims:
         raise InputError(
             f"{path}: nothing cites any of its {len(references)} references; known are [3], [3-7], "
             "raised numbers, (Lee et al., 2019), [@key] and \\cite{key}"
         )
-    index = ReferenceIndex(references)
-    cited = {key for one in claims for key in one.keys}
+    named = {key for one in claims for key in one.keys}
     return Manuscript(
         path=path,
         title=title,
         claims=tuple(claims),
         references=tuple(references),
-        duplicates=tuple(tuple(one.key for one in group) for group in index.duplicates()),
-        uncited=tuple(one.key for one in references if one.key not in cited),
+        duplicates=tuple(
+            tuple(one.key for one in group) for group in ReferenceIndex(references).duplicates()
+        ),
+        uncited=tuple(one.key for one in references if one.key not in named),
     )
 
 
@@ -179,10 +192,11 @@ def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any
 Read = tuple[str, list[ManuscriptParagraph], list[Reference]]
 
 
-def _read_docx(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
+def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
+    fields = FieldReader()
     with path.open("rb") as source:
-        blocks, title, _ = read_docx_blocks(path, source, _write_raised)
-    return _read_blocks(blocks, title)
+        blocks, title, _ = read_docx_blocks(path, source, _write_raised, fields.take)
+    return _read_blocks(blocks, title), fields.citations
 
 
 def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
@@ -228,7 +242,6 @@ def _end_sentences(text: str, starts: Iterable[int]) -> list[int]:
 
 
 _READERS: dict[str, Any] = {
-    ".docx": _read_docx,
     ".tex": _read_tex,
     ".md": _read_markdown,
     ".markdown": _read_markdown,
@@ -238,7 +251,7 @@ _READERS: dict[str, Any] = {
 
 def _write_raised(before: str, text: str) -> str:
     """Write a raised number as a citation where it follows a word or a stop, and no digit."""
-    if before[-1:].isdigit() or not before.strip() or not _RAISED.fullmatch(text):
+    if before[-1:].isdigit() or not before.strip() or not RAISED_NUMBERS.fullmatch(text):
         return write_raised(before, text)
     return f"[{text.strip()}]"
 
@@ -250,9 +263,9 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
     for block in blocks:
         if block.level and (not inside or block.level <= inside):
             inside = block.level if is_references(block.text) else 0
-        elif inside and block.text.strip():
-            printed.append(block.text)
-    body, title = take_title(blocks, title)
+        elif (inside or LISTED in block.text) and block.text.strip():
+            printed.append(block.text.replace(LISTED, ""))
+    body, title = take_title([one for one in blocks if LISTED not in one.text], title)
     article = build_article(body, title, {})
     sections = article.sections if article else ()
     paragraphs = [

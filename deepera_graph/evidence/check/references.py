@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.plain import PlainRecord
@@ -16,6 +16,7 @@ from deepera_graph.text.records import open_records, read_records, suffix_of
 from deepera_graph.text.references import find_year
 
 BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json", ".csv")
+FIELD = re.compile("\ue000(\\d+)\ue001")  # stands for a citation of a citation manager
 _NUMBER = re.compile(r"\A\s*(?:\[(\d{1,4})\]|(\d{1,4})[.)])\s+")
 _INSIDE = re.compile(r"(?:\A|\s)\[(\d{1,4})\]\s+(?=\S)")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
@@ -160,19 +161,33 @@ def _find_authors(text: str) -> str:
     return f"{family[1]}; others" if several else family[1]
 
 
+class FieldCitation(NamedTuple):
+    """A citation that a citation manager wrote: as the text shows it, and what it cites."""
+
+    shown: str
+    keys: tuple[str, ...]
+
+
 class ReferenceIndex:
     """Finds the references that a text names.
 
     Attributes:
         references: In their order.
+        fields: Citations that the text has marks of, by their numbers.
     """
 
-    def __init__(self, references: Sequence[Reference]) -> None:
-        self.references = references
+    def __init__(
+        self, references: Sequence[Reference], fields: Sequence[FieldCitation] = ()
+    ) -> None:
+        self.references, self.fields = references, fields
         self._by_key = {one.key: one for one in reversed(references)}
         self._by_name: dict[tuple[str, str], list[Reference]] = defaultdict(list)
         for one in references:
             self._by_name[one.name].append(one)
+
+    def show(self, text: str) -> str:
+        """Return a text with its citations as the manuscript shows them."""
+        return FIELD.sub(lambda mark: self.fields[int(mark[1])].shown, text)
 
     def by_key(self, key: str) -> Reference | None:
         """Return the reference of a key or number."""

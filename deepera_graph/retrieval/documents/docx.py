@@ -64,11 +64,15 @@ def read_docx(name: object, source: BinaryIO) -> Article:
 
 
 def read_docx_blocks(
-    name: object, source: BinaryIO, raise_text: Raiser = write_raised
+    name: object,
+    source: BinaryIO,
+    raise_text: Raiser = write_raised,
+    prepare: Callable[[Element], None] | None = None,
 ) -> tuple[list[Block], str, dict[str, Any]]:
     """Return all of a file in blocks, the references too, its title, and what it says of itself.
 
-    *raise_text* writes a raised text, given what stands before it.
+    *raise_text* writes a raised text, given what stands before it; *prepare* may change the body
+    before it is read.
     """
     raw = read_whole(source, name)
     if raw.startswith(OLD_WORD):
@@ -77,12 +81,14 @@ def read_docx_blocks(
         )
     return call_foreign(
         f"{name}: broken, or not a DOCX file",
-        lambda: _read(name, raw, raise_text),
+        lambda: _read(name, raw, raise_text, prepare),
         error=InputError,
     )
 
 
-def _read(name: object, raw: bytes, raise_text: Raiser) -> tuple[list[Block], str, dict[str, Any]]:
+def _read(
+    name: object, raw: bytes, raise_text: Raiser, prepare: Callable[[Element], None] | None
+) -> tuple[list[Block], str, dict[str, Any]]:
     with ZipFile(io.BytesIO(raw)) as archive:
         if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
             raise InputError(f"{name}: unpacks to more than {MOST_BYTES >> 20} MB")
@@ -93,6 +99,8 @@ def _read(name: object, raw: bytes, raise_text: Raiser) -> tuple[list[Block], st
         about = _read_about(_load(archive, "docProps/core.xml", name))
         document = _load(archive, main, name)
     body = None if document is None else document.find("body")
+    if prepare is not None and body is not None:
+        prepare(body)
     titles, blocks = list[str](), list[Block]()
     for style, block in () if body is None else _read_blocks(body, styles, raise_text):
         if style in styles.titles and block.text and not blocks:
