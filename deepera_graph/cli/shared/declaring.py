@@ -87,7 +87,12 @@ def opt_of(
     """
     one = settings.__dataclass_fields__[name]
     about = one.metadata
-    how = {"brief": about["brief"], "metavar": about["metavar"], "shown": about["shown"], **how}
+    how = {
+        "brief": about["brief"],
+        "metavar": about["metavar"] or None,
+        "shown": about["shown"],
+        **how,
+    }
     how = {"setting": name, "least": about["least"] if ranged else None, **how}
     means = how.get("means") or {}
 

@@ -2,69 +2,32 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.chat.parsing import ReplyModel
-from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.settings import BuildSettings
 from deepera_graph.lab.build.writing.gates import Gates
-from deepera_graph.ranges import check_choice
-from deepera_graph.settings import AgentSettings
 
-Setting = Literal["base", "ssli"]
-Golden = Literal["insert", "record"]
 PACKAGE = "deepera_graph.lab.build.prompts"
 DistractorType = Literal["misleading", "background", "irrelevant"]
 Relation = Literal["agrees", "partly", "differs", "silent"]
 
 
-# Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
-# many distractors a pool has: 3 is one of each kind.
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildPlan(AgentSettings):
+class BuildPlan(BuildSettings):
     """The settings of a build; equal plans over equal documents and answers give equal bytes."""
 
-    n_questions: int = 100  # wanted of each generator, >= 1
-    # ``base`` as retrieved, ``ssli`` with distractors
-    settings: tuple[Setting, ...] = ("base", "ssli")
-    seed: int = 0  # of documents, passages and the distractors' places, >= 0
-    n_contexts: int = 30  # passages in a pool, >= 2
-    n_distractors: int = 3  # in an SSLI pool, >= 1, below `n_contexts`
-    per_document: int = 1  # most questions of one document and generator, >= 1
-    max_tokens: int = 200  # of a chunk, >= 1
-    # one that was missed replaces the last passage, or goes to `golden_outside`
-    golden: Golden = "insert"
-    attempts: int = 3  # most tries at writing one distractor, >= 1
-    # Least cosine that connects two documents, in [-1, 1]; None takes `find_fence` of the corpus,
-    # as what is near differs from embedder to embedder.
-    min_similarity: float | None = None
-    min_group: int = 2  # connected documents that are kept together, >= 1; 1 keeps all
     gates: Gates = field(default_factory=Gates)
-    verify: bool = True  # whether the model checks each distractor against the answer
 
-    _LEAST: ClassVar[Mapping[str, int]] = {"seed": 0}
     _READ: ClassVar[Mapping[str, type[Any]]] = {"gates": Gates}
-
-    def _check(self) -> None:
-        if self.n_contexts <= self.n_distractors:
-            raise SettingsError(
-                f"n_contexts must be above n_distractors ({self.n_distractors}), "
-                f"got {self.n_contexts}"
-            )
-        check_choice("golden", self.golden, get_args(Golden))
-        if self.min_similarity is not None and not -1 <= self.min_similarity <= 1:
-            raise SettingsError(f"min_similarity must be in [-1, 1], got {self.min_similarity}")
-        known, chosen = get_args(Setting), tuple(self.settings)
-        if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
-            raise SettingsError(
-                f"settings must be some of {', '.join(known)}, got {','.join(chosen)!r}"
-            )
-        object.__setattr__(self, "settings", chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan in plain data, as JSON gives it back."""
-        return {**AgentSettings.to_dict(self), "gates": asdict(self.gates)}
+        plain = BuildSettings.to_dict(self)
+        verify = plain.pop("verify")  # the last, in manifests
+        return {**plain, "gates": asdict(self.gates), "verify": verify}
 
 
 class DropRecord(BaseModel):

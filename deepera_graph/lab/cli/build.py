@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,9 @@ from deepera_graph.cli.opening.judges import chat_backend, check_engine, count_w
 from deepera_graph.cli.opening.stores import find_embeddings, server_key
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, say
-from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
 from deepera_graph.errors import SettingsError
+from deepera_graph.lab.build.settings import BuildSettings, Golden
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
 from deepera_graph.packages import check_extra
 from deepera_graph.text.plain import count
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
+_of_plan = partial(opt_of, BuildSettings, panel="What is made", config=None)
 _corpus = partial(opt, panel="Corpus")
 
 
@@ -38,43 +40,18 @@ _corpus = partial(opt, panel="Corpus")
 class PlanOptions:
     """What is made; an earlier manifest settles all of it."""
 
-    questions: int = _make(
-        "Questions of each generator.", metavar="N", default=100, setting="n_questions"
-    )
-    settings: str = _make(
-        "[b]base[/b]: pools as retrieved. [b]ssli[/b]: with look-alikes.",
-        metavar="NAME,...",
-        default="base,ssli",
-        many=str,
-    )
-    contexts: int = _make("Passages in a pool.", metavar="N", default=30, setting="n_contexts")
-    distractors: int = _make(
-        "Look-alikes in a pool.", metavar="N", default=3, setting="n_distractors"
-    )
-    attempts: int = _make("Upper bound of attempts at one look-alike.", metavar="N", default=3)
-    verify: bool = _make(
-        "Let the model check each look-alike against the answer: one call more for each.",
-        default=True,
-    )
-    golden: Literal["insert", "record"] = _make(
-        "When retrieval misses the passage that answers: put it in, or name it beside the pool.",
-        default="insert",
-    )
-    per_document: int = _make(
-        "Upper bound of questions about one document.", metavar="N", default=1
-    )
-    seed: int = _make("Random seed of the build.", metavar="S", default=0)
-    max_chunk: int = _corpus(
-        "Upper bound of tokens in a chunk.", metavar="N", default=200, setting="max_tokens"
-    )
-    min_similarity: float | None = _corpus(
-        "Smallest cosine that connects two documents.",
-        metavar="C",
-        shown="far below the quartiles of this corpus",
-    )
-    min_group: int = _corpus(
-        "Connected documents needed for them to stay; 1 keeps all.", metavar="N", default=2
-    )
+    questions: int | None = _of_plan("n_questions")
+    settings: str | None = _of_plan("settings", many=str)
+    contexts: int | None = _of_plan("n_contexts")
+    distractors: int | None = _of_plan("n_distractors")
+    attempts: int | None = _of_plan("attempts")
+    verify: bool = _of_plan("verify", default=True)
+    golden: Golden | None = _of_plan("golden")
+    per_document: int | None = _of_plan("per_document")
+    seed: int | None = _of_plan("seed")
+    max_chunk: int | None = _of_plan("max_tokens", panel="Corpus")
+    min_similarity: float | None = _of_plan("min_similarity", panel="Corpus")
+    min_group: int | None = _of_plan("min_group", panel="Corpus")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,15 +16,9 @@ from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.build.corpus import Chunk, Corpus, Document
-from deepera_graph.lab.build.plan import (
-    PACKAGE,
-    BuildPlan,
-    DropRecord,
-    FilledNotes,
-    FilledPairs,
-    Golden,
-)
+from deepera_graph.lab.build.plan import PACKAGE, BuildPlan, DropRecord, FilledNotes, FilledPairs
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
+from deepera_graph.lab.build.settings import Golden
 from deepera_graph.lab.build.writing.answers import containment, contains_answer
 from deepera_graph.lab.build.writing.distractors import (
     DistractorWriter,
