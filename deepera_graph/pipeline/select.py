@@ -295,7 +295,9 @@ def _count_retracted(ranking: Sequence[RankRecord]) -> list[str]:
         return []
     one_is = "1 passage that was kept is of a retracted paper: it counts"
     many_are = f"{n} passages that were kept are of retracted papers: they count"
-    return [f"{one_is if n == 1 else many_are} for no direction, and no answer is made of it"]
+    it_or_them = "it" if n == 1 else "them"
+    said = one_is if n == 1 else many_are
+    return [f"{said} for no direction, and no answer is made of {it_or_them}"]
 
 
 def _raise_first_failure(records: Sequence[RankRecord], state: State) -> None:
