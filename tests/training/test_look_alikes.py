@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.lab.training.lessons.augment import VARIANTS, add_variants, classify_negative
+from deepera_graph.lab.training.lessons.augment import (
+    VARIANTS,
+    add_variants,
+    classify_negative,
+    label_results,
+)
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER
 from support.pools import pool
 
@@ -36,6 +41,25 @@ def of(drawn):
 )
 def test_a_heading_tells_the_type_of_a_negative(kind, expected):
     assert classify_negative(kind) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("sibling", (1, 1.0)),
+        ("natural_other_result", (1, 1.0)),
+        ("written_other_outcome", (1, 1.0)),
+        ("written_other_population", (1, 1.0)),
+        ("natural_background", (0, 1.0)),
+        ("written_protocol", (0, 1.0)),
+        ("setting", (0, 1.0)),
+        ("near miss", None),
+        (OTHER_PAPER, None),
+    ],
+)
+def test_findings_on_something_else_are_results(kind, expected):
+    one = pool("roofs", [1, 0, 0], kinds=["", OTHER_PAPER, kind])
+    assert label_results(one, kind, 0) == expected
 
 
 @given(PASSAGES, st.integers(0, 5))

@@ -50,6 +50,9 @@ NEGATIVE_TYPES = (*_TYPES, OTHER_PART, OTHER_PAPER)
 _NO_RESULTS = frozenset(("aims", "methods", "background"))
 _SIBLINGS = frozenset((*_NO_RESULTS, "speculation", OTHER_PART))
 _WRITTEN = frozenset(("misleading_outcome", "misleading_scope", "speculative"))
+# Results of other studies, or on something else than is asked; among near misses are some aims.
+_FINDINGS = re.compile(r"sibling$|(?:natural|written)_other_")
+_MIXED = "near miss"
 
 
 def pool_rng(seed: int, pool: Pool, what: str = "") -> np.random.Generator:
@@ -319,6 +322,8 @@ def label_results(pool: Pool, kind: str, label: int) -> tuple[int, float] | None
         return (0, RESULTS_WEIGHT) if type_ in _NO_RESULTS else None
     if label_own_paper(pool) is None:
         return None
-    if label:
+    if label or _FINDINGS.match(kind):
         return 1, 1.0
+    if kind == _MIXED:
+        return None
     return (0, 1.0) if type_ in _NO_RESULTS | {OTHER_PART} else None
