@@ -1,5 +1,7 @@
 """Parts of a fit, each by itself: trees, kinds of questions, one paper, presence."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,8 +31,13 @@ from deepera_graph.lab.training.fitting.ranking import (
     fit_scaled_logistic,
     fit_trees,
 )
-from deepera_graph.lab.training.fitting.scorer import NEVER_SAME_DOCUMENT, fit_same_document
+from deepera_graph.lab.training.fitting.scorer import (
+    NEVER_SAME_DOCUMENT,
+    fit_results_classifier,
+    fit_same_document,
+)
 from deepera_graph.lab.training.lessons.augment import label_own_paper
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER
 from deepera_graph.lab.training.weights import log_nothing
 from support.pools import pool
 
@@ -157,3 +164,23 @@ def test_the_unit_of_a_number_changes_no_probability():
     (again, _), same = fit_scaled_logistic(numbers * [0.01, 1], labels)
     assert first > 0
     assert (again, same) == pytest.approx((first * 100, start), rel=1e-3)
+
+
+def matched(name, kinds, *, angle, of_one_paper=False):
+    """A pool whose golden passage points one way, all others another."""
+    one = pool(name, [1, *[0] * len(kinds)], kinds=["", *kinds], of_one_paper=of_one_paper)
+    ways = [np.array([np.cos(angle * label), np.sin(angle * label)]) for label in one.labels]
+    matches = [SimpleNamespace(body=way, sentences=way[None]) for way in ways]
+    return MatchedPool(one, matches, np.array(one.labels))
+
+
+def test_sections_of_articles_teach_results_only_where_nothing_else_does():
+    abstracts = [matched(f"roofs {n}", ["methods", OTHER_PAPER], angle=2.0) for n in range(5)]
+    articles = [
+        matched(f"lamps {n}", ["BODY.METHODS"] * 4, angle=-2.0, of_one_paper=True)
+        for n in range(50)
+    ]
+    alone = fit_results_classifier(abstracts)
+    beside = fit_results_classifier([*abstracts, *articles])
+    assert beside.passage.tolist() == alone.passage.tolist()
+    assert fit_results_classifier(articles) is not None

@@ -223,7 +223,13 @@ def fit_results_classifier(
     matched: Sequence[MatchedPool], log: Log = log_nothing
 ) -> ResultsClassifier | None:
     """Fit what tells results from aims, methods and background; None if nothing teaches it."""
-    # From evidence against other parts of its paper; at less weight, from sections of articles.
+    # From evidence against other parts of its paper. Sections of articles teach only where nothing
+    # else does: a section named results may hold anything, and thousands of them outweigh the rest.
+    several = [one for one in matched if not one.pool.of_one_paper]
+    return _fit_results(several, log) or _fit_results(matched, log)
+
+
+def _fit_results(matched: Sequence[MatchedPool], log: Log) -> ResultsClassifier | None:
     taught: dict[str, tuple[Any, Any, int, float]] = {}
     for one in matched:
         for passage, match in zip(one.pool.passages, one.matches, strict=True):
