@@ -37,7 +37,9 @@ def check_base(base: str) -> Iterator[Finding]:
         with closing(PaperFile(base)) as file, file.reading() as db:
             about, vectors = dict(describe_file(db)), read_about(db, "vectors")
     except DeepEraError as error:
-        yield Finding(BASE, "fail", str(error), "deepera papers build FILES --base FILE makes one")
+        yield Finding(
+            BASE, "fail", str(error), "deepera papers build FILES --library FILE makes one"
+        )
         return
     found = f"{_counted(about)} in {base} (format {PAPERS.form})"
     if about["unfinished"]:
@@ -49,7 +51,7 @@ def check_base(base: str) -> Iterator[Finding]:
     if vectors:
         yield _check_vectors(Path(base), VectorsInfo.from_json(vectors), about)
     else:
-        advice = f"deepera papers build --base {base} --embeddings local makes them"
+        advice = f"deepera papers build --library {base} --embeddings local makes them"
         yield Finding(VECTORS, "skipped", "none: the base is searched by words", advice)
 
 
@@ -80,6 +82,6 @@ def _check_vectors(path: Path, info: VectorsInfo, about: dict[str, Any]) -> Find
     found = f"{about['vectors']} by {info.embeddings}, {info.dimensions} dimensions"
     found += f", on {info.url}" if info.url else ""
     if missing := about["papers"] - about["vectors"]:
-        advice = f"deepera papers build --base {path} with the same --embeddings makes them"
+        advice = f"deepera papers build --library {path} with the same --embeddings makes them"
         return Finding(name, "warn", f"{found}; {missing} papers have none", advice)
     return Finding(name, "ok", found)
