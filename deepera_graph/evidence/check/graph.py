@@ -201,8 +201,9 @@ class ManuscriptCheck:
         notes = []
         if len(found.references) >= MANY:
             notes.append(
-                f"{len(found.references)} references: {found.n_pairs} pairs of claim and reference "
-                "are judged one by one, which takes a while"
+                f"{len(found.references)} references: {found.n_pairs} "
+                f"pair{'s' * (found.n_pairs != 1)} of claim and reference to judge one by one, "
+                "which takes a while"
             )
         return {"manuscript": found.to_dict(), "notes": notes}
 
