@@ -46,14 +46,6 @@ def test_works_come_under_the_first_subject_that_has_them(world):
     assert {(one["sample"], one["seed"], one["per_page"]) for one in asked} == {("2", "7", "2")}
 
 
-async def test_a_sample_is_the_same_in_the_loop(world):
-    source = OpenAlex()
-    before = [one.paper for one in source.sample("C86803240", 3).records]
-    after = [one.paper for one in (await source.asample("C86803240", 3)).records]
-    assert before == after
-    assert len(before) == 3
-
-
 def test_they_can_be_read_as_the_documents_of_a_build(world, tmp_path):
     path = tmp_path / "works.jsonl"
     assert write_rows(path, find_by_subject(3, subjects=TWO)) == 3
