@@ -230,3 +230,32 @@ def test_raised_numbers_of_a_pdf_cite(tmp_path):
 )
 def test_numbers_behind_words_that_are_no_citations_are_none(text):
     assert claims(text) == []
+
+
+@pytest.mark.parametrize("mark", ["[@a]", "[1]"])
+def test_names_beside_keys_or_numbers_cite_too(mark):
+    listed = [
+        Reference.of_fields("a", {"title": "On a"}),
+        *read_printed([f"1. {LISTED[0]}", f"2. {LISTED[1]}"]),
+    ]
+    found = claims(
+        f"Wax coating keeps apples firm {mark}. Cooling sweetens stored pears (Mori, 2019). "
+        "Green tea lowers fasting glucose (Nobody et al., 2011). Storms raged (Reuters, 2011).",
+        listed,
+    )
+    assert [one.keys for one in found] == [(mark.strip("[@]"),), ("2",), ("Nobody 2011",)]
+
+
+def test_a_list_of_references_needs_no_blank_lines(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text(
+        "# On\n\nWax keeps apples firm (Lund and Roy, 2018). Cold sweetens pears (Mori, 2019).\n\n"
+        "# References\n\nLund, A., Roy, B. (2018). Wax coating and the firmness of\nstored apples. "
+        "Fruit Science.\nMori, K. (2019). Night cooling and the sugar content of pears.\n"
+    )
+    found = read_manuscript(path)
+    assert [one.source.title for one in found.references] == [
+        "Wax coating and the firmness of stored apples",
+        "Night cooling and the sugar content of pears",
+    ]
+    assert [one.keys for one in found.claims] == [("1",), ("2",)]

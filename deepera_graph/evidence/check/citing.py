@@ -124,9 +124,9 @@ class Claim(PlainRecord):
 def find_style(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex) -> Style:
     """Return how a manuscript cites: by keys, by numbers, or by names and years."""
     texts = [FIELD.sub("", one.text) for one in paragraphs]
-    if any(_KEYED.search(text) and find_marks(text, "keys", index) for text in texts):
+    if any(any(_find_keys(text, index)) for text in texts):
         return "keys"
-    if any(find_marks(text, "numbers", index) for text in texts):
+    if any(any(_find_numbers(text, index)) for text in texts):
         return "numbers"
     return "names"
 
@@ -179,14 +179,17 @@ def write_raised(
 
 
 def find_marks(text: str, style: Style, index: ReferenceIndex) -> list[Cited]:
-    """Return the citations of a text in order."""
+    """Return the citations of a text in order.
+
+    Manuscripts mix their styles: a text without a key or number may cite by name and year.
+    """
     find = {"keys": _find_keys, "numbers": _find_numbers, "names": _find_names}[style]
     fields = [
         Cited(*one.span(), index.fields[int(one[1])].keys)
         for one in (FIELD.finditer(text) if index.fields else ())
     ]
     if not fields:
-        return list(find(text, index))
+        return list(find(text, index)) or list(_find_names(text, index, is_sure=True))
     others = FIELD.sub(lambda mark: "\ue000" * len(mark[0]), text)
     return sorted([*fields, *find(others, index)])
 
@@ -216,13 +219,20 @@ def _expand(numbers: str) -> Iterator[str]:
         yield from map(str, range(int(first), end + 1))
 
 
-def _find_names(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+def _find_names(text: str, index: ReferenceIndex, *, is_sure: bool = False) -> Iterator[Cited]:
+    """Yield names with years; if it must be *sure*, of one author only those of the list."""
     marks = [
         Cited(*one.span(), (_name_key(one["name"], one["year"], index),))
         for one in _NARRATIVE.finditer(text)
+        if not is_sure or one["more"] or index.by_name(one["name"], one["year"])
     ]
     for found in _BRACKETED.finditer(text):
-        keys = [key for one in _PART.finditer(found[1]) for key in _keys_of_part(one, index)]
+        parts = [
+            one
+            for one in _PART.finditer(found[1])
+            if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one[0])[0])
+        ]
+        keys = [key for one in parts for key in _keys_of_part(one, index)]
         if keys:
             marks.append(Cited(*found.span(), tuple(keys)))
     yield from sorted(marks)

@@ -22,6 +22,7 @@ from deepera_graph.evidence.check.references import (
     ReferenceIndex,
     read_bibliography,
     read_printed,
+    split_entries,
 )
 from deepera_graph.evidence.check.tex import read_tex
 from deepera_graph.evidence.plain import PlainRecord
@@ -201,7 +202,7 @@ def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
 
 def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
     with path.open("rb") as source:
-        blocks, about, _ = read_markdown_blocks(path, source)
+        blocks, about, _ = read_markdown_blocks(path, source, keep_lines=True)
     named = about.get("bibliography")
     title, paragraphs, printed = _read_blocks(blocks, str(about.get("title", "")))
     if named and wants_list:
@@ -264,7 +265,7 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
         if block.level and (not inside or block.level <= inside):
             inside = block.level if is_references(block.text) else 0
         elif (inside or LISTED in block.text) and block.text.strip():
-            printed.append(block.text.replace(LISTED, ""))
+            printed += split_entries(block.text.replace(LISTED, ""))
     body, title = take_title([one for one in blocks if LISTED not in one.text], title)
     article = build_article(body, title, {})
     sections = article.sections if article else ()

@@ -122,6 +122,17 @@ def read_printed(lines: Iterable[str], *, wrapped: bool = False) -> list[Referen
     return [Reference.of_text(key, text) for key, text in entries]
 
 
+def split_entries(text: str) -> list[str]:
+    """Cut a paragraph that has an entry a line; a line that begins none goes on with the last."""
+    entries: list[str] = []
+    for line in text.splitlines():
+        if entries and not _NUMBER.match(line) and _goes_on([("", entries[-1])], line.strip()):
+            entries[-1] += f" {line.strip()}"
+        else:
+            entries.append(line.strip())
+    return entries
+
+
 def _split_line(line: str) -> list[tuple[str, str]]:
     """Return the entries of a line with their numbers: in Markdown several may share a line."""
     marks = list(_INSIDE.finditer(line))

@@ -40,8 +40,13 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
     return article
 
 
-def read_markdown_blocks(name: object, source: BinaryIO) -> tuple[list[Block], dict[str, Any], str]:
-    """Return all of a file in blocks, its metadata, and what is wrong with these."""
+def read_markdown_blocks(
+    name: object, source: BinaryIO, *, keep_lines: bool = False
+) -> tuple[list[Block], dict[str, Any], str]:
+    """Return all of a file in blocks, its metadata, and what is wrong with these.
+
+    A block is one line, or the lines of its paragraph if they are to be kept.
+    """
     text = decode(read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:
@@ -49,12 +54,14 @@ def read_markdown_blocks(name: object, source: BinaryIO) -> tuple[list[Block], d
     about, unread = _read_front_matter(front[1]) if front is not None else ({}, "")
     body = text[front.end() :] if front is not None else text
     blocks = call_foreign(
-        f"{name}: Markdown that cannot be read", lambda: list(_read_blocks(body)), error=InputError
+        f"{name}: Markdown that cannot be read",
+        lambda: list(_read_blocks(body, keep_lines=keep_lines)),
+        error=InputError,
     )
     return blocks, about, unread
 
 
-def _read_blocks(text: str) -> Iterator[Block]:
+def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:
     markdown: Any = import_extra("markdown_it")
     tokens = markdown.MarkdownIt("commonmark").enable("table").parse(text)
     nothing = import_extra("markdown_it.token").Token("", "", 0)
@@ -64,7 +71,8 @@ def _read_blocks(text: str) -> Iterator[Block]:
             yield Block(CELLS.join(cells))
             cells = []
         elif token.type == "inline":
-            words = _read_inline(token.children)
+            lines = _read_inline(token.children).splitlines()
+            words = ("\n" if keep_lines else " ").join(filter(None, map(join_words, lines)))
             if before.type in {"th_open", "td_open"}:
                 cells.append(words)
             else:
@@ -89,7 +97,7 @@ def _read_inline(tokens: Sequence[Any]) -> str:
             parts.append(_TAG.sub("", token.content))
         else:  # of an image the text that stands for it
             parts.append(token.content)
-    return join_words("".join(parts))
+    return "".join(parts)
 
 
 def _read_front_matter(text: str) -> tuple[dict[str, Any], str]:
