@@ -268,6 +268,37 @@ def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
     assert pair.notes == ("its title may say the opposite: reduced, where it has increases",)
 
 
+@pytest.mark.parametrize(
+    ("claim", "text", "verdict"),
+    [
+        (
+            "Seed coating did not affect the density of wild bees",
+            "The seed coating reduced wild bee density: treated fields gained no weight.",
+            "not_found",
+        ),
+        (
+            "Seed coating reduced the weight of bee colonies",
+            "No effect of the seed coating was found on the weight of bee colonies.",
+            "not_found",
+        ),
+        (
+            "Seed coating had no effect on the weight of bee colonies",
+            "No effect of the seed coating was found on the weight of bee colonies.",
+            "supported",
+        ),
+        (
+            "Seed coating reduced the weight of bee colonies",
+            "Objective: To assess the effect of seed coating on the weight of bee colonies.",
+            "partly",
+        ),
+    ],
+)
+def test_a_finding_and_no_finding_do_not_support_each_other(tmp_path, claim, text, verdict):
+    path = write_claim(tmp_path, f"{claim} [1].")
+    [pair] = ManuscriptCheck(library=library(text)).check(path).pairs
+    assert pair.verdict == verdict
+
+
 def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
     path = write_claim(tmp_path, "Wax coating kept apples firm in 90% of cases [1].")
     [pair] = ManuscriptCheck(library=library()).check(path).pairs

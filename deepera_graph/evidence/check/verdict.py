@@ -12,6 +12,7 @@ from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
+from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.literature.citation import find_pages
 from deepera_graph.prompts import Domain
 from deepera_graph.reranker import EvidenceReranker
@@ -20,7 +21,7 @@ from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
 from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
-from deepera_graph.text.words import split_sentences, words
+from deepera_graph.text.words import split_sentences, stems, words
 from deepera_graph.usage import Usage
 
 Verdict = Literal[
@@ -44,6 +45,23 @@ _POPULATIONS = """
     dogs,dog cats,cat pigs,pig,porcine monkeys,monkey,macaques elderly,older athletes,athlete
     people,humans,human,patients,participants,persons,volunteers
     """
+_NOTHING = re.compile(
+    r"\b(?:no|without\s+(?:an?\s+)?)\s*(?!\w*\s*(?:adverse|side|serious|harmful|toxic))(?:\w+\s+){0,3}?"
+    r"(?:effects?|impact|influence|differences?|changes?|reductions?|increases?|decreases?|benefits?"
+    r"|associations?|correlations?|relationships?|improvements?)\b"
+    r"|(?:\b(?:did|does|do|was|were|is|are|has|have|had|could)\s+not|n['’]t|\bfail(?:s|ed)?\s+to)\b"
+    r"\s+(?:\w+ly\s+)?\w+",
+    re.IGNORECASE,
+)
+_PROTECTS = re.compile(r"\b(?:protect|improv|worsen|harm)", re.IGNORECASE)
+_PARTS = re.compile(r"[;:]|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE)
+_NO_RESULT = re.compile(
+    r"\s*(?:(?:background|context|introduction)\b[^:.]{0,20}:"
+    r"|(?:(?:objectives?|aims?|purpose)\b[^:.]{0,20}:\s*)?(?:we\s+(?:aimed|sought)|to\s+(?:assess"
+    r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
+    re.IGNORECASE,
+)
+_LEAST_SHARED = 2  # stems of a claim in what is set against it
 _GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
 _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
 
@@ -123,15 +141,39 @@ def decide_by_rules(
         return _build("contradicted", known, [f"turned: {one}" for one in turned])
     if turned := turned_changes(statement, sentence):
         return _build("not_found", known, [f"it may say the opposite: {one}" for one in turned])
+    if denied := _deny(statement, sentence):
+        return _build("not_found", known, [denied])
     if turned := turned_changes(statement, work.source.title):
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
-    notes = find_gaps(statement, work)
+    aims = ["it is the aim or the background of the work, and no result"]
+    notes = find_gaps(statement, work) + (aims if _NO_RESULT.match(sentence) else [])
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
     return _build(verdict, known, notes)
+
+
+def _deny(statement: str, sentence: str) -> str:
+    """Say that one of a claim and a sentence finds a change where the other finds none."""
+    about = set(stems(statement))
+    near = max(_PARTS.split(sentence), key=lambda part: len(about & set(stems(part))))
+    if len(about & set(stems(near))) < _LEAST_SHARED:
+        return ""
+    sides = _finds_change(statement), _finds_change(near)
+    if sides == (True, False):
+        return "it may say the opposite: the passage finds no change"
+    return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
+
+
+def _finds_change(text: str) -> bool | None:
+    """Tell whether a text says that something changes, or that nothing does; None if neither."""
+    rest = _NOTHING.sub(" ", text)
+    changes = {"up", "down"} & {*read_words(rest).signs} or _PROTECTS.search(rest)
+    if not changes:
+        return False if rest != text else None
+    return None if {"not", "null"} & {*read_words(text).signs} else True
 
 
 def _build(verdict: Verdict, known: dict[str, str | float], notes: Sequence[str]) -> Decision:
