@@ -134,6 +134,15 @@ def test_ask_takes_conditions(ask, indexed):
     assert [one["id"] for one in exactly["ranking"]] == ["trial"]
 
 
+def test_ask_says_that_limits_in_words_leave_nothing_out(deepera, source):
+    asked = f"{QUESTION.rstrip('?')}, since 2015, excluding reviews?"
+    result = deepera("ask", asked, source)
+    assert "(year>=2015, no review) are judged as words" in result.stderr
+    assert "take --where 'year>=2015' and `deepera papers ask` for kinds" in result.stderr
+    assert "limits in the question" not in deepera("ask", QUESTION, source).stderr
+    assert "limits in the question" not in deepera("ask", asked, source, "--quiet").stderr
+
+
 def test_retrieve_limits_the_candidates(ask, source):
     assert len(json.loads(ask(source, "--retrieve", "1", "--json").stdout)["ranking"]) == 1
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepera_graph.cli.judging.candidates import Place
+from deepera_graph.cli.judging.candidates import Place, note_limits
 from deepera_graph.cli.judging.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.judging.report import (
     check_report,
@@ -104,6 +104,8 @@ def ask(
 
         writer = open_writer(search, reranker, judge, judgements)
         found = place.find(question)
+        if (note := note_limits(question)) and not output.quiet:
+            say(note)
         if search.dry_run:
             tell_estimate(reranker, question, found.documents, writer, output)
             raise typer.Exit(OK)

@@ -75,6 +75,24 @@ def _read_years(condition: str) -> dict[str, Any]:
     return {"year": bounds}
 
 
+def note_limits(question: str) -> str:
+    """Say that years and kinds of papers in a question leave no paper out, if it names any."""
+    from deepera_graph.papers.agent.limits.reading import read_limits
+
+    limits = read_limits(question, year=date.today().year)
+    bounds = {"gte": limits.year_from, "lte": limits.year_to}
+    years = [f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items() if year]
+    kinds = [*limits.types, *(f"no {one}" for one in limits.not_types)]
+    if not years and not kinds:
+        return ""
+    wheres = [" ".join(f"--where '{one}'" for one in years)] if years else []
+    others = ["`deepera papers ask` for kinds of papers"] if kinds else []
+    return (
+        f"limits in the question ({', '.join([*years, *kinds])}) are judged as words, and leave no "
+        f"paper out; to leave some out, take {' and '.join([*wheres, *others])}"
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class FoundCandidates:
     """The candidates for a question, and how the services went that were asked, if any."""
