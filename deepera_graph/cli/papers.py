@@ -33,7 +33,8 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.papers.paper import ListFormat
+from deepera_graph.literature.paper_keys import name_status
+from deepera_graph.papers.paper import ListFormat, read_statuses
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 _AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
 _SHORTEST = 20  # of a title
+_NEAR = 10  # papers among which a notice is looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,10 +180,14 @@ def search(
         )
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
-    lines = [f"{one.rank:>4}  {describe_line(one.paper)}" for one in hits] or ["nothing found"]
+    told = list(map(name_status, read_statuses([one.paper for one in hits])))
+    lines = [
+        f"{one.rank:>4}  {describe_line(one.paper, status)}"
+        for one, status in zip(hits, told, strict=True)
+    ] or ["nothing found"]
     listed: Rows = [
-        (one.paper, "", {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
-        for one in hits
+        (one.paper, status, {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
+        for one, status in zip(hits, told, strict=True)
     ]
     _write(form, output, hits.to_dict(), lambda: "\n".join(lines), listed)
     raise typer.Exit(SOME_FAILED if failures else OK)
@@ -208,8 +214,10 @@ def show(
             _write(form, output, about, lambda: describe_base(about), [])
             return
         found = _find(base, paper, to_scope(limits))
-    listed: Rows = [(found, "", {}, {})]
-    _write(form, output, found.to_dict(), lambda: describe_paper(found), listed)
+        near = [one.paper for one in base.search(found.title, mode="sparse", k=_NEAR)]
+    status = name_status(read_statuses([found, *near])[0])
+    listed: Rows = [(found, status, {}, {})]
+    _write(form, output, found.to_dict(), lambda: describe_paper(found, status), listed)
 
 
 def cite(
@@ -297,20 +305,25 @@ def _find(base: PaperBase, given: str, scope: Scope) -> Paper:
     return found
 
 
-def describe_line(paper: Paper) -> str:
+def describe_line(paper: Paper, status: str = "") -> str:
     """Return a paper in one line: its id, title, venue and year; as wide as the terminal is."""
-    room = max(text_console().width - _AROUND - len(paper.id), _SHORTEST + 8)
+    head = f"{paper.id}  {_mark(paper, status)}"
+    room = max(text_console().width - _AROUND - len(head) + 2, _SHORTEST + 8)
     year = str(paper.year or "")
     venue = _cut(paper.venue, room - _SHORTEST - len(year))
     about = ", ".join(filter(None, [venue, year]))
-    return f"{paper.id}  {_cut(paper.title, room - len(about))}" + (f" ({about})" if about else "")
+    return f"{head}{_cut(paper.title, room - len(about))}" + (f" ({about})" if about else "")
+
+
+def _mark(paper: Paper, status: str) -> str:
+    return f"{status}: " if status and not paper.title.upper().startswith(status) else ""
 
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
 
 
-def describe_paper(paper: Paper) -> str:
+def describe_paper(paper: Paper, status: str = "") -> str:
     """Return all that is known of a paper."""
     fields = {
         "authors": "; ".join(paper.authors),
@@ -320,7 +333,7 @@ def describe_paper(paper: Paper) -> str:
         "arXiv": paper.arxiv,
         "url": paper.url,
     }
-    lines = [f"{paper.id}  {paper.title}"]
+    lines = [f"{paper.id}  {_mark(paper, status)}{paper.title}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
     return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
 

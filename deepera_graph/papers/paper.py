@@ -9,8 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
-from deepera_graph.literature.paper_keys import family_key, main_title, title_key
-from deepera_graph.literature.same_study import MOST_YEARS
+from deepera_graph.literature.paper_keys import PaperStatus, family_key, main_title, title_key
+from deepera_graph.literature.same_study import MOST_YEARS, find_studies
 from deepera_graph.text.plain import write_sheet
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _ARXIV_MONTH = re.compile(
     r"(?:[a-z-]+(?:\.[a-z]{2})?/)?(\d{2})(0[1-9]|1[0-2])(?:\.\d{4,5}|\d{3})", re.I
 )
 _FIRST_OF_ARXIV = 91
+_TOLD = ("retracted", "concern")
 
 
 def venue_key(venue: str) -> str:
@@ -213,6 +214,12 @@ def cite_paper(paper: Paper) -> Citation:
         doi=paper.doi,
         url=paper.url or (f"https://arxiv.org/abs/{paper.arxiv}" if paper.arxiv else ""),
     )
+
+
+def read_statuses(papers: Sequence[Paper]) -> list[PaperStatus | None]:
+    """Return which papers were retracted, or are of concern, as titles of all of them tell."""
+    studies = find_studies((one.id, to_passage(one).metadata) for one in papers)
+    return [one.status if one.status in _TOLD else None for one in studies]
 
 
 def write_list(listed: Sequence[Listed], format: ListFormat) -> str:

@@ -155,3 +155,34 @@ def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
     result = deepera("papers", "ask", "tides", "-l", base, *server)
     assert result.exit_code == 3
     assert "cannot be reached" in result.stderr
+
+
+def test_a_retracted_paper_is_named_so_by_its_notice(deepera, tmp_path):
+    title = "Wax coating and the firmness of stored apples"
+    about = {"authors": ["Lee, Hana"], "year": 2019}
+    works = [
+        {"id": "lee", "title": title, "abstract": "Wax kept apples firm.", **about},
+        {"id": "note", "title": f"Retraction notice: {title}", "abstract": "Withdrawn.", **about},
+        {"id": "roy", "title": "Wax coating of stored pears", "abstract": "Wax slowed pears."},
+    ]
+    source, base = tmp_path / "p.jsonl", str(tmp_path / "b.papers")
+    source.write_text("".join(json.dumps(one) + "\n" for one in works))
+    deepera("papers", "build", str(source), "--library", base)
+
+    def shown(*arguments):
+        return " ".join(deepera("papers", *arguments, "-l", base).stdout.split())
+
+    for command in ("ask", "search"):
+        text = shown(command, "wax coating of stored apples")
+        assert "RETRACTED: " in text.partition("roy")[0]
+        assert text.count("RETRACTED") == 2
+    assert f"lee RETRACTED: {title}" in shown("show", "lee")
+    assert "RETRACTED" not in shown("show", "roy")
+    asked = ("ask", "wax coating of stored apples", "--format")
+    assert "N1 - RETRACTED; " in shown(*asked, "ris")
+    found = json.loads(shown("ask", "wax coating of stored apples", "--json"))["papers"]
+    assert {one["paper"]["id"]: one.get("paper_status") for one in found} == {
+        "lee": "retracted",
+        "note": "retracted",
+        "roy": None,
+    }

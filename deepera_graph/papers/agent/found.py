@@ -2,19 +2,27 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.paper_keys import PaperStatus, name_status
 from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.planning import order
 from deepera_graph.papers.agent.selectors import breaks_by_facts
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.paper import Listed, ListFormat, Paper, cite_paper, write_list
+from deepera_graph.papers.paper import (
+    Listed,
+    ListFormat,
+    Paper,
+    cite_paper,
+    read_statuses,
+    write_list,
+)
 from deepera_graph.papers.results import Scope
 from deepera_graph.ranges import suggest_value
 from deepera_graph.text.plain import escape_controls
@@ -42,6 +50,7 @@ class FoundPaper:
         against: The limit that it breaks, or empty.
         found_by: The calls that found it, in order, with its rank in each; none if it was looked
             for only to say that the years or venues of the question leave it out.
+        paper_status: ``retracted`` or ``concern``, by its title or a notice that was found, too.
     """
 
     paper: Paper
@@ -53,6 +62,7 @@ class FoundPaper:
     quote: str
     against: str
     found_by: tuple[FoundBy, ...]
+    paper_status: PaperStatus | None = None
 
     @property
     def id(self) -> str:
@@ -62,13 +72,14 @@ class FoundPaper:
     @property
     def citation(self) -> Citation:
         """How it is cited."""
-        return cite_paper(self.paper)
+        return replace(cite_paper(self.paper), status=self.paper_status)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
             "rank": self.rank,
             **{name: getattr(self, name) for name in _JUDGED},
+            **({"paper_status": self.paper_status} if self.paper_status else {}),
             "found_by": [{"call": one["call"], "rank": one["rank"]} for one in self.found_by],
             "paper": self.paper.to_dict(),
         }
@@ -120,11 +131,13 @@ class Found(AgentResult):
         ranking: Sequence[str] = state["ranking"]
         kept = set(ranking)
         out = [id for id in order(pool) if id not in kept]
+        ranked = [_paper(pool[id], rank) for rank, id in enumerate(ranking, 1)]
+        every = _mark([*ranked, *(_paper(pool[id], 0) for id in out), *outside])
         return cls(
             question=state["question"],
             limits=Limits.from_dict(state["limits"]),
-            papers=tuple(_paper(pool[id], rank) for rank, id in enumerate(ranking, 1)),
-            left_out=(*(_paper(pool[id], 0) for id in out), *outside),
+            papers=tuple(every[: len(ranked)]),
+            left_out=tuple(every[len(ranked) :]),
             actions=tuple(state["actions"]),
             stopped=state["stopped"],
             problems=tuple(state["problems"]),
@@ -242,6 +255,11 @@ def _paper(one: PooledPaper, rank: int) -> FoundPaper:
     return FoundPaper(paper=paper, rank=rank, found_by=found_by, **judged)
 
 
+def _mark(found: Sequence[FoundPaper]) -> list[FoundPaper]:
+    told = read_statuses([one.paper for one in found])
+    return [replace(one, paper_status=status) for one, status in zip(found, told, strict=True)]
+
+
 _MOST_OUTSIDE = 10
 
 
@@ -324,7 +342,9 @@ def _list(one: FoundPaper) -> Listed:
     names = ("score", "verdict", "reason", "quote")
     calls = " ".join(each["call"] for each in one.found_by)
     after = {**{name: getattr(one, name) or None for name in names}, "found_by": calls}
-    return Listed(one.paper, one.quote or one.reason, {"rank": one.rank}, after)
+    after["paper_status"] = one.paper_status
+    note = "; ".join(filter(None, (name_status(one.paper_status), one.quote or one.reason)))
+    return Listed(one.paper, note, {"rank": one.rank}, after)
 
 
 _LABEL = 60  # characters of a text in the tree
