@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.judging.candidates import to_scope
 from deepera_graph.cli.opening.stores import (
     BaseOptions,
     SearchedOptions,
@@ -17,7 +18,6 @@ from deepera_graph.cli.opening.stores import (
     name_library,
     open_base,
     open_searched,
-    to_scope,
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (

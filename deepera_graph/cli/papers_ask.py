@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.cli.judging.candidates import to_scope
 from deepera_graph.cli.opening.judges import chat_backend, judgements_of, load_foreign
 from deepera_graph.cli.opening.stores import (
     SearchedOptions,
     check_searched,
     open_searched,
-    to_scope,
 )
 from deepera_graph.cli.papers import check_form
 from deepera_graph.cli.shared import options, places

@@ -57,6 +57,13 @@ def read_conditions(where: Sequence[str]) -> dict[str, Any]:
     return read_where(where, read_words=_read_years)
 
 
+def to_scope(limits: places.WhereOptions) -> Scope:
+    """Return the limits that were given."""
+    from deepera_graph.papers import Scope
+
+    return Scope.of(read_conditions(limits.where or []))
+
+
 def _read_years(condition: str) -> dict[str, Any]:
     """Read years in words; whatever else is asked in words, metadata cannot tell."""
     from deepera_graph.papers.agent.limits.reading import read_limits

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
     from deepera_graph.multihop.passages.graph import NeighbourGraph
-    from deepera_graph.papers import PaperBase, Scope
+    from deepera_graph.papers import PaperBase
     from deepera_graph.papers.sources import SourceAnswer
     from deepera_graph.retrieval.collections.collection import Mode
     from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -268,14 +268,6 @@ def check_searched(where: SearchedOptions) -> None:
         raise SettingsError(f"give --library or --source: {told}")
     if where.library is not None:
         check_papers(where, where.library)
-
-
-def to_scope(limits: places.WhereOptions) -> Scope:
-    """Return the limits that were given."""
-    from deepera_graph.cli.judging.candidates import read_conditions
-    from deepera_graph.papers import Scope
-
-    return Scope.of(read_conditions(limits.where or []))
 
 
 def _missing(place: places.PlaceOptions, library: str) -> MissingStoreError:
