@@ -84,6 +84,13 @@ def test_methods_of_steps_are_left_out_where_the_data_has_none(tmp_path):
         measure(data, methods=("steps-rrf",))
 
 
+def test_what_else_a_sub_question_has_is_passed_over(tmp_path):
+    step = {"question": "Who made the lamp?", "answer": "Orr", "passage": PASSAGES[0]["id"]}
+    questions = [{**one, "subquestions": [step]} for one in QUESTIONS]
+    data = read_hop_data(write_hops(tmp_path / "lamps", questions=questions))
+    assert data.questions[0].steps == (SubQuestion("Who made the lamp?", "Orr"),)
+
+
 def test_the_answer_of_an_earlier_step_takes_the_place_of_its_number():
     steps = (
         SubQuestion("Lamp >> maker", "Orr"),

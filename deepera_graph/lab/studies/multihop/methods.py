@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 from zlib import crc32
 
 import numpy as np
@@ -37,7 +37,8 @@ _N_SAMPLES = 10  # answers drawn from a batch
 _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
 
 
-class SubQuestion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SubQuestion:
     """A step that the data gives: ``#1`` in its text stands for the answer of the first."""
 
     question: Text
