@@ -17,3 +17,7 @@ def words():
 
 def backwards():
     return Backwards()
+
+
+def broken():
+    raise RuntimeError("no weights")

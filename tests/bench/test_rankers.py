@@ -5,7 +5,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 
 from bench.lakes import make_dataset, make_instance
 from deepera_graph import __version__
-from deepera_graph.calibration.instance import RankingError
+from deepera_graph.calibration.instance import RankingError, UnavailableError
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.bench.rank import rank_dataset
 from deepera_graph.lab.rankers.base import (
@@ -231,6 +231,12 @@ def test_factories_are_named_by_their_path():
     assert make_ranker("dense:bench.factories:words").name == "dense bench.factories:words"
     ranker = make_ranker("compressor:bench.factories:backwards")
     assert order(ranker.rank("?", shown())) == ["4", "3", "2", "1"]
+
+
+def test_a_factory_that_fails_costs_its_own_row_alone():
+    told = "factory 'bench.factories:broken' failed: RuntimeError: no weights"
+    with pytest.raises(UnavailableError, match=told):
+        make_ranker("dense:bench.factories:broken")
 
 
 @pytest.mark.parametrize(

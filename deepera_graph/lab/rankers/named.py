@@ -213,7 +213,11 @@ def _call_factory(path: str) -> object:
         factory: Callable[[], Any] = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(f"factory {path!r} cannot be imported: {error}") from error
-    return factory()
+    try:
+        return factory()
+    except Exception as error:  # the user's code: a table has its other rows all the same
+        told = f"factory {path!r} failed: {type(error).__name__}: {error}"
+        raise UnavailableError(told) from error
 
 
 _WITH_PART: Mapping[str, Callable[[str], Ranker]] = {
