@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.training.evaluate import evaluate, format_evaluation
+from deepera_graph.lab.training.evaluate import evaluate, format_evaluation, format_overview
 from deepera_graph.lab.training.measure import (
     ScoredPool,
     compute_calibration,
@@ -98,6 +98,21 @@ def test_an_evaluation_is_by_set_and_has_no_number_that_json_lacks(three):
     text = format_evaluation(found)
     assert "| lamps | 1 (1 trained on) | 0.0 (0.0 to 0.0) |" in text
     assert "## roofs" in text
+
+
+def test_an_overview_tells_questions_that_nothing_answers_apart():
+    rows = [
+        scored("yes", [1, 0], [0.9, 0.1]),
+        scored("quiet", [0, 0], [0.2, 0.1]),
+        scored("false", [0, 0], [0.8, 0.1]),
+    ]
+    found = evaluate(rows, how="By hand.", tau=0.5)
+    [told] = [one for one in format_overview(found).splitlines() if "Nothing answers" in one]
+    assert "Nothing answers 2 of the 3 questions" in told
+    assert "nothing is kept for 1 of them" in told
+    [one] = found.to_dict()["sets"].values()
+    assert (one["unanswerable"], one["abstained"]) == (2, 1)
+    assert "Nothing answers" not in format_overview(evaluate(rows[:1], how="By hand."))
 
 
 @pytest.mark.parametrize("tau", [-0.1, 1.1, float("nan")])

@@ -97,6 +97,8 @@ class SetResult:
     n_questions: int
     n_groups: int  # that intervals are over
     n_trained_on: int  # known to the judge: its figures are no promise then
+    n_unanswerable: int  # without golden passages: ranks, and `any golden`, are over the others
+    n_abstained: int  # of these, those of which nothing is kept
     metrics: Mapping[str, Interval]  # with intervals of 95 %
     curve: Mapping[float, Mapping[str, Interval]]  # what other thresholds keep
     best: Mapping[int, Mapping[str, Interval]]  # left when the best so many go on to a reader
@@ -109,6 +111,8 @@ class SetResult:
             "questions": self.n_questions,
             "groups": self.n_groups,
             "trained_on": self.n_trained_on,
+            "unanswerable": self.n_unanswerable,
+            "abstained": self.n_abstained,
             "metrics": _intervals_to_dict(self.metrics),
             "curve": [{"tau": tau, **_intervals_to_dict(its)} for tau, its in self.curve.items()],
             "best": [{"keep": cut, **_intervals_to_dict(its)} for cut, its in self.best.items()],
@@ -216,10 +220,13 @@ def evaluate(
 
 
 def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: int) -> SetResult:
+    unanswerable = [one for one in scored if not one.pool.n_golden]
     return SetResult(
         n_questions=len(scored),
         n_groups=len({one.pool.group for one in scored}),
         n_trained_on=n_trained_on,
+        n_unanswerable=len(unanswerable),
+        n_abstained=sum(bool((one.scores < tau).all()) for one in unanswerable),
         metrics={
             **compute_rank_metrics(scored, seed=seed),
             **compute_threshold_metrics(scored, tau, seed=seed),
@@ -262,7 +269,14 @@ def format_overview(evaluation: JudgeEvaluation) -> str:
         else f"\nThe quote is a sentence that people marked in {100 * quotes.right:.1f} % of "
         f"{quotes.n_texts} texts (SciFact dev).\n"
     )
-    return f"{evaluation.how}\n\n{format_rows(head, rows)}{told}"
+    unanswerable = "".join(
+        f"\nNothing answers {one.n_unanswerable} of the {one.n_questions} questions of {name}: "
+        f"nothing is kept for {one.n_abstained} of them; ranks, recall and any golden are over "
+        "the others.\n"
+        for name, one in evaluation.sets.items()
+        if one.n_unanswerable
+    )
+    return f"{evaluation.how}\n\n{format_rows(head, rows)}{unanswerable}{told}"
 
 
 def format_interval(name: str, one: Interval) -> str:
