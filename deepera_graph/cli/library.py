@@ -138,8 +138,12 @@ def index(
         try:
             how = batches(opened.embeddings_name)
             n_indexed = read.fill(opened, quiet=output.quiet, embedded=embedded, **how)
-        except BaseException:
+        except BaseException as error:
+            n_kept = opened.count()
             opened.drop_if_new()
+            if isinstance(error, KeyboardInterrupt) and n_kept:
+                kept = f"{store.library!r} holds {count(n_kept, 'passage')}"
+                say(f"{kept}; the same command again adds the rest")
             raise
         file.parent.mkdir(parents=True, exist_ok=True)
         writer = open_.enter_context(Writer(file, merge="titles"))

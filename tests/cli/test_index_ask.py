@@ -12,6 +12,7 @@ from cli.conftest import QUESTION, TEA, line
 from deepera_graph import RerankResult
 from deepera_graph.cli.judging.candidates import read_conditions
 from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval.collections.passage_store import PassageStore
 from support.openai_server import ChatServer, Reply
 
 ABSTRACTS = [
@@ -132,6 +133,19 @@ def test_ask_takes_conditions(ask, indexed):
     assert [one["id"] for one in after["ranking"]] == ["review"]
     assert [one["id"] for one in shortly["ranking"]] == ["review"]
     assert [one["id"] for one in exactly["ranking"]] == ["trial"]
+
+
+def test_an_interrupt_of_index_says_what_the_library_holds(deepera, source, tmp_path, monkeypatch):
+    index = ("index", source, "--library", "papers", "--path", str(tmp_path / "lib"))
+    assert deepera(*index).exit_code == 0
+
+    def interrupt(*args, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PassageStore, "add", interrupt)
+    result = deepera(*index)
+    assert result.exit_code == 130
+    assert "'papers' holds 3 passages; the same command again adds the rest" in result.stderr
 
 
 def test_ask_says_that_limits_in_words_leave_nothing_out(deepera, source):

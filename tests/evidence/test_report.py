@@ -250,7 +250,9 @@ def test_no_study_and_one_study_say_so(names, n):
     model = roles(lambda task: Paragraph(sentences=true_sentences(task)))
     for report in (write(names=names), write(model, names=names)):
         assert len(report.studies) == n
-        assert (report.overview[0] == "No study is evidence for this question.") == (n == 0)
+        assert (report.overview[0] == "No study was judged to be evidence for this question.") == (
+            n == 0
+        )
         assert ("All rests on one study." in report.gaps) == (n == 1)
         assert all(export_report(report, form) for form in FORMS)
 

@@ -45,6 +45,16 @@ def fill(*cells):
     return RunnableLambda(lambda task: Extracted(cells=made))
 
 
+def test_a_design_that_only_the_title_names_is_shown():
+    about = {"title": "Tea and glucose: a randomised controlled trial"}
+    text = "Green tea lowered fasting glucose by 4% in 210 adults."
+    passage = Document(id="t", page_content=text, metadata=about)
+    table = tabulator(columns=("design", "n")).tabulate(QUESTION, [passage])
+    cell = table.rows[0].find("design")
+    assert (cell.value, cell.words) == ("randomised trial", "randomised")
+    assert cell.note == "from the title"
+
+
 SENTENCES = [one for row in read("seen.jsonl") for one in row["text"].split(". ")]
 
 

@@ -157,7 +157,7 @@ def describe_all(studies: Sequence[ReportStudy]) -> list[str]:
     sure = [one for one in studies if one.band == EVIDENCE]
     sides = describe_sides(sure)
     counted = f"{_count(sure)} evidence{f': {sides}' if sides else ''}."
-    lines = [counted if sure else "No study is evidence for this question."]
+    lines = [counted if sure else "No study was judged to be evidence for this question."]
     if len({one.says for one in sure} & {*_SIDES}) > 1:
         lines.append("They do not agree.")
     if years := sorted(one.year for one in sure if one.year):

@@ -15,7 +15,7 @@ from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.cells import FINDING, RULED, read_cells
+from deepera_graph.evidence.table.cells import FINDING, RULED, find_design, read_cells
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
 from deepera_graph.literature.citation import find_pages
@@ -209,7 +209,22 @@ def fill_by_rules(
                 by="rules",
                 note=_find_conflict(column, one, words, passages),
             )
+        elif column == "design" and passages:
+            cells |= _read_title(passages[0])
     return cells
+
+
+def _read_title(one: RankedPassage) -> dict[str, TableCell]:
+    """Return the design that the title of a study names, if its text names none."""
+    title = one.citation.title
+    if (found := find_design(title)) is None:
+        return {}
+    words = title[slice(*found.span)]
+    return {
+        "design": TableCell(
+            value=found.value, words=words, passage=one.id, by="rules", note="from the title"
+        )
+    }
 
 
 def _find_conflict(
