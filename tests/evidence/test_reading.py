@@ -259,3 +259,9 @@ def test_a_list_of_references_needs_no_blank_lines(tmp_path):
         "Night cooling and the sugar content of pears",
     ]
     assert [one.keys for one in found.claims] == [("1",), ("2",)]
+
+
+def test_the_heading_of_the_list_is_no_title(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text(f"Wax keeps apples firm [1].\n\n## References\n\n1. {LISTED[0]}\n")
+    assert read_manuscript(path).title == ""

@@ -274,7 +274,7 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
         for section in sections
         for text in section.text.split("\n\n")
     ]
-    return title, paragraphs, read_printed(printed)
+    return "" if is_references(title) else title, paragraphs, read_printed(printed)
 
 
 def _read_pairs(
