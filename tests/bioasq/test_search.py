@@ -65,6 +65,13 @@ def plain(result):
 # ---- without a key
 
 
+def test_a_question_that_no_document_answers_is_told_and_has_its_documents():
+    result = search(judge="local").search("Do quantum dots of yeast glow in moth tapestries?")
+    assert result.outcome == "ok"
+    assert result.documents
+    assert "no document is evidence to the judge" in " ".join(result.problems)
+
+
 def test_a_question_gets_ten_documents_and_its_snippets(tmp_path):
     result = search().search(ASKED)
     assert result.outcome == "ok"

@@ -146,13 +146,18 @@ def _no_documents(error: DeepEraError) -> Update:
     return {"failed": str(error), "stopped": stopped, "problems": [str(error)]}
 
 
+_NOTHING_ANSWERS = (
+    "no document is evidence to the judge, so perhaps none answers; the best of them are given"
+)
+
+
 class Score(TwinRunnable[SearchState, Update]):
     """Has a judge score the best documents, and orders them anew."""
 
     def __init__(self, judge: EvidenceReranker, settings: SearchSettings) -> None:
         self._judge, self._n = judge, settings.judged
         self._first_weight = settings.first_weight or 0.0
-        local = find_local_judge(judge)
+        local = self._local = find_local_judge(judge)
         own = local is None or settings.first_weight is not None
         self._align = None if own or local is None else align_with(local)
 
@@ -172,9 +177,14 @@ class Score(TwinRunnable[SearchState, Update]):
     def _update(self, state: SearchState, result: RerankResult) -> Update:
         places = {pmid: place for place, (pmid, _) in enumerate(state["retrieved"])}
         scores = {places[one.id]: one.score for one in result.all_passages if one.score is not None}
+        local, best = self._local, max(scores.values(), default=1.0)
+        unanswered = bool(scores) and local is not None and best < local.operating_point
         return {
             "judged": order_by(state["retrieved"], self._values(state, scores)),
-            "problems": _told("score", describe_failures(result)),
+            "problems": [
+                *_told("score", describe_failures(result)),
+                *_told("score", _NOTHING_ANSWERS if unanswered else ""),
+            ],
             "degraded": ["score"] if result.outcome == "degraded" or not scores else [],
             "unusable": result.backend_failure or "",
             **({"stopped": "budget"} if result.outcome == "budget_stop" else {}),
