@@ -260,16 +260,21 @@ class RerankResult(HasUsage):
         return passage.citation.borrow(one.citation for one in others if one is not passage)
 
     def show_score(self, score: float | None) -> str:
-        """Return a score for readers: two decimals, or as many as tell it from the threshold.
+        """Return a score for readers: two decimals, or as many as tell it from the thresholds.
 
-        A score that is below the threshold never looks as if it reached it, nor the other way
-        round: beside a threshold of 0.28 a score of 0.2796 is shown as 0.2796. None is a dash.
+        A score that is below the threshold, or the point from which on it is evidence, never looks
+        as if it reached it, nor the other way round: beside a threshold of 0.28 a score of 0.2796
+        is shown as 0.2796. None is a dash.
         """
         if score is None:
             return "–"
         shown = (f"{score:.{digits}f}" for digits in range(_DIGITS, _MOST_DIGITS))
-        cut, reaches = float(f"{self.threshold:g}"), score >= self.threshold
-        return next((one for one in shown if (float(one) >= cut) == reaches), f"{score!r}")
+        cuts = [one for one in (self.threshold, self.evidence_point) if one is not None]
+
+        def tells(one: str) -> bool:
+            return all((float(one) >= float(f"{cut:g}")) == (score >= cut) for cut in cuts)
+
+        return next(filter(tells, shown), f"{score!r}")
 
     @property
     def backend_failure(self) -> str | None:

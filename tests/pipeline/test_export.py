@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 from io import StringIO
 
@@ -398,3 +399,12 @@ def test_a_score_never_looks_as_if_it_were_on_the_other_side_of_the_threshold(
     assert result.show_score(None) == "–"
     assert f"| {shown} |" in export_result(result, "markdown")
     assert f">{shown}<" in export_result(result, "html")
+
+
+@pytest.mark.parametrize(("score", "shown"), [(0.6973, "0.697"), (0.7, "0.70"), (0.2796, "0.2796")])
+def test_a_score_never_looks_as_if_it_were_in_the_other_band(score, shown):
+    backend = scripted_backend(lambda task: judged(0.5, quote=task["text"]))
+    result = EvidenceReranker(backend, threshold=0.28).rerank(
+        QUESTION, [{"id": "a", "text": "Wax kept apples firm."}]
+    )
+    assert replace(result, evidence_point=0.7).show_score(score) == shown
