@@ -97,6 +97,12 @@ def check_share(name: str, value: object) -> None:
         raise SettingsError(f"{name} must be in [0, 1], got {value!r}{hint}")
 
 
+def check_cosine(name: str, value: Any) -> None:
+    """Raise `SettingsError` unless a value is a number in [-1, 1]."""
+    if not -1 <= value <= 1:
+        raise SettingsError(f"{name} must be in [-1, 1], got {value!r}")
+
+
 def check_positive(name: str, value: Any) -> None:
     """Raise `SettingsError` unless a value is a number above 0."""
     if not value > 0:

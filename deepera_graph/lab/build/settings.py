@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import setting
+from deepera_graph.ranges import check_cosine, setting
 from deepera_graph.settings import AgentSettings
 
 Setting = Literal["base", "ssli"]
@@ -15,11 +15,6 @@ def _check_settings(name: str, chosen: tuple[Setting, ...]) -> None:
     known = get_args(Setting)
     if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
         raise SettingsError(f"{name} must be some of {', '.join(known)}, got {','.join(chosen)!r}")
-
-
-def _check_cosine(name: str, value: float) -> None:
-    if not -1 <= value <= 1:
-        raise SettingsError(f"{name} must be in [-1, 1], got {value}")
 
 
 # Source: DeepEra, section 6.2: two settings, 30 passages a question. The paper does not say how
@@ -53,7 +48,7 @@ class BuildSettings(AgentSettings):
     min_similarity: float | None = setting(
         None,
         "Smallest cosine that connects two documents.",
-        check=_check_cosine,
+        check=check_cosine,
         metavar="C",
         shown="far below the quartiles of this corpus",
     )

@@ -7,14 +7,8 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from deepera_graph.budget import Budget
-from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import setting
+from deepera_graph.ranges import check_cosine, setting
 from deepera_graph.settings import AgentSettings
-
-
-def _check_cosine(name: str, value: float) -> None:
-    if not -1 <= value <= 1:
-        raise SettingsError(f"{name} must be in [-1, 1], got {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +45,7 @@ class PaperSearchSettings(AgentSettings):
         "Least cosine, in [-1, 1], of title and abstract with the topic or with a query that was "
         "searched for, from which on a paper is worth a judgement; papers below it come last. "
         "None: 0.25 where judging costs calls of a model, and no screen elsewhere.",
-        check=_check_cosine,
+        check=check_cosine,
     )
     budget: Budget | None = setting(None, "What the calls of a model may cost; None is no limit.")
 
