@@ -100,8 +100,10 @@ def _make_strict(schema: dict[str, Any]) -> None:
 ReplyT = TypeVar("ReplyT", bound=ReplyModel)
 _THINKING = "think|thinking|thought|reasoning"
 _MARK = re.compile(rf"\{{|<(?P<close>/?)(?P<name>{_THINKING})>", re.IGNORECASE)
+_CLOSE = re.compile(rf"</(?:{_THINKING})>", re.IGNORECASE)
 _STRING = r'"(?:\\.|[^"\\])*+(?:"|\\?\Z)'  # one that nothing closes reaches to the end
 _BRACE = re.compile(rf"{_STRING}|[{{}}]", re.DOTALL)
+_OUTSIDE = re.compile(rf"{_STRING}|(?P<close>{_CLOSE.pattern})", re.DOTALL | re.IGNORECASE)
 _COMMENT = re.compile(rf"({_STRING})|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _NO_LITERAL = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
@@ -153,7 +155,8 @@ def extract_json(text: str) -> ReplyParts:
 
     A thinking block is left out with all that is in it; one that is not closed reaches to the end.
     If a block is closed that was never opened, as with templates that open it in the prompt, all
-    before it is thinking. Tags within the strings of an object are words like any other.
+    before it is thinking, also where an object or what cannot be read begins in it. Tags within the
+    strings of an object are words like any other.
     """
     pieces: list[JsonPiece] = []
     words: list[str] = []
@@ -161,8 +164,13 @@ def extract_json(text: str) -> ReplyParts:
     while mark := _MARK.search(text, place):
         words.append(text[place : mark.start()])
         if mark.group() == "{":
-            pieces.append(_read_piece(text, mark.start()))
-            place = mark.start() + len(pieces[-1].text)
+            piece = _read_piece(text, mark.start())
+            pieces.append(piece)
+            place = mark.start() + len(piece.text)
+            if thinking := _end_of_thinking(piece):
+                pieces.clear()
+                words.clear()
+                place = mark.start() + thinking
         elif mark["close"]:
             pieces.clear()
             words.clear()
@@ -171,6 +179,14 @@ def extract_json(text: str) -> ReplyParts:
             closing = re.compile(f"</{mark['name']}>", re.IGNORECASE).search(text, mark.end())
             place = closing.end() if closing else len(text)
     return ReplyParts(pieces, "".join([*words, text[place:]]).strip("\ufeff \t\r\n"))
+
+
+def _end_of_thinking(piece: JsonPiece) -> int:
+    """Return the offset after the last closing tag outside of strings; 0 if there is none."""
+    written = _CLOSE.findall(piece.text)
+    if len(written) <= len(_CLOSE.findall(str(piece.value))):
+        return 0
+    return max((m.end() for m in _OUTSIDE.finditer(piece.text) if m["close"]), default=0)
 
 
 def _read_piece(text: str, start: int) -> JsonPiece:

@@ -24,6 +24,13 @@ GOOD = '{"reason": "r", "evidence": [1], "score": 0.9}'
         pytest.param(f'<think>score 0.1? {{"score": 0.1}}</think>{GOOD}', 0.9, id="think"),
         pytest.param(f"maybe 0.2\n</think>\n{GOOD}", 0.9, id="think-opened-by-the-template"),
         pytest.param(f"<reasoning>hm</reasoning>{GOOD}", 0.9, id="reasoning-block"),
+        pytest.param(f'{{"score": 0.1? </think>{GOOD}', 0.9, id="think-ends-in-what-is-cut"),
+        pytest.param(
+            '{"reason": "</think>", "evidence": [], "score": 0.9,}', 0.9, id="tag-in-text"
+        ),
+        pytest.param(
+            "{'reason': '</think>', 'evidence': [], 'score': 0.9}", 0.9, id="tag-in-python-text"
+        ),
         pytest.param(f"{GOOD}\n{GOOD}", 0.9, id="said-twice-the-same"),
         pytest.param('{"reason": "r", "evidence": [1], "score": 0.9,}', 0.9, id="trailing-comma"),
         pytest.param('{"reason": "r", "evidence": [1,], "score": 0.9}', 0.9, id="comma-in-list"),
@@ -132,6 +139,10 @@ BITS = [
 @given(st.lists(st.sampled_from(BITS), max_size=12))
 @example(["{{", "'score'", ":", "0.2", "}", "}"])
 @example(["{", "'score'", ":", "0.2", ",", "'score'", ":", "0.9", "}"])
+@example([GOOD, "{", "</think>", "}"])
+@example([GOOD, "{", "</think>"])
+@example([GOOD, "{", "/*", "</think>", "*/", "}"])
+@example([GOOD, "{", "#", "</think>", "\n", "}"])
 def test_whatever_is_said_there_is_a_value_that_was_said_or_a_failure(bits: list[str]) -> None:
     text = "".join(bits)
     try:
@@ -170,6 +181,8 @@ def test_an_object_that_was_shown_is_a_quote() -> None:
         "{x}" * 5_000,
         '{"a": ' * 50_000,
         "</think>" * 20_000,
+        "{</think>" * 20_000,
+        "{</think>}" * 20_000,
         "<think>" * 20_000,
         "<think></thinking>" * 10_000,
         '"' * 50_001 + "{",
