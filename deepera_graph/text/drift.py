@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem
+from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_verb
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|whereas|while|although|though|yet)\b", re.IGNORECASE)
@@ -155,7 +155,7 @@ def _read_changes(text: str) -> Iterator[_Change]:
             is_negated = any(one in negations or one.endswith("n't") for one in before)
             about, whole = (
                 frozenset(
-                    stem(one)
+                    stem_verb(one)
                     for one in words
                     if one not in STOP_WORDS and one not in negations and one not in ways
                 )
@@ -258,7 +258,7 @@ def _mentions(clauses: Sequence[_Clause]) -> Iterator[_Mention]:
         for place, word in enumerate(words):
             if word in STOP_WORDS or _denies(word) or len(word) < _SHORTEST:
                 continue
-            key, own = _lexicon().findings.get(word, (stem(word), 1))
+            key, own = _lexicon().findings.get(word, (stem_verb(word), 1))
             reached = reach.get(place, 1)
             if reached == 0 and key in _lexicon().keys and _is_evidential(words, place):
                 reached = -1
@@ -367,14 +367,14 @@ def _actions(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
                 left, right = right, left
             elif before in _PASSIVE or not left or not right:
                 continue
-            yield _Relation(word, stem(word), 1, left, right)
+            yield _Relation(word, stem_verb(word), 1, left, right)
 
 
 def _stems(words: Sequence[str]) -> frozenset[str]:
     """Return what words are about: neither negations nor comparisons nor stop words."""
     lexicon = _lexicon()
     return frozenset(
-        lexicon.findings.get(one, (stem(one), 1))[0]
+        lexicon.findings.get(one, (stem_verb(one), 1))[0]
         for one in words
         if one not in STOP_WORDS
         and one not in lexicon.comparisons

@@ -21,7 +21,8 @@ _GREEK = str.maketrans(dict(zip("αβγδεκλμστω", _GREEK_NAMES.split(), 
 _LISTS: dict[str, Any] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-_SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if name != "irregular"}
+_SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isinstance(text, str)}
+_VERBS = {form: verb for verb, forms in _LISTS["irregular_verbs"].items() for form in forms.split()}
 STOP_WORDS = _SETS["stop"]
 _WEIGHT_IN_NAMES = 0.4  # of a word, so that two of them tell nothing
 _WEIGHT_OF_ACCENT = 0.5  # of a word with letters that English has in a few loans alone
@@ -130,6 +131,14 @@ def stem(word: str) -> str:
     for _ in range(2):
         word = _remove_suffix(word)
     return _remove_double(word)
+
+
+def stem_verb(word: str) -> str:
+    """Return the stem of a word, or of the irregular verb that it is a form of: ``keep`` for kept.
+
+    What was trained on stems goes by `stem` alone, to which keep and kept are two words.
+    """
+    return stem(_VERBS.get(word, word))
 
 
 def is_general(word: str) -> bool:

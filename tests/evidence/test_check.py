@@ -89,6 +89,13 @@ def test_a_chat_model_decides_by_direction_and_a_quote_that_is_there(
     assert found.pairs[0].quote in TEXT or verdict == "not_found"
 
 
+def test_a_denied_irregular_verb_is_contradicted_without_a_model(tmp_path):
+    claim = write_claim(tmp_path, "Wax coating did not keep apples firm [1].")
+    [pair] = ManuscriptCheck(library=library()).check(claim).pairs
+    assert pair.verdict == "contradicted"
+    assert pair.notes == ("turned: not keep, where the passage has kept",)
+
+
 @pytest.mark.parametrize(
     ("threshold", "counts"), [(0.1, 0.8), (0.9, 0.9), (1, 1), (Quantile(share=0.5, floor=0.2), 0.8)]
 )

@@ -20,6 +20,12 @@ TURNED = [
     ("The pump was safe in goats.", "The pump was unsafe in goats."),
     ("The sensor detected fog at sea.", "The sensor never detected fog at sea."),
     ("Ibis eggs tolerate salt.", "Ibis eggs cannot tolerate salt, but heron eggs tolerate it."),
+    # of an irregular verb
+    ("Wax did not keep apples firm.", "Wax kept apples firm for eight weeks."),
+    ("Wax kept apples firm.", "Wax did not keep apples firm for eight weeks."),
+    ("Bees did not find the feeder.", "Bees found the feeder in ten minutes."),
+    ("Mulching never led to more worms.", "Mulching led to more worms."),
+    ("Larvae on clover did not lose weight.", "Larvae on clover lost weight."),
     # an opposite
     ("Mulch improved the soil of both fields.", "Mulch worsened the soil of both fields."),
     ("Soil quality deteriorated under mulch.", "Soil quality improved under mulch."),

@@ -1,6 +1,6 @@
 import pytest
 
-from deepera_graph.text.words import STOP_WORDS, content_words, stem, stems, words
+from deepera_graph.text.words import STOP_WORDS, content_words, stem, stem_verb, stems, words
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,13 @@ def test_words_keep_the_names_of_science(text, expected):
 )
 def test_forms_of_a_word_share_a_stem(forms):
     assert len({stem(form) for form in forms.split()}) == 1
+
+
+@pytest.mark.parametrize(
+    "forms", ["keep kept keeping", "find found", "lead led", "rise rose risen"]
+)
+def test_forms_of_an_irregular_verb_share_the_stem_of_the_verb(forms):
+    assert len({stem_verb(form) for form in forms.split()}) == 1
 
 
 @pytest.mark.parametrize("pair", ["patient patent", "cell call", "il6 il8", "star start"])

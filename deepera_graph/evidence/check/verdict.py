@@ -21,7 +21,7 @@ from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
 from deepera_graph.text.drift import turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
-from deepera_graph.text.words import split_sentences, stems, words
+from deepera_graph.text.words import content_words, split_sentences, stem_verb, words
 from deepera_graph.usage import Usage
 
 Verdict = Literal[
@@ -157,14 +157,18 @@ def decide_by_rules(
 
 def _deny(statement: str, sentence: str) -> str:
     """Say that one of a claim and a sentence finds a change where the other finds none."""
-    about = set(stems(statement))
-    near = max(_PARTS.split(sentence), key=lambda part: len(about & set(stems(part))))
-    if len(about & set(stems(near))) < _LEAST_SHARED:
+    about = _stems(statement)
+    near = max(_PARTS.split(sentence), key=lambda part: len(about & _stems(part)))
+    if len(about & _stems(near)) < _LEAST_SHARED:
         return ""
     sides = _finds_change(statement), _finds_change(near)
     if sides == (True, False):
         return "it may say the opposite: the passage finds no change"
     return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
+
+
+def _stems(text: str) -> set[str]:
+    return set(map(stem_verb, content_words(text)))
 
 
 def _finds_change(text: str) -> bool | None:
