@@ -30,7 +30,7 @@ _MOVED = {  # until 0.11
     "evidence.check.report": "CheckReport",
     "evidence.report.report": "EvidenceReport",
     "evidence.table.table": "EvidenceTable",
-    "export.tables": "describe_evidence",
+    "export": "describe_evidence",
     "judges.base": "PlanRequest",
     "judges.llm.backend": "LlmKwargs",
     "judges.trained.backend": "local_model",

@@ -12,7 +12,7 @@ from deepera_graph.evidence.report.report import export_report as export_report
 from deepera_graph.evidence.report.writer import ReportWriter as ReportWriter
 from deepera_graph.evidence.table.table import EvidenceTabulator as EvidenceTabulator
 from deepera_graph.evidence.table.writing import export_table as export_table
-from deepera_graph.export.tables import export_result as export_result
+from deepera_graph.export import export_result as export_result
 from deepera_graph.judges import load_backend as load_backend
 from deepera_graph.judges.base import Judge as Judge
 from deepera_graph.judges.cascade import cascade_backend as cascade_backend

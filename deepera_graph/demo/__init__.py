@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from deepera_graph.export.tables import describe_result
+from deepera_graph.export import describe_result
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.collections.store import open_store

@@ -1,1 +1,384 @@
-"""Results for other programs and for reading: tables, references, and a page."""
+"""Results for other programs and for reading: plain data, tables, references, and a page."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Literal, get_args
+from urllib.parse import quote
+
+from deepera_graph.export.page import evidence_page
+from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
+from deepera_graph.literature.paper_keys import name_status
+from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.ranges import check_choice
+from deepera_graph.result import RankedPassage, RerankResult
+from deepera_graph.schema import POSSIBLE
+from deepera_graph.text.plain import count, escape_controls, in_one_line, write_sheet
+from deepera_graph.text.questions import describe_directions, name_direction
+
+ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
+N_NEAREST = 3
+BELOW = "below the threshold"
+_USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
+_CITED = re.compile(r"\[([^\[\]]+)\]")
+_NOTHING = "Say that no evidence was found; do not answer from other knowledge."
+_COLUMNS = (
+    "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
+    "section", "page", "quote", "summary", "reason", "id", "study", "paper_status",
+)  # fmt: skip
+
+
+def export_result(
+    result: RerankResult, format: ExportFormat, *, whole: bool = False, studies: str = ""
+) -> str:
+    """Return a result as text in a format that other programs read.
+
+    Tables have a row a kept passage: score, source (title, year, venue, DOI as far as the metadata
+    has them), quote and summary. Where nothing passed, they have the three best passages instead,
+    marked as below the threshold, and those that could not be judged, with the reason; BibTeX and
+    RIS then have none.
+
+    Args:
+        result: Of a rerank.
+        format: ``"markdown"``, ``"html"`` (a page of its own), ``"csv"``, ``"json"`` (which
+            `RerankResult.from_json` reads), ``"bibtex"`` or ``"ris"``.
+        whole: Whether ``markdown`` and ``csv`` have all passages.
+        studies: HTML that ``html`` shows above the passages, as it is.
+
+    Raises:
+        SettingsError: There is no such format.
+    """
+    check_choice("format", format, get_args(ExportFormat))
+    if format == "json":
+        plain = describe_result(result, whole=True)
+        return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
+    if format == "html":
+        outcome, answer = describe_outcome(result), _describe_answer(result)
+        return evidence_page(result, outcome=outcome, answer=answer, studies=studies)
+    if format == "bibtex":
+        return write_bibtex(_list_articles(result)) or f"% {describe_outcome(result)}\n"
+    if format == "ris":
+        return write_ris((source, note, "") for source, note in _list_articles(result))
+    rows = result.passages if whole else list_shown(result)
+    return _to_csv(result, rows) if format == "csv" else _to_markdown(result, rows)
+
+
+def describe_evidence(result: RerankResult) -> str:
+    """Return what an agent reads: an outcome line, then ``[1] (source; score 0.93) summary``.
+
+    Where the judge says what passages say to the question, both lines have it.
+
+    Line breaks inside a passage become spaces, so that no passage can forge a line of its own.
+    """
+    lines = [_outcome_line(result), *(f"Note: {one}." for one in result.warnings)]
+    all_passages = count(len(result.all_passages), "passage")
+    if result.failed and result.dropped + result.kept:
+        lines.append(
+            f"{len(result.failed)} of {all_passages} could not be judged "
+            f"({in_one_line(result.failed[0].reason)}), so evidence may have been missed."
+        )
+    if result.not_needed:
+        lines.append(
+            f"Not read, as there was enough evidence: {len(result.not_needed)} of {all_passages}."
+        )
+    kept = enumerate(result.kept, start=1)
+    lines += [_evidence_line(result, number, one) for number, one in kept]
+    return "\n".join(lines)
+
+
+def _outcome_line(result: RerankResult) -> str:
+    n, least = len(result.all_passages), result.threshold
+    cut = f"threshold {f'{least:.2f}' if least == round(least, 2) else f'{least:g}'}"
+    if not n:
+        return f"The search found no passages for this question. {_NOTHING}"
+    if result.kept and result.fallback is not None:
+        return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
+    n_sure, n_possible = len(result.evidence), len(result.possible)
+    if n_sure:
+        verb = "gives" if n_sure == 1 else "give"
+        said = "; ".join(
+            filter(None, (cut, describe_directions(result.direction_counts, result.positions)))
+        )
+        more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
+        return f"{n_sure} of {count(n, 'passage')} {verb} direct evidence ({said}){more}:"
+    if n_possible:
+        found = f"{n_possible} of {n} {_is_are(n_possible)} possible evidence, not certain"
+        return f"No passage gives direct evidence ({cut}). {found}:"
+    best = max((one.score for one in result.dropped if one.score is not None), default=None)
+    rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
+    return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
+
+
+def _evidence_line(result: RerankResult, number: int, one: RankedPassage) -> str:
+    text = in_one_line(one.summary or one.text)
+    said = f", {POSSIBLE}" if one.band == POSSIBLE else ""
+    side = name_direction(one.direction) or one.position
+    said += f", {side}" if side else ""
+    source, shown = in_one_line(str(result.cite(one))), result.show_score(one.score)
+    return f"[{number}] ({source}; score {shown}{said}) {text}"
+
+
+def _is_are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
+    """Return the passages that passed; if there are none, the nearest, and those that failed."""
+    if result.kept and result.fallback is None:
+        return result.kept
+    return (*(result.kept or result.dropped[:N_NEAREST]), *result.failed)
+
+
+def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, Any]:
+    """Return a result as plain data, under the names that all commands use.
+
+    The *whole* of it has the texts of the passages and their sources, the answer, times and the
+    manifest, too; `RerankResult.from_dict` reads that.
+    """
+    if whole:
+        return _describe_whole(result)
+    plain: dict[str, Any] = {
+        "question": result.question,
+        "intent": _describe_intent(result),
+        "outcome": result.outcome,
+        "threshold": result.threshold,
+        "ranking": [_describe_passage(one) for one in result.passages],
+        "usage": {name: getattr(result.total_usage, name) for name in _USAGE},
+    }
+    if result.evidence_point is not None:
+        plain["evidence_point"] = result.evidence_point
+    if result.missing_words:
+        plain["missing_words"] = list(result.missing_words)
+    if result.left_out:
+        plain["left_out"] = [_describe_passage(one) for one in result.left_out]
+    if result.warnings:
+        plain["warnings"] = list(result.warnings)
+    if result.sources:
+        plain["sources"] = list(result.sources)
+    return plain
+
+
+def _describe_whole(result: RerankResult) -> dict[str, Any]:
+    plain = result.to_dict()
+    ranking = zip(result.passages, plain.pop("passages"), strict=True)
+    if result.answer is not None:
+        plain["answer"]["sources"] = _list_sources(result)
+    return {
+        **plain,
+        "intent": _describe_intent(result),
+        "direction_counts": result.direction_counts,
+        "positions": result.positions,
+        "ranking": [
+            {**one, **_describe_page(passage), "citation": describe_source(result.cite(passage))}
+            for passage, one in ranking
+        ],
+        "usage": {**result.total_usage.record(), "stages": plain["usage"]},
+    }
+
+
+def _describe_intent(result: RerankResult) -> dict[str, Any]:
+    intent = result.intent
+    return {**intent["fields"], "status": intent["status"], "cause": intent["cause"]}
+
+
+def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": passage.id,
+        "rank": passage.rank,
+        "score": passage.score,
+        "kept": passage.kept,
+        "status": passage.status,
+        "reason": passage.reason,
+        "quote": passage.quote,
+        "summary": passage.summary,
+        "study": passage.study,
+    }
+    if passage.band:
+        fields["band"] = passage.band
+    if passage.paper_status:
+        fields["paper_status"] = passage.paper_status
+    said = {"direction": passage.direction, "position": passage.position}
+    fields |= {name: value for name, value in said.items() if value}
+    if passage.quote_status:
+        fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span
+        fields |= _describe_page(passage)
+    if passage.summary_status not in {"", "ok"}:
+        fields["summary_status"] = passage.summary_status
+    if passage.windowed:
+        fields["windowed"] = True
+    return fields
+
+
+def _describe_page(passage: RankedPassage) -> dict[str, Any]:
+    return {"quote_page": passage.quote_page} if passage.quote_page else {}
+
+
+def describe_source(source: Citation) -> dict[str, Any]:
+    """Return a source as JSON values: how it is cited, and those of its parts that are known."""
+    known = {name: value for name, value in asdict(source).items() if value}
+    return {"text": str(source), **known}
+
+
+def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
+    """Return the sources of the passages that an answer cites, in the order of its citations."""
+    kept = {one.id: one for one in result.kept}
+    cited = result.answer["citations"] if result.answer else []
+    return [describe_source(result.cite(kept[name])) for name in list_cited(result, cited)]
+
+
+def list_cited(result: RerankResult, citations: Iterable[str]) -> list[str]:
+    """Return those of the kept passages that are cited, of each study the first."""
+    studies = {one.id: one.study for one in result.kept}
+    firsts: dict[int, str] = {}
+    for name in citations:
+        if name in studies:
+            firsts.setdefault(studies[name], name)
+    return list(firsts.values())
+
+
+def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str:
+    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage.
+
+    *as_listed*: its number in `describe_evidence`, which another order of the kept ones changes.
+    """
+    kept = enumerate(result.kept, start=1)
+    numbers = {one.id: str(place if as_listed else one.rank) for place, one in kept}
+
+    def to_numbers(match: re.Match[str]) -> str:
+        names = [match[1]] if match[1] in numbers else match[1].split(", ")
+        known = all(name in numbers for name in names)
+        return f"[{', '.join(numbers[name] for name in names)}]" if known else match[0]
+
+    return _CITED.sub(to_numbers, result.answer["text"]) if result.answer else ""
+
+
+def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
+    rows: list[Sequence[Any]] = [_COLUMNS]
+    for one in passages:
+        source = result.cite(one)
+        fields: dict[str, Any] = {**asdict(source), "url": source.link}
+        fields |= {"decision": _decide(one), "authors": "; ".join(source.authors)}
+        fields |= {"section": one.metadata.get("section")}
+        rows.append([fields.get(name, getattr(one, name, None)) for name in _COLUMNS])
+    return write_sheet(rows)
+
+
+def _decide(passage: RankedPassage) -> str:
+    if passage.band is not None:
+        return passage.band
+    return passage.status.replace("_", " ") if passage.score is None else BELOW
+
+
+def _decide_and_side(passage: RankedPassage) -> str:
+    decision, side = _decide(passage), name_direction(passage.direction) or passage.position
+    if passage.score is None:
+        decision = escape_markdown(f"{decision}: {passage.reason}")
+    return ", ".join(filter(None, (decision, side)))
+
+
+def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
+    rows = [
+        f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
+        f"| {_cite_markdown(result.cite(one))} | {escape_markdown(one.quote)} "
+        f"| {escape_markdown(one.summary)} |"
+        for one in passages
+    ]
+    head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
+    notes = (f"Note: {escape_markdown(one)}" for one in result.warnings)
+    answer = "\n".join(map(escape_markdown, _describe_answer(result).splitlines()))
+    said = (answer, escape_markdown(describe_outcome(result)))
+    parts = [f"# {escape_markdown(result.question)}", *notes, *said]
+    return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
+
+
+def _describe_answer(result: RerankResult) -> str:
+    if result.answer is None:
+        return ""
+    if result.answer["status"] != "answered":
+        return f"No answer: {result.answer['cause']}."
+    below = "From passages below the threshold: " if result.fallback is not None else ""
+    return below + answer_with_numbers(result)
+
+
+def describe_outcome(result: RerankResult) -> str:
+    """Say in a sentence or two what was found, and how to read what is shown of it."""
+    n, threshold = len(result.all_passages), f"{result.threshold:g}"
+    passages = count(n, "passage")
+    failures = describe_failures(result)
+    if result.outcome == "nothing_retrieved":
+        return "Nothing was retrieved."
+    if result.fallback is not None or not result.kept:
+        found = f"No evidence: none of {passages} reaches {threshold}."
+        if failures:
+            found = " ".join(filter(None, (failures, _describe_others(result))))
+        is_near = result.kept or result.dropped
+        return found + (" The nearest are shown; they are not evidence." if is_near else "")
+    return f"{_describe_bands(result, passages)} {failures}".rstrip()
+
+
+def _describe_bands(result: RerankResult, passages: str) -> str:
+    """Say how many passages are evidence, and how many may be; as ``verdicts.js`` does."""
+    n_sure, n_possible = len(result.evidence), len(result.possible)
+    from_on = f"{result.threshold:g}"
+    if not n_sure:
+        reach = f"reaching {from_on}"
+        return f"No evidence: {n_possible} of {passages} {_is_are(n_possible)} possible, {reach}."
+    said = describe_directions(result.direction_counts, result.positions)
+    sides = f" ({said})" if said else ""
+    if not n_possible:
+        return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}."
+    more = f"{n_possible} more {_is_are(n_possible)} possible, reaching {from_on}"
+    return f"Evidence: {n_sure} of {passages}{sides}; {more}."
+
+
+def _describe_others(result: RerankResult) -> str:
+    """Say that what could be judged passed no threshold; empty if nothing could be."""
+    n = sum(one.score is not None for one in result.passages)
+    if not n:
+        return ""
+    others = "The other does not reach" if n == 1 else f"None of the other {n} reaches"
+    return f"{others} {result.threshold:g}."
+
+
+def _cite_markdown(source: Citation) -> str:
+    text = escape_markdown(str(source))
+    if not source.link:
+        return text
+    link = _OF_NO_LINK.sub(lambda found: quote(found.group(), errors="replace"), source.link)
+    return f"[{text}]({link})"
+
+
+_OF_NO_LINK = re.compile(r"[^\w!#$%&'*+,./:;=?@~-]")  # what RFC 3986 allows, without brackets
+_MARKDOWN = str.maketrans({**{letter: f"\\{letter}" for letter in "\\`*[]|"}, "<": "&lt;"})
+_ESCAPED_CITATION = re.compile(r"\\\[([\d, ]+)\\\](?![(\[:])")  # alone it is no link
+
+
+def escape_markdown(text: str) -> str:
+    """Return a text in one line that Markdown shows as it is: no link, image, HTML or cell of it.
+
+    Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.
+    """
+    return _ESCAPED_CITATION.sub(r"[\1]", in_one_line(text).translate(_MARKDOWN))
+
+
+def _show(result: RerankResult, passage: RankedPassage) -> str:
+    return "" if passage.score is None else result.show_score(passage.score)
+
+
+def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
+    """Return the sources of the evidence, each study once, with what its passages say."""
+    studies = ([one for one in study if one.band is not None] for study in result.studies)
+    return [_join_parts(result, parts) for parts in studies if parts]
+
+
+def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
+    notes = (
+        f"{f'{POSSIBLE}, ' if one.band == POSSIBLE else ''}score {_show(result, one)}"
+        f"{f', p. {one.quote_page}' if one.quote_page else ''}: "
+        f"{one.quote or one.summary}"
+        for one in parts
+    )
+    source = result.cite(parts[0])
+    status = name_status(source.status)
+    return source, "; ".join(filter(None, (status, *notes)))

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.agents.run import versions
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.export.tables import describe_result
+from deepera_graph.export import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, overload
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.paper import Paper, days_of, list_set_fields, read_date, venue_key
-from deepera_graph.retrieval.where import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
+from deepera_graph.retrieval import PAPER_FIELDS, SIGNS, Where, read_where, spell_field
 
 Undated = Literal["keep", "drop"]
 _N_NEAR = 3
@@ -109,7 +109,7 @@ class Scope:
 
     @classmethod
     def of(cls, where: Where | None) -> "Scope":
-        """Return the scope of conditions, in the language of `deepera_graph.retrieval.where`.
+        """Return the scope of conditions, in the language of `deepera_graph.retrieval`.
 
         ``year>=2015``, ``journal=NAME`` or a list, ``journal!=NAME``, ``id!=ID``,
         ``date<=2021-08`` and ``undated=drop``; an object may have the names of attributes, too.

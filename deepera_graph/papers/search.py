@@ -56,7 +56,7 @@ from deepera_graph.papers.results import (
     check_venues,
 )
 from deepera_graph.retrieval.fusion import CORMACK_K, sum_reciprocals
-from deepera_graph.stores.vectors import Floats
+from deepera_graph.stores.embeddings import Floats
 
 if TYPE_CHECKING:
     from deepera_graph.papers.library.vectors_kept import VectorServer

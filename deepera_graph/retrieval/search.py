@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from qdrant_client import models
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval import Where, read_where, spell_field
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.fusion import fuse
-from deepera_graph.retrieval.where import Where, read_where, spell_field
 from deepera_graph.stores.words import DECIMALS, as_found, check_storable, join_title, name_passage
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from deepera_graph.agents.run import Event
 from deepera_graph.errors import DeepEraError
-from deepera_graph.export.tables import describe_result
+from deepera_graph.export import describe_result
 from deepera_graph.passages import PassageLike, read_passages
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.judging import ServerJudges

@@ -1,5 +1,11 @@
-"""Embeddings: how they are called where they are recorded, bi-encoders, and unit vectors."""
+"""Embeddings: how they are recorded, bi-encoders, unit vectors, and vectors on disk.
 
+Vectors on disk are rows of single precision in a ``.npy`` file, which grows in place; `numpy.load`
+reads it, too. A file of vectors of papers that 0.9 or an older version wrote begins with 512 bytes
+of JSON in place of NumPy's header; it is read, and grows, as it is.
+"""
+
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -8,23 +14,26 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
+from numpy.lib.format import read_array_header_1_0, read_magic, write_array_header_1_0
 from numpy.typing import ArrayLike, NDArray
 
 from deepera_graph.packages import call_foreign, check_extra, import_extra
 
+Floats = NDArray[np.float32]
 
-def unit_rows(vectors: ArrayLike) -> NDArray[np.float32]:
+
+def unit_rows(vectors: ArrayLike) -> Floats:
     """Return rows of length 1, or 0 where a row is zero; shape (n, n_dimensions)."""
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
 
 
-def cosines(units: NDArray[np.float32], vector: Sequence[float]) -> NDArray[np.float64]:
+def cosines(units: Floats, vector: Sequence[float]) -> NDArray[np.float64]:
     """Return the cosine of each unit row with a vector, in [-1, 1]; shape (n,)."""
     return np.asarray(units @ unit_rows(vector)[0], dtype=np.float64)
 
@@ -190,3 +199,44 @@ class SentenceEmbeddings(Embeddings):
             f"no weights of {self.model!r}",
             lambda: package.SentenceTransformer(find_place(self.model), device=self._device),
         )
+
+
+_OLD_HEADER = 512  # bytes
+
+
+def write_rows(file: BinaryIO, rows: Floats, *, since: int = 0) -> None:
+    """Write rows after the first *since* of a file, in the place of those that followed them."""
+    size = rows.shape[1]
+    header = {"descr": "<f4", "fortran_order": False, "shape": (since + len(rows), size)}
+    start = _read_header(file)[0] if since else 0
+    if start != _OLD_HEADER:
+        file.seek(0)
+        write_array_header_1_0(file, header)  # of one length: NumPy leaves room for the number
+        start = file.tell()
+    file.seek(start + 4 * size * since)
+    file.truncate()
+    file.write(np.ascontiguousarray(rows, "<f4").tobytes())
+
+
+def map_rows(path: Path) -> Floats:
+    """Map the rows of a file into memory; shape (n_rows, n_dimensions).
+
+    Raises:
+        ValueError: It is no file of vectors.
+    """
+    with path.open("rb") as file:
+        start, size = _read_header(file)
+    n_rows = (path.stat().st_size - start) // (4 * size)  # more than are counted, if one is written
+    return np.memmap(path, "<f4", mode="r", offset=start, shape=(n_rows, size))
+
+
+def _read_header(file: BinaryIO) -> tuple[int, int]:
+    """Return where the rows of a file begin, and how long they are."""
+    file.seek(0)
+    if file.read(1) == b"{":
+        file.seek(0)
+        return _OLD_HEADER, int(json.loads(file.read(_OLD_HEADER))["dimensions"])
+    file.seek(0)
+    read_magic(file)
+    (_, size), _, _ = read_array_header_1_0(file)
+    return file.tell(), size

@@ -14,7 +14,7 @@ from deepera_graph import (
     RerankResult,
     SettingsError,
 )
-from deepera_graph.export.tables import describe_evidence
+from deepera_graph.export import describe_evidence
 from deepera_graph.multihop.agent.state import MultiHopResult
 from langchain_deepera.base import check_judged
 from langchain_deepera.compressor import DeepEraCompressor

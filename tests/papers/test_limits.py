@@ -3,8 +3,7 @@
 import pytest
 
 from deepera_graph.papers import Scope
-from deepera_graph.papers.agent.limits import Limits
-from deepera_graph.papers.agent.limits.exclusions import find_kinds, says
+from deepera_graph.papers.agent.limits import Limits, find_kinds, says
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planners import find_labels, subject_of
 from deepera_graph.papers.agent.selectors import breaks_by_facts

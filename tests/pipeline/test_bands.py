@@ -18,7 +18,7 @@ from deepera_graph import (
 )
 from deepera_graph.cli.judging.evidence import show_result
 from deepera_graph.demo import DemoQuestion, Trial
-from deepera_graph.export.tables import (
+from deepera_graph.export import (
     describe_evidence,
     describe_outcome,
     describe_result,

@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
-from deepera_graph.export.tables import answer_with_numbers, describe_result
+from deepera_graph.export import answer_with_numbers, describe_result
 from deepera_graph.literature.citation import Citation, write_bibtex
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.testing import judged, scripted_backend

@@ -18,7 +18,7 @@ from deepera_graph import (
     screened_backend,
 )
 from deepera_graph.cli.judging.evidence import show_result
-from deepera_graph.export.tables import describe_evidence
+from deepera_graph.export import describe_evidence
 from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import as_judge

@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, InputError, export_result
-from deepera_graph.export.tables import describe_evidence
+from deepera_graph.export import describe_evidence
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_studies, read_retractions
 from deepera_graph.retrieval.sources import read_passages

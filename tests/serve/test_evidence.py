@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.export.tables import describe_result
+from deepera_graph.export import describe_result
 from deepera_graph.result import RerankResult
 from support.serving import PASSAGES, QUESTION
 

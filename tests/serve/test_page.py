@@ -10,7 +10,7 @@ import pytest
 
 from deepera_graph import EvidenceReranker, export_table
 from deepera_graph.evidence.table.table import EvidenceTable
-from deepera_graph.export.tables import describe_result, export_result
+from deepera_graph.export import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
 from deepera_graph.serve.config import RequestLimits, ServeConfig

@@ -18,7 +18,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker
 from deepera_graph.cli.judging.literature import open_literature
 from deepera_graph.cli.shared.places import LiteratureOptions
-from deepera_graph.export.tables import describe_outcome, export_result
+from deepera_graph.export import describe_outcome, export_result
 from deepera_graph.papers import PaperBase
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.collections.store import open_store

@@ -139,7 +139,7 @@ def _show(
     """Show what was found, or a report on it."""
     from deepera_graph.cli.judging.evidence import show_result
     from deepera_graph.evidence.table.writing import result_studies
-    from deepera_graph.export.tables import export_result
+    from deepera_graph.export import export_result
 
     form = "json" if output.as_json else search.format
     if writer is not None:

@@ -52,7 +52,7 @@ _ONE_PLACE = "a SOURCE, --library or --source"
 
 def read_conditions(where: Sequence[str]) -> dict[str, Any]:
     """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``."""
-    from deepera_graph.retrieval.where import read_where
+    from deepera_graph.retrieval import read_where
 
     return read_where(where, read_words=_read_years)
 

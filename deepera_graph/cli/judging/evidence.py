@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from deepera_graph.export.tables import (
+from deepera_graph.export import (
     BELOW,
     N_NEAREST,
     answer_with_numbers,

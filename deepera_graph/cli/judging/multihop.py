@@ -191,7 +191,7 @@ def _citation(one: HopPassage) -> Citation:
 
 
 def _hops_as_dict(found: HopResult) -> dict[str, Any]:
-    from deepera_graph.export.tables import describe_source
+    from deepera_graph.export import describe_source
 
     return {
         "question": found.question,

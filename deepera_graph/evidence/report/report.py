@@ -13,8 +13,8 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import find_design
 from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
+from deepera_graph.export import escape_markdown
 from deepera_graph.export.page import build_page, head_html, link_html
-from deepera_graph.export.tables import escape_markdown
 from deepera_graph.literature.paper_keys import RETRACTED, name_status
 from deepera_graph.pipeline.shown import describe_calls, describe_failures
 from deepera_graph.ranges import check_choice

@@ -26,10 +26,9 @@ from deepera_graph.lab.build.plan import BuildPlan, DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.construction import RowSink
 from deepera_graph.retrieval.collections.passage_store import PassageStore
-from deepera_graph.stores.embeddings import unit_rows
+from deepera_graph.stores.embeddings import Floats as Vectors
+from deepera_graph.stores.embeddings import map_rows, unit_rows, write_rows
 from deepera_graph.stores.nearest import NOBODY, Meanings, Nearest, stack
-from deepera_graph.stores.vectors import Floats as Vectors
-from deepera_graph.stores.vectors import map_rows, write_rows
 
 _logger = logging.getLogger(__name__)
 MakeEmbeddings = Callable[[], Embeddings]

@@ -18,8 +18,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.adapters import IntentOnce
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.trained.backend import local_model
-from deepera_graph.papers.agent.limits import Limits
-from deepera_graph.papers.agent.limits.exclusions import find_kinds, goes_by_words, says
+from deepera_graph.papers.agent.limits import Limits, find_kinds, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
 from deepera_graph.ranges import suggest_value

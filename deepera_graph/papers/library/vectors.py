@@ -19,8 +19,7 @@ from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.literature.paper_keys import clean_text
 from deepera_graph.papers.library.store import VECTORS
 from deepera_graph.stores import embeddings as stored
-from deepera_graph.stores.embeddings import name_embeddings
-from deepera_graph.stores.vectors import Floats, map_rows, write_rows
+from deepera_graph.stores.embeddings import Floats, map_rows, name_embeddings, write_rows
 
 DECIMALS = 6  # of a cosine: about what single precision holds
 _BLOCK = 1 << 14  # rows

@@ -23,7 +23,7 @@ from deepera_graph.papers.library.vectors import (
     probe,
     vectors_path,
 )
-from deepera_graph.stores.vectors import Floats
+from deepera_graph.stores.embeddings import Floats
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

@@ -16,6 +16,7 @@ from qdrant_client import models
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
 from deepera_graph.ranges import check_at_least
+from deepera_graph.retrieval import Where
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
     Journal,
@@ -43,7 +44,6 @@ from deepera_graph.retrieval.search import (
     read_point,
     scroll_points,
 )
-from deepera_graph.retrieval.where import Where
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
 

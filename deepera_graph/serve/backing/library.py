@@ -5,7 +5,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepera_graph.errors import BackendError, InputError, MissingStoreError, SettingsError
-from deepera_graph.retrieval.where import Where
+from deepera_graph.retrieval import Where
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document

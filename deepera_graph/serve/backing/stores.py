@@ -20,8 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import BackendError, MissingStoreError, SettingsError, StoreError
-from deepera_graph.retrieval import explain_field, find_folder, list_collections
-from deepera_graph.retrieval.where import Where, read_where
+from deepera_graph.retrieval import Where, explain_field, find_folder, list_collections, read_where
 from deepera_graph.serve.backing.library import Holdings
 from deepera_graph.serve.replies import RequestRefusedError
 

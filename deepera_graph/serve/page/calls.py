@@ -20,7 +20,7 @@ from deepera_graph.evidence.check.report import CheckFormat, CheckReport, export
 from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
-from deepera_graph.export.tables import ExportFormat, export_result
+from deepera_graph.export import ExportFormat, export_result
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.documents import DOCX, FORMS, PDF
 from deepera_graph.retrieval.sources import read_passages

@@ -82,7 +82,7 @@ async def find_evidence(library: Library, given: QuestionArguments, report: Repo
     passages you give. Returns numbered evidence with quotes, sources and whether it supports or
     contradicts, or says that there is none.
     """
-    from deepera_graph.export.tables import describe_evidence  # noqa: PLC0415 - takes a second
+    from deepera_graph.export import describe_evidence  # noqa: PLC0415 - takes a second
 
     result = await _judge(library, given, report)
     return Reply(describe_evidence(result), _describe(result, given))
@@ -94,7 +94,7 @@ async def ask(library: Library, given: QuestionArguments, report: Report) -> Rep
     Returns a short answer that cites numbered evidence, or says that the evidence does not suffice.
     find_evidence is enough if you write the answer yourself.
     """
-    from deepera_graph.export.tables import answer_with_numbers, describe_evidence  # noqa: PLC0415
+    from deepera_graph.export import answer_with_numbers, describe_evidence  # noqa: PLC0415
 
     result = await _judge(library, given, report, answer=True)
     answer = result.answer or {"text": "", "citations": [], "status": "failed", "cause": ""}
@@ -281,7 +281,7 @@ def _describe(result: "RerankResult", given: QuestionArguments) -> dict[str, Any
 
 
 def _describe_piece(number: int, one: "RankedPassage", *, with_text: bool) -> dict[str, Any]:
-    from deepera_graph.export.tables import describe_source  # noqa: PLC0415
+    from deepera_graph.export import describe_source  # noqa: PLC0415
 
     source = describe_source(one.citation)
     known = {name: source[name] for name in _SOURCE if source.get(name)}

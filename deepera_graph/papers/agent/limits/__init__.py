@@ -1,12 +1,23 @@
-"""What a question asks of papers and does not want, how rules read it, and what breaks it."""
+"""What a question asks of papers and does not want, how rules read it, and what breaks it.
 
-from collections.abc import Mapping, Sequence
+A sentence breaks an exclusion if it says that the paper is about, uses or is tested on the thing.
+Word forms, "schoolchildren", "honeybees", "GNNs" and a few other names of the thing count; all of
+its words have to stand together, so that excluding "honey bees" leaves other bees. A sentence that
+denies it ("without drones") or only compares with it ("than drones") does not count. The words are
+in `words.toml`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.papers.agent.limits.patterns import WORDS, any_of
 from deepera_graph.papers.paper import list_set_fields
 from deepera_graph.papers.results import Scope
+from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +102,146 @@ def check_limits(limits: Limits) -> Limits:
     if len(limits.better) not in (0, 2):
         raise SettingsError(f"a comparison has two sides, got {list(limits.better)!r}")
     return limits
+
+
+_MATCHING: Mapping[str, Any] = WORDS["matching"]
+_DENYING: Mapping[str, int] = _MATCHING["denying"]
+_USED = frozenset(_MATCHING["used"])
+_REACH = max(_DENYING.values())  # words before a phrase that may deny it
+_GONE = re.compile(
+    rf"^(?:\W*\w+){{0,3}}?\W*(?:{any_of(_MATCHING['gone'])}"
+    rf"|(?:not|never)\s+(?:\w+\s+)?(?:{any_of(_MATCHING['used'])}))",
+    re.I,
+)
+_GENERAL = frozenset(map(stem, _MATCHING["general"]))
+_GENERAL_AFTER_TWO = frozenset(map(stem, _MATCHING["general_after_two"])) | _GENERAL
+_COMPOUNDING = frozenset(_MATCHING["compounding"])
+_SAME = {tuple(stems(one)): group for group in _MATCHING["same"] for one in group}
+_SHORTEST_FIRST_PART = 3  # letters of what stands before a noun in a word written as one
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_ACRONYM = re.compile(r"[A-Z][A-Za-z]*[A-Z]s?|[A-Z]{2,}s?")
+_LINKS = frozenset(_MATCHING["links"])
+_FEWEST_INITIALS = 3  # "RL" may be anything
+
+
+def says(sentence: str, phrase: str) -> bool | None:
+    """Whether a sentence names an excluded thing as what the paper does; None: not at all.
+
+    False: it only denies it, or compares with it.
+    """
+    found = list(_WORD.finditer(sentence))
+    plain = [" ".join(words(one[0])) or one[0].lower() for one in found]
+    said = [
+        not _is_denied(plain, start) and not _GONE.search(sentence[found[end - 1].end() :])
+        for start, end in _places(plain, [one[0] for one in found], phrase)
+    ]
+    return any(said) if said else None
+
+
+def goes_by_words(sentence: str, phrase: str, topic: str) -> bool:
+    """Whether nearness in meaning says nothing: part of an excluded phrase is there without it.
+
+    What is near "honey bees" is near to bees, which are asked for, or are named in the sentence.
+    """
+    return not set(stems(phrase)).isdisjoint((*stems(topic), *stems(sentence)))
+
+
+def _places(plain: Sequence[str], raw: Sequence[str], phrase: str) -> Iterator[tuple[int, int]]:
+    """Yield where a phrase stands, as places of its first word and behind its last."""
+    content = [(at, stem(one)) for at, one in enumerate(plain) if one not in STOP_WORDS]
+    forms, initials, endings = _forms(phrase)
+    for form in forms:
+        n = len(form)
+        for at in range(len(content) - n + 1):
+            start, end = content[at][0], content[at + n - 1][0] + 1
+            between = set(plain[start:end]) & STOP_WORDS
+            if tuple(one for _, one in content[at : at + n]) == form and between <= _LINKS:
+                yield start, end
+    for at, word in enumerate(raw):
+        if _ends(word.lower(), endings) or (initials and word.rstrip("s") == initials):
+            yield at, at + 1
+    if _ACRONYM.fullmatch(phrase):
+        yield from _spelled_out(content, phrase.rstrip("s").lower(), plain)
+
+
+@lru_cache(maxsize=256)
+def _forms(phrase: str) -> tuple[frozenset[tuple[str, ...]], str, tuple[str, ...]]:
+    """Return the stems that name a phrase, its initials, and the nouns that end compounds of it."""
+    forms: set[tuple[str, ...]] = set()
+    endings: list[str] = []
+    for one in _SAME.get(tuple(stems(phrase)), (phrase,)):
+        said = tuple(stems(one))
+        forms |= {said, _stem_of_joined(one)}
+        if len(said) > 1 and said[-1] in (_GENERAL_AFTER_TWO if len(said) > 2 else _GENERAL):
+            forms |= {said[:-1], (said[-1], *said[:-1])}
+        elif len(said) > 1:
+            forms.add((said[-1], *said[:-1]))
+        endings += [one.lower()] if one.lower() in _COMPOUNDING else []
+    initials = "".join(one[0] for one in words(phrase)).upper()
+    forms.discard(())
+    return (frozenset(forms), initials if len(initials) >= _FEWEST_INITIALS else "", tuple(endings))
+
+
+def _stem_of_joined(phrase: str) -> tuple[str, ...]:
+    """Return the stem of the words written as one: ``honeybee``."""
+    return (stem("".join(words(phrase))),)
+
+
+def _ends(word: str, endings: Sequence[str]) -> bool:
+    return any(
+        word.endswith(one) and len(word) >= len(one) + _SHORTEST_FIRST_PART for one in endings
+    )
+
+
+def _spelled_out(
+    content: Sequence[tuple[int, str]], initials: str, plain: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield where the content words in a row begin with the letters of an acronym."""
+    n = len(initials)
+    if n < _FEWEST_INITIALS:
+        return
+    for at in range(len(content) - n + 1):
+        if "".join(plain[place][0] for place, _ in content[at : at + n]) == initials:
+            yield content[at][0], content[at + n - 1][0] + 1
+
+
+def _is_denied(plain: Sequence[str], start: int) -> bool:
+    """Whether the words before a place deny or compare what stands there."""
+    for back, word in enumerate(reversed(plain[max(0, start - _REACH) : start])):
+        if back < _DENYING.get(word, 0):
+            return True
+    before = plain[max(0, start - _REACH - 1) : start]
+    if before and before[-1] == "not":
+        return True
+    nots = [
+        at for at, word in enumerate(before) if word in ("not", "never") or word.endswith("n't")
+    ]
+    return bool(nots) and not _USED.isdisjoint(before[nots[-1] :])
+
+
+def find_kinds(title: str, abstract: str, venue: str) -> dict[str, str]:
+    """Return the kinds of documents that a paper says it is, each with the words that say so."""
+    kinds: dict[str, str] = {}
+    for kind, (of_title, of_text, venues) in _KINDS.items():
+        if of_title.search(title):
+            kinds[kind] = title
+        elif found := of_text.search(abstract):
+            kinds[kind] = next(
+                one.text for one in split_sentences(abstract) if one.end >= found.end()
+            )
+        elif venue.casefold().strip() in venues:
+            kinds[kind] = venue
+    return kinds
+
+
+def _kind_patterns(said: Mapping[str, Any]) -> tuple["re.Pattern[str]", "re.Pattern[str]", Any]:
+    adjectives = any_of(WORDS["adjectives"]["of_types"])
+    title = re.compile(
+        rf"(?:^|[:.?!]\s|\s-\s)\s*(?:(?:{adjectives})\s+)*(?:{any_of(said['signs'])})"
+        rf"(?=\s*$|\s*[:.,]|\s+(?:of|on|and|with|for|in|about|to)\b)",
+        re.I,
+    )
+    return title, re.compile(any_of(said["text"]), re.I), said.get("venues", ())
+
+
+_KINDS = {kind: _kind_patterns(said) for kind, said in WORDS["types"].items()}
