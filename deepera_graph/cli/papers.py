@@ -34,7 +34,7 @@ from deepera_graph.cli.shared.console import (
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import name_status
-from deepera_graph.papers.paper import ListFormat, read_statuses
+from deepera_graph.papers.paper import ListFormat
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 _AROUND = 12  # columns of a rank, blanks and brackets around what a line says of a paper
 _SHORTEST = 20  # of a title
-_NEAR = 10  # papers among which a notice is looked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,23 +170,26 @@ def search(
     """Find papers, best first."""
     check_form(form.format, output)
     with open_searched(where, cache.cache) as (base, failures):
+        scope = to_scope(limits)
         hits = base.search(
             query,
             mode=mode,  # type: ignore[arg-type]  # checked there
             k=page.k,
-            scope=to_scope(limits),
+            scope=scope,
             offset=page.offset,
         )
+        hits = hits.with_papers(base.mark(hits.papers, scope=scope))
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
-    told = list(map(name_status, read_statuses([one.paper for one in hits])))
-    lines = [
-        f"{one.rank:>4}  {describe_line(one.paper, status)}"
-        for one, status in zip(hits, told, strict=True)
-    ] or ["nothing found"]
+    lines = [f"{one.rank:>4}  {describe_line(one.paper)}" for one in hits] or ["nothing found"]
     listed: Rows = [
-        (one.paper, status, {"rank": one.rank}, {"score": one.score, "by": " ".join(one.by)})
-        for one, status in zip(hits, told, strict=True)
+        (
+            one.paper,
+            _name(one.paper),
+            {"rank": one.rank},
+            {"score": one.score, "by": " ".join(one.by)},
+        )
+        for one in hits
     ]
     _write(form, output, hits.to_dict(), lambda: "\n".join(lines), listed)
     raise typer.Exit(SOME_FAILED if failures else OK)
@@ -213,11 +215,9 @@ def show(
             about = base.describe()
             _write(form, output, about, lambda: describe_base(about), [])
             return
-        found = _find(base, paper, to_scope(limits))
-        near = [one.paper for one in base.search(found.title, mode="sparse", k=_NEAR)]
-    status = name_status(read_statuses([found, *near])[0])
-    listed: Rows = [(found, status, {}, {})]
-    _write(form, output, found.to_dict(), lambda: describe_paper(found, status), listed)
+        [found] = base.mark([_find(base, paper, to_scope(limits))])
+    listed: Rows = [(found, _name(found), {}, {})]
+    _write(form, output, found.to_dict(), lambda: describe_paper(found), listed)
 
 
 def cite(
@@ -233,11 +233,14 @@ def cite(
     check_form(form.format, output)
     scope = to_scope(limits)
     with open_base(where) as base:
-        found = _find(base, paper, scope)
+        [found] = base.mark([_find(base, paper, scope)], scope=scope)
+        asked: Any = {"k": page.k, "scope": scope, "offset": page.offset}
         ways = {
-            "references": base.references(found.id, k=page.k, scope=scope, offset=page.offset),
-            "citations": base.citations(found.id, k=page.k, scope=scope, offset=page.offset),
+            "references": base.references(found.id, **asked),
+            "citations": base.citations(found.id, **asked),
         }
+        for way, near in ways.items():
+            ways[way] = near.with_papers(base.mark(near.papers, scope=scope))
     lines = [describe_line(found)]
     for way, what in (("references", "cites"), ("citations", "is cited by")):
         outside = f" and {ways[way].outside} outside the base" if ways[way].outside else ""
@@ -246,7 +249,9 @@ def cite(
     plain = {"paper": found.to_dict(), **{way: one.to_dict() for way, one in ways.items()}}
     said = {"references": f"cited by {found.id}", "citations": f"cites {found.id}"}
     listed: Rows = [
-        (one, said[way], {}, {"relation": said[way]}) for way, near in ways.items() for one in near
+        (one, "; ".join(filter(None, (_name(one), said[way]))), {}, {"relation": said[way]})
+        for way, near in ways.items()
+        for one in near
     ]
     _write(form, output, plain, lambda: "\n".join(lines), listed)
 
@@ -305,9 +310,9 @@ def _find(base: PaperBase, given: str, scope: Scope) -> Paper:
     return found
 
 
-def describe_line(paper: Paper, status: str = "") -> str:
+def describe_line(paper: Paper) -> str:
     """Return a paper in one line: its id, title, venue and year; as wide as the terminal is."""
-    head = f"{paper.id}  {_mark(paper, status)}"
+    head = f"{paper.id}  {_mark(paper)}"
     room = max(text_console().width - _AROUND - len(head) + 2, _SHORTEST + 8)
     year = str(paper.year or "")
     venue = _cut(paper.venue, room - _SHORTEST - len(year))
@@ -315,7 +320,12 @@ def describe_line(paper: Paper, status: str = "") -> str:
     return f"{head}{_cut(paper.title, room - len(about))}" + (f" ({about})" if about else "")
 
 
-def _mark(paper: Paper, status: str) -> str:
+def _name(paper: Paper) -> str:
+    return name_status(paper.paper_status)
+
+
+def _mark(paper: Paper) -> str:
+    status = _name(paper)
     return f"{status}: " if status and not paper.title.upper().startswith(status) else ""
 
 
@@ -323,7 +333,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"
 
 
-def describe_paper(paper: Paper, status: str = "") -> str:
+def describe_paper(paper: Paper) -> str:
     """Return all that is known of a paper."""
     fields = {
         "authors": "; ".join(paper.authors),
@@ -333,7 +343,7 @@ def describe_paper(paper: Paper, status: str = "") -> str:
         "arXiv": paper.arxiv,
         "url": paper.url,
     }
-    lines = [f"{paper.id}  {_mark(paper, status)}{paper.title}"]
+    lines = [f"{paper.id}  {_mark(paper)}{paper.title}"]
     lines += [f"{name}: {value}" for name, value in fields.items() if value]
     return "\n".join([*lines, *(["", paper.abstract] if paper.abstract else [])])
 

@@ -24,7 +24,7 @@ from deepera_graph.papers.library.store import read_about
 from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.papers.library.vectors_kept import check_url
 from deepera_graph.papers.library.writing import Merge, Writer
-from deepera_graph.papers.paper import Paper
+from deepera_graph.papers.paper import Paper, ask_notices, mark_papers
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 K, K_NEIGHBOURS = 20, 100
 CITED = "cited_in_library"  # in the metadata of a passage
 _MOST = 10**9
+_MOST_NOTICES, _LONGEST_ASKED = 50, 5_000  # papers, and characters of a query for them
 _ALL = Scope()
 
 
@@ -200,7 +201,8 @@ class PaperBase:
         _check_text("query", query)
         check_length(query)
         k, offset = _check_page(k, offset)
-        return self._papers.search(query, mode=mode, k=k, scope=scope or _ALL, offset=offset)
+        found = self._papers.search(query, mode=mode, k=k, scope=scope or _ALL, offset=offset)
+        return found.with_papers(mark_papers(found.papers))
 
     def get(self, id: str, *, scope: Scope | None = None) -> Paper | None:
         """Return the paper with an id of whatever kind, None if there is none in scope.
@@ -247,7 +249,25 @@ class PaperBase:
     def _follow(self, way: Way, id: str, k: int, scope: Scope | None, offset: int) -> Neighbours:
         _check_text("id", id)
         k, offset = _check_page(k, offset)
-        return self._papers.follow(way, id, k=k, scope=scope or _ALL, offset=offset)
+        found = self._papers.follow(way, id, k=k, scope=scope or _ALL, offset=offset)
+        return found.with_papers(mark_papers(found.papers))
+
+    def mark(self, papers: Sequence[Paper], *, scope: Scope | None = None) -> list[Paper]:
+        """Return papers with what notices of the base say of them, which are looked for once.
+
+        What answers a call is marked by its own title and those beside it. A base behind an address
+        does this itself, and services are not asked for notices. Of *scope* the date of asking and
+        what is hidden count: a notice is later than what it is about.
+
+        Raises:
+            StoreError: The base cannot be read.
+        """
+        if not papers or not self.is_local:
+            return mark_papers(papers)
+        asked, limits = ask_notices(papers)[:_LONGEST_ASKED], scope or _ALL
+        known = Scope(as_of=limits.as_of, hide=limits.hide, undated=limits.undated)
+        notices = self.search(asked, mode="sparse", k=_MOST_NOTICES, scope=known)
+        return mark_papers(papers, notices.papers)
 
     asearch, aget, atitle = in_thread(search), in_thread(get), in_thread(title)
     areferences, acitations = in_thread(references), in_thread(citations)

@@ -210,10 +210,12 @@ def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str
     if both := sorted(limits.keys() & conditions.keys()):
         raise SettingsError(f"give {', '.join(both)} or where, not both")
     asked, scope = read.pop(call.needs, arguments[call.needs]), {**limits, **conditions}
-    found = getattr(base, name)(asked, **read, scope=Scope.from_dict(scope))
+    seen = Scope.from_dict(scope)
+    found = getattr(base, name)(asked, **read, scope=seen)
     if name == "get":
-        return {"status": "ok" if found else "unknown", "paper": found and found.to_dict()}
-    plain: dict[str, Any] = found.to_dict()
+        [paper] = base.mark([found], scope=seen) if found else [None]
+        return {"status": "ok" if paper else "unknown", "paper": paper and paper.to_dict()}
+    plain: dict[str, Any] = found.with_papers(base.mark(found.papers, scope=seen)).to_dict()
     return plain
 
 

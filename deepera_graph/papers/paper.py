@@ -9,7 +9,15 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
-from deepera_graph.literature.paper_keys import PaperStatus, family_key, main_title, title_key
+from deepera_graph.literature.paper_keys import (
+    PaperStatus,
+    family_key,
+    find_named,
+    gravest,
+    main_title,
+    read_title,
+    title_key,
+)
 from deepera_graph.literature.same_study import MOST_YEARS, find_studies
 from deepera_graph.text.plain import write_sheet
 
@@ -23,7 +31,8 @@ _ARXIV_MONTH = re.compile(
     r"(?:[a-z-]+(?:\.[a-z]{2})?/)?(\d{2})(0[1-9]|1[0-2])(?:\.\d{4,5}|\d{3})", re.I
 )
 _FIRST_OF_ARXIV = 91
-_TOLD = ("retracted", "concern")
+_TOLD = ("retracted", "concern", "corrected")  # of a preprint its venue or id tells
+_NOTICES = "retraction retracted withdrawal notice expression of concern correction erratum"
 
 
 def venue_key(venue: str) -> str:
@@ -91,6 +100,8 @@ class Paper:
         arxiv: The arXiv id without version, or empty.
         url: Where it can be read, or empty.
         source: Where the record is from, or empty.
+        paper_status: ``retracted``, ``concern`` or ``corrected``, as titles that were found with it
+            tell, see `mark_papers`; None if nothing is known. A base does not keep it.
     """
 
     id: str
@@ -105,6 +116,7 @@ class Paper:
     arxiv: str = ""
     url: str = ""
     source: str = ""
+    paper_status: PaperStatus | None = None
 
     @property
     def text(self) -> str:
@@ -126,8 +138,10 @@ class Paper:
         return first, last if first <= last else max(one[1] for one in spans)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it, all fields in this order."""
+        """Return it as JSON has it, all fields in this order; a status only if there is one."""
         plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        if self.paper_status is None:
+            del plain["paper_status"]
         return {**plain, "authors": list(self.authors), "categories": list(self.categories)}
 
     @classmethod
@@ -213,13 +227,26 @@ def cite_paper(paper: Paper) -> Citation:
         venue=paper.venue,
         doi=paper.doi,
         url=paper.url or (f"https://arxiv.org/abs/{paper.arxiv}" if paper.arxiv else ""),
+        status=paper.paper_status,
     )
 
 
-def read_statuses(papers: Sequence[Paper]) -> list[PaperStatus | None]:
-    """Return which papers were retracted, or are of concern, as titles of all of them tell."""
-    studies = find_studies((one.id, to_passage(one).metadata) for one in papers)
-    return [one.status if one.status in _TOLD else None for one in studies]
+def mark_papers(papers: Sequence[Paper], notices: Sequence[Paper] = ()) -> list[Paper]:
+    """Return papers with what became of them, as titles of all of them and of *notices* tell."""
+    every = [*papers, *notices]
+    if not any(read_title(one.title).status or find_named(one.title) for one in every):
+        return list(papers)
+    studies = find_studies((one.id, to_passage(one).metadata) for one in every)
+    told = (one.status if one.status in _TOLD else None for one in studies)
+    return [
+        replace(one, paper_status=gravest((one.paper_status, status)))
+        for one, status in zip(papers, told, strict=False)
+    ]
+
+
+def ask_notices(papers: Sequence[Paper]) -> str:
+    """Return a query by words that finds notices of the retraction or correction of papers."""
+    return " ".join([_NOTICES, *(one.title for one in papers)])
 
 
 def write_list(listed: Sequence[Listed], format: ListFormat) -> str:

@@ -4,7 +4,7 @@ import json
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args, overload
 
@@ -297,6 +297,11 @@ class Hits(SequenceAnswer[Hit]):
         """The papers, best first."""
         return tuple(one.paper for one in self.hits)
 
+    def with_papers(self, papers: Sequence[Paper]) -> "Hits":
+        """Return the same page with other copies of its papers."""
+        hits = (replace(one, paper=paper) for one, paper in zip(self.hits, papers, strict=True))
+        return replace(self, hits=tuple(hits))
+
     @property
     def _listed(self) -> tuple[Hit, ...]:
         return self.hits
@@ -338,6 +343,10 @@ class Neighbours(SequenceAnswer[Paper]):
     def _listed(self) -> tuple[Paper, ...]:
         return self.papers
 
+    def with_papers(self, papers: Sequence[Paper]) -> "Neighbours":
+        """Return the same page with other copies of its papers."""
+        return replace(self, papers=tuple(papers))
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         return {
@@ -364,6 +373,15 @@ class TitleMatch:
     status: TitleStatus
     paper: Paper | None = None
     similarity: float = 0.0
+
+    @property
+    def papers(self) -> tuple[Paper, ...]:
+        """The paper, if there is one."""
+        return () if self.paper is None else (self.paper,)
+
+    def with_papers(self, papers: Sequence[Paper]) -> "TitleMatch":
+        """Return the same match with another copy of its paper."""
+        return replace(self, paper=next(iter(papers), None))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

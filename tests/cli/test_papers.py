@@ -164,6 +164,7 @@ def test_a_retracted_paper_is_named_so_by_its_notice(deepera, tmp_path):
         {"id": "lee", "title": title, "abstract": "Wax kept apples firm.", **about},
         {"id": "note", "title": f"Retraction notice: {title}", "abstract": "Withdrawn.", **about},
         {"id": "roy", "title": "Wax coating of stored pears", "abstract": "Wax slowed pears."},
+        {"id": "own", "title": "Ripening", "references": ["lee", "roy"]},
     ]
     source, base = tmp_path / "p.jsonl", str(tmp_path / "b.papers")
     source.write_text("".join(json.dumps(one) + "\n" for one in works))
@@ -178,6 +179,10 @@ def test_a_retracted_paper_is_named_so_by_its_notice(deepera, tmp_path):
         assert text.count("RETRACTED") == 2
     assert f"lee RETRACTED: {title}" in shown("show", "lee")
     assert "RETRACTED" not in shown("show", "roy")
+    cited = shown("cite", "own")
+    assert f"lee RETRACTED: {title[:20]}" in cited
+    assert "roy Wax" in cited
+    assert "RETRACTED; cited by own" in shown("cite", "own", "--format", "ris")
     asked = ("ask", "wax coating of stored apples", "--format")
     assert "N1 - RETRACTED; " in shown(*asked, "ris")
     found = json.loads(shown("ask", "wax coating of stored apples", "--json"))["papers"]
@@ -185,4 +190,14 @@ def test_a_retracted_paper_is_named_so_by_its_notice(deepera, tmp_path):
         "lee": "retracted",
         "note": "retracted",
         "roy": None,
+        "own": None,
     }
+    listed = json.loads(shown("cite", "own", "--json"))["references"]["papers"]
+    hits = json.loads(shown("search", "wax coating", "--json"))["hits"]
+    [match] = [one["paper"] for one in hits if one["paper"]["id"] == "lee"]
+    alone = json.loads(shown("show", "lee", "--json", "--where", "year<=2019"))
+    assert {one["id"]: one.get("paper_status") for one in listed} == {
+        "lee": "retracted",
+        "roy": None,
+    }
+    assert (match["paper_status"], alone["paper_status"]) == ("retracted", "retracted")

@@ -199,6 +199,32 @@ def test_what_a_base_holds_is_counted_once_until_it_changes(tmp_path, monkeypatc
         assert (base.describe()["papers"], len(counted)) == (9, 2)
 
 
+def test_a_retracted_paper_is_marked_by_every_route(tmp_path):
+    title = "Wax coating and the firmness of stored apples"
+    papers = [
+        {"id": "lee", "title": title, "year": 2019},
+        {"id": "note", "title": f"Retraction notice: {title}", "year": 2021},
+        {"id": "own", "title": "Dates of ripening", "year": 2020, "references": ["lee"]},
+    ]
+    calls = {
+        "search": {"query": "wax coating of apples"},
+        "title": {"title": title},
+        "get": {"id": "lee"},
+        "references": {"id": "own"},
+    }
+    source = write_lines(tmp_path / "p.jsonl", papers)
+    with PaperBase.build(tmp_path / "b.papers", source) as base:
+        for name, given in calls.items():
+            plain = json.loads(answer_call(base, name, {**given, "year_to": 2020}).text)
+            [found] = plain.get("papers") or [plain.get("paper") or plain["hits"][0]["paper"]]
+            assert (found["id"], found.get("paper_status")) == ("lee", "retracted"), name
+        with TestClient(create_app(base)) as client:
+            hits = client.get("/v1/search", params=calls["search"]).json()["hits"]
+            assert {one["paper"].get("paper_status") for one in hits} == {"retracted"}
+        before = json.loads(answer_call(base, "get", {"id": "lee", "as_of": "2020"}).text)
+        assert "paper_status" not in before["paper"]
+
+
 def test_a_related_client_is_answered(base):
     with TestClient(create_app(base)) as client:
         found = client.get("/search", params={"q": "tide", "top_k": 2, "filter": 'id <= "1604"'})

@@ -20,7 +20,7 @@ from deepera_graph.papers.paper import (
     ListFormat,
     Paper,
     cite_paper,
-    read_statuses,
+    mark_papers,
     write_list,
 )
 from deepera_graph.papers.results import Scope
@@ -50,7 +50,6 @@ class FoundPaper:
         against: The limit that it breaks, or empty.
         found_by: The calls that found it, in order, with its rank in each; none if it was looked
             for only to say that the years or venues of the question leave it out.
-        paper_status: ``retracted`` or ``concern``, by its title or a notice that was found, too.
     """
 
     paper: Paper
@@ -62,7 +61,6 @@ class FoundPaper:
     quote: str
     against: str
     found_by: tuple[FoundBy, ...]
-    paper_status: PaperStatus | None = None
 
     @property
     def id(self) -> str:
@@ -70,9 +68,14 @@ class FoundPaper:
         return self.paper.id
 
     @property
+    def paper_status(self) -> PaperStatus | None:
+        """What became of it, by its title or a notice that was found, too; see `Paper`."""
+        return self.paper.paper_status
+
+    @property
     def citation(self) -> Citation:
         """How it is cited."""
-        return replace(cite_paper(self.paper), status=self.paper_status)
+        return cite_paper(self.paper)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -256,8 +259,8 @@ def _paper(one: PooledPaper, rank: int) -> FoundPaper:
 
 
 def _mark(found: Sequence[FoundPaper]) -> list[FoundPaper]:
-    told = read_statuses([one.paper for one in found])
-    return [replace(one, paper_status=status) for one, status in zip(found, told, strict=True)]
+    papers = mark_papers([one.paper for one in found])
+    return [replace(one, paper=paper) for one, paper in zip(found, papers, strict=True)]
 
 
 _MOST_OUTSIDE = 10

@@ -61,7 +61,7 @@ PAPERS = FileKind(
     tables=tuple(_TABLES.strip().split(";\n")),
     is_private=False,
 )
-_COLUMNS = [one.name for one in fields(Paper)]
+_COLUMNS = [one.name for one in fields(Paper) if one.name != "paper_status"]
 _LISTS = ("authors", "categories")
 _PAPER = ", ".join(f"papers.{name}" for name in _COLUMNS)
 
@@ -275,7 +275,7 @@ def to_row(paper: Paper) -> tuple[Any, ...]:
     """Return a paper as a row of the table, without its number."""
     plain = paper.to_dict()
     lists = {name: json.dumps(plain[name], ensure_ascii=False) for name in _LISTS}
-    return tuple({**plain, **lists}.values())
+    return tuple({**plain, **lists}[name] for name in _COLUMNS)
 
 
 def keep_allowed(
