@@ -30,7 +30,6 @@ from deepera_graph.bioasq.phase_b.extract import (
     describe,
     join_sentences,
 )
-from deepera_graph.bioasq.phase_b.replies import MOST_WORDS
 from deepera_graph.bioasq.phase_b.terms import (
     Candidates,
     find_candidates,
@@ -39,6 +38,7 @@ from deepera_graph.bioasq.phase_b.terms import (
 )
 from deepera_graph.bioasq.questions import BioasqQuestion, parse_question
 from deepera_graph.bioasq.rouge import rouge
+from deepera_graph.bioasq.settings import MAX_IDEAL_WORDS
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.judges.trained.trees import Trees
@@ -274,7 +274,7 @@ def measure(lessons: Sequence[AnswerLesson], given: Sequence[BioasqQuestion]) ->
         str(edition): _measure([one for one in pairs if one[0].edition == edition])
         for edition in editions
     }
-    first = [" ".join(" ".join(one.texts).split()[:MOST_WORDS]) for one in lessons]
+    first = [" ".join(" ".join(one.texts).split()[:MAX_IDEAL_WORDS]) for one in lessons]
     return {
         "questions": len(lessons),
         "all": _measure(pairs),

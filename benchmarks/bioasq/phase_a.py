@@ -20,9 +20,9 @@ from sklearn.linear_model import LogisticRegression
 
 from deepera_graph import EvidenceReranker
 from deepera_graph.bioasq.phase_a import ordering
-from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id, receive
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid, read_questions
+from deepera_graph.bioasq.settings import SearchSettings
 from deepera_graph.cli.opening.stores import data_folder
 from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.retrieval.collections.passage_store import PassageStore

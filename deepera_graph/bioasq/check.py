@@ -13,14 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from deepera_graph.bioasq.measures import (
-    MAX_CANDIDATES,
-    MAX_DOCUMENTS,
-    MAX_ENTITIES,
-    MAX_SNIPPETS,
-    Phase,
-    check_phase,
-)
+from deepera_graph.bioasq.measures import Phase, check_phase
 from deepera_graph.bioasq.questions import (
     SNIPPET_KEYS,
     TYPES,
@@ -29,9 +22,16 @@ from deepera_graph.bioasq.questions import (
     read_pmid,
     read_raw,
 )
+from deepera_graph.bioasq.settings import (
+    MAX_CANDIDATES,
+    MAX_DOCUMENTS,
+    MAX_ENTITIES,
+    MAX_IDEAL_WORDS,
+    MAX_NAME_CHARS,
+    MAX_SNIPPETS,
+)
 
 Level = Literal["error", "warning"]
-MAX_NAME_CHARS, MAX_IDEAL_WORDS = 100, 200
 SECTIONS = ("title", "abstract")
 _FIELDS: Mapping[Phase, tuple[str, ...]] = {
     "a": ("documents", "snippets"),

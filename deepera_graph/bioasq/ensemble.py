@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
-from deepera_graph.bioasq.runs import N_DOCUMENTS, Ranking, Run, ScoredDocument, rank_scores
+from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, rank_scores
+from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_nominated
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 
 Doubles = NDArray[np.float64]
 How = Literal["rank", "reciprocal", "min-max"]
-FIRST, SECOND = 6, 4  # documents nominated by two runs
 GRID = tuple(range(11))
 _DECIMALS = 9  # of a sum: 7 * 0.1 is to tie with 1 * 0.7
 
@@ -57,15 +57,8 @@ def nominate(
     Raises:
         SettingsError: *n_first* or *n_second* is below 0, or both are 0, or more than *n*.
     """
-    check_at_least("n_first", n_first, 0)
-    check_at_least("n_second", n_second, 0)
-    n_nominated = n_first + n_second
-    check_at_least("n_first + n_second", n_nominated, 1)
-    n = n_nominated if n is None else n
-    if n < n_nominated:
-        raise SettingsError(
-            f"{n} documents have no room for the {n_first} + {n_second} that are nominated"
-        )
+    n = n_first + n_second if n is None else n
+    check_nominated(n_first, n_second, n)
     made = {}
     for name in _all_names([first, second]):
         one, other = _pmids(first.get(name, ())), _pmids(second.get(name, ()))
@@ -79,7 +72,7 @@ def weigh(
     weights: Sequence[float],
     *,
     how: How = "rank",
-    n: int = N_DOCUMENTS,
+    n: int = MAX_DOCUMENTS,
 ) -> dict[str, list[ScoredDocument]]:
     """Sum the weighted scores of documents over runs, and return the best *n*.
 
@@ -106,7 +99,7 @@ def weigh(
     return made
 
 
-def rank_scores_of(ranking: Ranking, *, n: int = N_DOCUMENTS) -> dict[str, float]:
+def rank_scores_of(ranking: Ranking, *, n: int = MAX_DOCUMENTS) -> dict[str, float]:
     """Return (n + 1 - rank) / n for the best *n*, and 0 for the others, in the order of the run.
 
     So the score is 1 for the first and 1 / n for the last that counts, and a ranking without
@@ -228,11 +221,11 @@ def _precisions(
         return np.zeros(weights.shape[1])
     values = np.array([[one.get(pmid, 0.0) for pmid in pmids] for one in scores])  # (2, n)
     sums = np.round(weights[:1].T * values[:1] + weights[1:].T * values[1:], _DECIMALS)
-    order = np.argsort(-sums, axis=1, kind="stable")[:, :N_DOCUMENTS]
+    order = np.argsort(-sums, axis=1, kind="stable")[:, :MAX_DOCUMENTS]
     hits = np.array([read_pmid(pmid) in golden for pmid in pmids], np.float64)[order]
     ranks = np.arange(1, order.shape[1] + 1)
     precision = (hits * hits.cumsum(axis=1) / ranks).sum(axis=1)
-    return np.asarray(precision / min(len(golden), N_DOCUMENTS), np.float64)
+    return np.asarray(precision / min(len(golden), MAX_DOCUMENTS), np.float64)
 
 
 def _trust(weights: tuple[float, float]) -> float:

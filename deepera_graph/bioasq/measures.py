@@ -26,6 +26,12 @@ from deepera_graph.bioasq.questions import (
     read_pmid,
 )
 from deepera_graph.bioasq.rouge import ROUGE, rouge
+from deepera_graph.bioasq.settings import (
+    MAX_CANDIDATES,
+    MAX_DOCUMENTS,
+    MAX_ENTITIES,
+    MAX_SNIPPETS,
+)
 from deepera_graph.errors import SettingsError
 
 Floats = NDArray[np.float64]
@@ -33,8 +39,6 @@ Questions = Iterable[BioasqQuestion]
 Combine = Callable[[Floats], Floats]
 Phase = Literal["a", "b"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
-MAX_DOCUMENTS = MAX_SNIPPETS = 10
-MAX_CANDIDATES, MAX_ENTITIES = 5, 100
 EPSILON = 1e-5  # what GMAP adds before the logarithm, so that one miss is not the end of it
 RANKING = (  # measures by which BioASQ ranks systems
     *("documents_map", "snippets_f1", "yesno_macro_f1", "factoid_mrr", "list_f1"),

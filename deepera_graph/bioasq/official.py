@@ -22,7 +22,6 @@ import numpy as np
 from deepera_graph.bioasq.check import ENDS, OFFSETS, find_crashes, read_word
 from deepera_graph.bioasq.measures import (
     EPSILON,
-    MAX_DOCUMENTS,
     Evaluation,
     Floats,
     Measure,
@@ -32,6 +31,7 @@ from deepera_graph.bioasq.measures import (
     mean_measure,
 )
 from deepera_graph.bioasq.questions import read_raw
+from deepera_graph.bioasq.settings import MAX_DOCUMENTS
 from deepera_graph.errors import InputError, SettingsError
 
 Edition = Literal[5, 8, 9]

@@ -14,8 +14,6 @@ from deepera_graph.jobs.forms import TREC_STEP, TREC_TAG
 from deepera_graph.jobs.forms import read_run as read_trec
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
-N_DOCUMENTS = 10  # that a submission has for each question (BioASQ 13b)
-
 
 class ScoredDocument(NamedTuple):
     """A document of a run."""

@@ -5,8 +5,12 @@ from dataclasses import fields
 
 import pytest
 
-from deepera_graph.bioasq.phase_a.settings import SearchKwargs, SearchSettings
-from deepera_graph.bioasq.phase_b.steps import TypedKwargs, TypedSettings
+from deepera_graph.bioasq.settings import (
+    SearchKwargs,
+    SearchSettings,
+    TypedKwargs,
+    TypedSettings,
+)
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings

@@ -6,7 +6,7 @@ import pytest
 
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid, read_questions
 from deepera_graph.bioasq.runs import rank_scores
-from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings, read_ratio
+from deepera_graph.bioasq.settings import TuningSettings, read_ratio
 from deepera_graph.bioasq.tuning.pairs import (
     QuestionPool,
     collect_pools,

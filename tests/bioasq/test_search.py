@@ -9,8 +9,8 @@ from langchain_core.runnables import RunnableLambda
 from deepera_graph import Budget, open_cache, open_store
 from deepera_graph.bioasq.phase_a.ordering import Order, search_roles
 from deepera_graph.bioasq.phase_a.search import DocumentSearch, build_search_graph
-from deepera_graph.bioasq.phase_a.settings import SearchSettings
 from deepera_graph.bioasq.questions import BioasqQuestion, read_questions, write_questions
+from deepera_graph.bioasq.settings import SearchSettings
 from deepera_graph.errors import InputError, SettingsError
 from support.faults import ATTEMPTS, EVERY, Good
 from support.moths import (
@@ -397,8 +397,8 @@ def test_nothing_that_was_given_is_changed():
         ({"depth": 0}, "depth must be a whole number >= 1, got 0"),
         ({"listed": 1}, "listed must be a whole number >= 2, got 1"),
         ({"n_snippets": 11}, "n_snippets must be at most 10, got 11"),
-        ({"weights": (1, -1)}, "weights must be finite and >= 0, got -1"),
-        ({"weights": (1,)}, "a weight a run is needed: 1 for 2"),
+        ({"weights": (1, -1)}, "weights must be two numbers >= 0, got '1,-1'"),
+        ({"weights": (1,)}, "weights must be two numbers >= 0, got '1'"),
         ({"nominated": (1, 2, 3)}, "nominated must be two numbers"),
         ({"ensemble": "nominate", "n_documents": 5}, "5 documents have no room for the 6 + 4"),
         (

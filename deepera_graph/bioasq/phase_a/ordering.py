@@ -18,16 +18,16 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import LlmRole, how
 from deepera_graph.bioasq.questions import Snippet, document_url
+from deepera_graph.bioasq.settings import MAX_SNIPPETS, check_n_snippets
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
-from deepera_graph.errors import AnswerError, CallError, DeepEraError, SettingsError
+from deepera_graph.errors import AnswerError, CallError, DeepEraError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
 from deepera_graph.judges.trained.backend import TrainedJudge, Weights
 from deepera_graph.judges.trained.reading.vectors import Alignment
 from deepera_graph.prompts import messages_of
-from deepera_graph.ranges import check_at_least
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend, IntentFields, RoleAnswer, RoleSet, Window
 from deepera_graph.text.words import split_sentences
@@ -259,7 +259,6 @@ def _hash_prompts() -> str:
     return sha256("\0".join(str(one.content) for one in shown).encode()).hexdigest()[:12]
 
 
-MOST = 10  # that BioASQ takes for a question
 TITLE, ABSTRACT = "title", "abstract"
 
 
@@ -358,22 +357,15 @@ def choose_snippets(pieces: Iterable[Piece], *, n: int | None = None) -> list[Pi
     """
     every = list(pieces)
     if n is not None:
-        check_n_snippets(n)
+        check_n_snippets("n_snippets", n)
         return every[:n]
     total, given, best, n_best = sum(one.probability for one in every), 0.0, 0.0, 0
-    for number, one in enumerate(every[:MOST], start=1):
+    for number, one in enumerate(every[:MAX_SNIPPETS], start=1):
         given += one.probability
         expected = 2 * given / (number + total)
         if expected > best:
             best, n_best = expected, number
     return every[: max(1, n_best)]
-
-
-def check_n_snippets(n: int) -> None:
-    """Raise `SettingsError` unless BioASQ takes so many snippets."""
-    check_at_least("n_snippets", n, 0)
-    if n > MOST:
-        raise SettingsError(f"n_snippets must be at most {MOST}, got {n}")
 
 
 def _window(document: FoundDocument) -> Window:

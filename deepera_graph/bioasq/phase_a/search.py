@@ -31,13 +31,7 @@ from deepera_graph.bioasq.phase_a.ordering import (
     search_roles,
     weigh_as,
 )
-from deepera_graph.bioasq.phase_a.settings import (
-    SearchInput,
-    SearchKwargs,
-    SearchOutput,
-    SearchSettings,
-    SearchState,
-)
+from deepera_graph.bioasq.phase_a.steps import SearchInput, SearchOutput, SearchState
 from deepera_graph.bioasq.questions import (
     BioasqQuestion,
     Snippet,
@@ -46,6 +40,7 @@ from deepera_graph.bioasq.questions import (
     list_questions,
 )
 from deepera_graph.bioasq.runs import ScoredDocument
+from deepera_graph.bioasq.settings import SearchKwargs, SearchSettings
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker

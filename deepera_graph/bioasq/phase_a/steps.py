@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
+from typing_extensions import TypedDict
 
 from deepera_graph.agents.twin import TwinRunnable, Work, ask, call, call_in_thread
 from deepera_graph.bioasq.ensemble import nominate, rank_places, weigh
@@ -23,17 +24,62 @@ from deepera_graph.bioasq.phase_a.ordering import (
     logit,
     value_of,
 )
-from deepera_graph.bioasq.phase_a.settings import Pairs, SearchSettings, SearchState
 from deepera_graph.bioasq.runs import ScoredDocument, name_document
+from deepera_graph.bioasq.settings import SearchSettings
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError
 from deepera_graph.pipeline.shown import describe_failures
-from deepera_graph.pipeline.state import Update
+from deepera_graph.pipeline.state import Update, append
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search, fuse, named_errors
 from deepera_graph.retrieval.search import DENSE_WEIGHT
 from deepera_graph.schema import Window
 from deepera_graph.stores.words import name_passage
+from deepera_graph.usage import UsageRecord, merge_usage
+
+Pairs = list[list[Any]]  # [pmid, score], best first
+
+
+class SearchInput(TypedDict):
+    """What is asked."""
+
+    question: str
+
+
+class SnippetRecord(TypedDict):
+    """The fields of a `Snippet`, and how likely it is one."""
+
+    snippet: dict[str, Any]
+    probability: float
+
+
+class SearchOutput(TypedDict):
+    """What was found, the rankings on the way, and what went wrong.
+
+    `retrieved`, `judged` and `listed` are rankings of all documents that were retrieved, scored and
+    sorted; `documents` is the last. `failed` says why there is none, `degraded` names the steps
+    that fell back, `stopped` is ``budget`` if it was spent.
+    """
+
+    question: str
+    query: str
+    retrieved: Pairs
+    judged: Pairs
+    listed: Pairs
+    documents: Pairs
+    snippets: list[SnippetRecord]
+    failed: str
+    unusable: str
+    stopped: Literal["", "budget"]
+    degraded: Annotated[list[str], append]
+    problems: Annotated[list[str], append]
+    usage: Annotated[dict[str, UsageRecord], merge_usage]
+
+
+class SearchState(SearchOutput):
+    """Everything that travels; `passages` are the documents that were retrieved."""
+
+    passages: list[Document]
 
 
 def receive(state: SearchState) -> Update:

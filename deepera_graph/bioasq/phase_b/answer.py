@@ -28,13 +28,7 @@ from deepera_graph.bioasq.phase_b.roles import (
     TypedBackend,
     typed_backend,
 )
-from deepera_graph.bioasq.phase_b.steps import (
-    TypedInput,
-    TypedKwargs,
-    TypedOutput,
-    TypedSettings,
-    TypedState,
-)
+from deepera_graph.bioasq.phase_b.steps import TypedInput, TypedOutput, TypedState
 from deepera_graph.bioasq.questions import (
     BioasqQuestion,
     ExactAnswer,
@@ -42,6 +36,7 @@ from deepera_graph.bioasq.questions import (
     list_questions,
     refuse_overlap,
 )
+from deepera_graph.bioasq.settings import TypedKwargs, TypedSettings
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, InputError
 from deepera_graph.schema import Backend

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from deepera_graph.bioasq.phase_b import WEIGHTS
-from deepera_graph.bioasq.phase_b.replies import MOST_CANDIDATES, MOST_WORDS
 from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
 from deepera_graph.bioasq.phase_b.sentences import Told, rank
 from deepera_graph.bioasq.phase_b.terms import (
@@ -33,6 +32,7 @@ from deepera_graph.bioasq.phase_b.terms import (
     without_parts,
 )
 from deepera_graph.bioasq.questions import QuestionType
+from deepera_graph.bioasq.settings import MAX_CANDIDATES, MAX_IDEAL_WORDS
 from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.judges.trained.direction.model import describe as describe_direction
 
@@ -59,7 +59,7 @@ def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[s
     Names of which one is a part of the other may both be candidates, but are one item of a list.
     """
     if kind == "factoid":
-        return [one.text for one in terms[:MOST_CANDIDATES]]
+        return [one.text for one in terms[:MAX_CANDIDATES]]
     apart = without_parts(terms[:MOST_TERMS])[:_MOST_LISTED]
     listed = [
         one.text
@@ -125,7 +125,7 @@ def join_sentences(kind: QuestionType, ranked: Sequence[Told], exact: Sequence[s
     chosen = sorted(ranked[: _SENTENCES[kind]], key=lambda one: one.place)
     texts = [f"{exact[0].capitalize()}."] if chosen and kind == "yesno" and exact else []
     for one in chosen:
-        if texts and sum(len(text.split()) for text in (*texts, one.text)) > MOST_WORDS:
+        if texts and sum(len(text.split()) for text in (*texts, one.text)) > MAX_IDEAL_WORDS:
             break
         texts.append(one.text)
     return " ".join(texts)

@@ -16,6 +16,12 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from deepera_graph.bioasq.settings import (
+    MAX_CANDIDATES,
+    MAX_ENTITIES,
+    MAX_IDEAL_WORDS,
+    MAX_NAME_CHARS,
+)
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, content_words, split_sentences, stem, stems
@@ -68,10 +74,6 @@ _RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|when|where|if|whether)\b
 _NUMBER_WORDS = frozenset(_WORDS["numbers"])
 _SYMBOL = re.compile(r"\d|\w[A-Z]|[Α-ω]")
 _COMMON = 4  # letters that two stems share at their beginning to count as one
-MOST_CANDIDATES = 5  # of a factoid
-MOST_ENTITIES = 100  # of a list
-LONGEST_ENTITY = 100  # characters of an entity of a list
-MOST_WORDS = 200  # of an ideal answer
 _YES, _NO = (re.compile(rf"\b{said}\b", re.IGNORECASE) for said in ("yes", "no"))
 _OPENING = re.compile(
     r"\W*(?P<said>yes|no)\b(?!\s+(?:evidence|data|information|snippets?)\b)"
@@ -287,14 +289,14 @@ def fit_names(names: Iterable[str], *, factoid: bool) -> tuple[list[str], list[s
     """
     cleaned = [split_synonym(clean_name(one)) for one in names]
     notes = [f"left out the synonym in brackets: {one!r:.60}" for _, one in cleaned if one]
-    short = [name for name, _ in cleaned if 0 < len(name) <= LONGEST_ENTITY]
-    n_long = sum(len(name) > LONGEST_ENTITY for name, _ in cleaned)
+    short = [name for name, _ in cleaned if 0 < len(name) <= MAX_NAME_CHARS]
+    n_long = sum(len(name) > MAX_NAME_CHARS for name, _ in cleaned)
     kept: dict[str, str] = {}
     for name in short:
         kept.setdefault(name.lower(), name)
-    most = MOST_CANDIDATES if factoid else MOST_ENTITIES
+    most = MAX_CANDIDATES if factoid else MAX_ENTITIES
     told = {
-        f"left out {n_long} above {LONGEST_ENTITY} characters": n_long > 0,
+        f"left out {n_long} above {MAX_NAME_CHARS} characters": n_long > 0,
         f"left out {len(short) - len(kept)} given twice": len(short) > len(kept),
         f"{len(kept)} names: the first {most} are kept": len(kept) > most,
     }
@@ -307,15 +309,15 @@ def fit_ideal(text: str) -> tuple[str, list[str]]:
     A first sentence above 200 words is cut after a word.
     """
     n_words = len(text.split())
-    if n_words <= MOST_WORDS:
+    if n_words <= MAX_IDEAL_WORDS:
         return text, []
     end = 0
     for sentence in split_sentences(text, longest=len(text)):
-        if len(text[: sentence.end].split()) > MOST_WORDS:
+        if len(text[: sentence.end].split()) > MAX_IDEAL_WORDS:
             break
         end = sentence.end
-    kept = text[:end] if end else " ".join(text.split()[:MOST_WORDS])
-    return kept, [f"cut from {n_words} words to {len(kept.split())}: {MOST_WORDS} are allowed"]
+    kept = text[:end] if end else " ".join(text.split()[:MAX_IDEAL_WORDS])
+    return kept, [f"cut from {n_words} words to {len(kept.split())}: {MAX_IDEAL_WORDS} are allowed"]
 
 
 def read_list(text: str, prompt: str = "") -> list[Any]:

@@ -1,8 +1,6 @@
 """The steps of phase B, one function or node each; `answer.py` is the wiring and the front door."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langgraph.graph import END
@@ -19,50 +17,13 @@ from deepera_graph.bioasq.phase_b.roles import (
     TypedBackend,
 )
 from deepera_graph.bioasq.questions import QuestionType
-from deepera_graph.budget import Budget
+from deepera_graph.bioasq.settings import TypedSettings
 from deepera_graph.errors import BudgetError, CallError, RoleError
 from deepera_graph.pipeline.state import append
 from deepera_graph.schema import with_repair_note
-from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import UsageRecord, merge_usage
 
 LONG_SNIPPET = 600  # characters; a sentence has about 150
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypedSettings(AgentSettings):
-    """How questions are answered.
-
-    Attributes:
-        max_snippets: Most snippets of a question that are read, >= 1; see `choose_read`.
-        max_characters: Most characters of them, >= 1000; at least one snippet is read.
-        fallback: Whether an answer that failed, or that the budget did not allow, is put together
-            from the snippets by rules instead, and called ``extracted``; never where the model
-            cannot be reached at all, or refuses the key.
-        max_concurrency: Most model calls in flight, >= 1.
-        budget: What all questions of a batch may cost; None is no limit.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    max_snippets: int = 50
-    max_characters: int = 24_000
-    fallback: bool = True
-    max_concurrency: int = 16
-    budget: Budget | None = None
-
-    _LEAST = MappingProxyType({"max_characters": 1000})
-
-
-class TypedKwargs(TypedDict, total=False):
-    """The settings as keyword arguments; see `TypedSettings`."""
-
-    max_snippets: int
-    max_characters: int
-    fallback: bool
-    max_concurrency: int
-    budget: Budget | Mapping[str, Any] | None
 
 
 class PartRecord(TypedDict):

@@ -7,111 +7,25 @@ Source:
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deepera_graph.bioasq.runs import ScoredDocument, rank_scores
+from deepera_graph.bioasq.settings import TuningSettings
 from deepera_graph.bioasq.tuning.pairs import QuestionPool, TrainingPair, measure_map
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.cross_encoder.models import Pair, logits_of
 from deepera_graph.judges.cross_encoder.onnx import INPUTS, OnnxModel, trace
 from deepera_graph.packages import call_foreign, check_extra, import_extra
-from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.embeddings import weights
 
-DEFAULT_MODEL = "cross-encoder/ms-marco-MiniLM-L12-v2"
 ONNX = "model.onnx"
 STACK = ("torch", "transformers", "sentence-transformers", "datasets", "accelerate", "onnx")
 WARM_UP = 0.1  # share of the steps in which the learning rate rises
 _METRIC = "map@10"
 _SAME_LOGIT = 1e-3  # how far the exported model may be from the tuned one
 Read = Callable[[Sequence[Pair]], list[float]]  # pairs to logits
-
-
-def read_ratio(text: str) -> float | None:
-    """Return how many negatives there are for a golden document: ``1:4`` is 4, ``all`` None.
-
-    Raises:
-        SettingsError: It is neither ``all`` nor two numbers above 0.
-    """
-    plain = text.strip()
-    if plain == "all":
-        return None
-    found = re.fullmatch(r"(\d{1,4}):(\d{1,4})", plain)
-    if found is None or not int(found[1]) or not int(found[2]):
-        raise SettingsError(
-            f"a ratio must be golden documents to negatives, as 1:1 or 1:4, or all, got {text!r}"
-        )
-    return int(found[2]) / int(found[1])
-
-
-class TuningVariant(NamedTuple):
-    """A model to begin with, and the pairs it is tuned on."""
-
-    model: str
-    ratio: float | None
-    since: int | None
-
-    def __str__(self) -> str:
-        """Name it in a line."""
-        pairs = "all negatives" if self.ratio is None else f"1:{self.ratio:g}"
-        return f"{self.model}, {pairs}{'' if self.since is None else f', since {self.since}'}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuningSettings:
-    """How a cross-encoder is tuned.
-
-    Attributes:
-        models: Models to begin with, each a name or a folder; not empty.
-        ratios: Negatives for each golden document, > 0, None for all; not empty.
-        since: Years since which questions are trained on, None for all; not empty.
-        epochs: How often the final model sees all pairs, >= 1.
-        select_epochs: The same where several variants are tried, >= 1.
-        batch_size: Pairs of a step, >= 1.
-        learning_rate: The highest, > 0; it rises over a tenth of the steps, and falls to 0.
-        max_tokens: Most tokens of question and passage together, >= 8.
-        int8: Whether to write a model with weights of eight bits, too.
-        seed: Of a new head, of the draw of negatives, and of the order of pairs.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    models: Sequence[str] = (DEFAULT_MODEL,)
-    ratios: Sequence[float | None] = (None,)
-    since: Sequence[int | None] = (None,)
-    epochs: int = 3
-    select_epochs: int = 1
-    batch_size: int = 16
-    learning_rate: float = 2e-5
-    max_tokens: int = 512
-    int8: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in {"epochs": 1, "select_epochs": 1, "batch_size": 1, "seed": 0}.items():
-            check_at_least(name, getattr(self, name), least)
-        check_at_least("max_tokens", self.max_tokens, 8)
-        if not 0 < self.learning_rate < math.inf:
-            raise SettingsError(f"learning_rate must be above 0, got {self.learning_rate!r}")
-        for name in ("models", "ratios", "since"):
-            if not getattr(self, name):
-                raise SettingsError(f"{name} must not be empty")
-        for model in self.models:
-            if not model.strip():
-                raise SettingsError(f"a model must be a name or a folder, got {model!r}")
-
-    def variants(self) -> list[TuningVariant]:
-        """Return what is tried, each once."""
-        return [
-            TuningVariant(*one)
-            for one in dict.fromkeys(product(self.models, self.ratios, self.since))
-        ]
 
 
 def check_packages() -> None:

@@ -20,11 +20,11 @@ from unicodedata import normalize
 
 from langchain_core.documents import Document
 
-from deepera_graph.bioasq.measures import MAX_DOCUMENTS, average_precision
-from deepera_graph.bioasq.phase_a.settings import SearchSettings, SearchState
-from deepera_graph.bioasq.phase_a.steps import Retrieve, document_id
+from deepera_graph.bioasq.measures import average_precision
+from deepera_graph.bioasq.phase_a.steps import Retrieve, SearchState, document_id
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
+from deepera_graph.bioasq.settings import MAX_DOCUMENTS, SearchSettings
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.judges.cross_encoder.models import with_title

@@ -20,13 +20,12 @@ from typing import Any
 from deepera_graph import __version__
 from deepera_graph.agents.journal import find_differences
 from deepera_graph.bioasq.runs import ScoredDocument, rank_scores, write_run
+from deepera_graph.bioasq.settings import TuningSettings, TuningVariant
 from deepera_graph.bioasq.tuning.encoder_trainer import (
     ONNX,
     STACK,
     EncoderTrainer,
     Read,
-    TuningSettings,
-    TuningVariant,
     check_packages,
     onnx_reader,
     rank_pools,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.bioasq.settings import TypedSettings
 from deepera_graph.cli.opening.judges import chat_backend, check_server, judgements_of
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
@@ -26,7 +27,7 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
@@ -83,12 +84,7 @@ class AnswerOptions:
         "snippets by rules.",
         default=False,
     )
-    max_snippets: int | None = opt(
-        "Snippets of a question that are read: one of each document first, long ones last.",
-        metavar="N",
-        least=1,
-        shown="50",
-    )
+    max_snippets: int | None = opt_of(TypedSettings, "max_snippets", ranged=True, config=None)
 
 
 def answer(

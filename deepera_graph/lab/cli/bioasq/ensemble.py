@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_pair
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_file, check_input, say, tell
 from deepera_graph.cli.shared.declaring import given, opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.cli.bioasq.search import check_pair
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def ensemble(
 ) -> None:
     """Make one run of two."""
     _check_join(first, second, chosen, files)
-    from deepera_graph.bioasq.ensemble import FIRST, SECOND, nominate, search_weights, weigh
+    from deepera_graph.bioasq.ensemble import nominate, search_weights, weigh
     from deepera_graph.bioasq.questions import read_questions
-    from deepera_graph.bioasq.runs import N_DOCUMENTS, read_run
+    from deepera_graph.bioasq.runs import read_run
 
     both = [read_run(first), read_run(second)]
     asked = None if chosen.questions is None else read_questions(chosen.questions)
@@ -107,7 +107,7 @@ def ensemble(
         found = search_weights(both[0], both[1], read_questions(chosen.golden), how=how)
     weights = found.best.weights if found else plain.get("weights")
     if weights is not None:
-        made = weigh(both, weights, how=how, n=chosen.n_documents or N_DOCUMENTS)
+        made = weigh(both, weights, how=how, n=chosen.n_documents or MAX_DOCUMENTS)
     else:
         n_first, n_second = plain.get("nominated", (FIRST, SECOND))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
@@ -143,8 +143,9 @@ def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles
             "--documents goes with --weights or --search-weights: --nominate says itself how many"
         )
     plain = given(chosen)
-    check_pair("--weights", plain.get("weights"))
-    check_pair("--nominate", plain.get("nominated"))
+    for option, name in (("--weights", "weights"), ("--nominate", "nominated")):
+        if name in plain:
+            check_pair(option, plain[name])
     check_input(first, second, chosen.golden, chosen.questions)
     check_file(files.out, overwrite=files.overwrite)
 

@@ -7,12 +7,18 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deepera_graph.bioasq.settings import (
+    MAX_SNIPPETS,
+    PRESETS,
+    Ensemble,
+    SearchSettings,
+    check_pair,
+)
 from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
 from deepera_graph.cli.shared import options, places
@@ -29,7 +35,7 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import A_KEY, given, opt
+from deepera_graph.cli.shared.declaring import A_KEY, given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.settings import read_fields
@@ -48,8 +54,8 @@ DAILY = {
 }  # fmt: skip
 _MANIFEST = ".manifest"
 _STAGES = ("retrieved", "judged", "listed", "final")
-_MOST_SNIPPETS = 10
-_found = partial(opt, panel="What is found")
+_PANEL = "What is found"
+_found = partial(opt_of, SearchSettings, panel=_PANEL, ranged=True, config=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,52 +87,22 @@ class SearchFiles:
 class PhaseAOptions:
     """How documents are found and ordered."""
 
-    depth: int | None = _found("Documents retrieved.", metavar="N", least=1, shown="1000")
-    judged: int | None = _found(
-        "Documents that --backend scores, the best of those retrieved.",
-        brief="Documents that are judged, the best of those retrieved.",
-        metavar="N",
-        least=1,
-        shown="30",
-    )
-    rewrite: bool = _found(
+    depth: int | None = _found("depth")
+    judged: int | None = _found("judged")
+    rewrite: bool = opt(
         "With --model: also search for a query that the chat model makes of the question.",
         default=False,
+        panel=_PANEL,
     )
-    no_sort: bool = _found("With --model: do not have it sort the documents.", default=False)
-    listed: int | None = _found(
-        "With --model: documents that it sorts in one prompt.", metavar="N", least=2, shown="30"
+    no_sort: bool = opt(
+        "With --model: do not have it sort the documents.", default=False, panel=_PANEL
     )
-    ensemble: Literal["weighted", "nominate", "last"] | None = _found(
-        "With --model: how its ranking joins that of --backend. [b]weighted[/b]: a sum of points "
-        "for places, see --weights. [b]nominate[/b]: the best of each, see --nominate. "
-        "[b]last[/b]: the chat model's alone.",
-        metavar="HOW",
-        shown="weighted",
-    )
-    weights: str | None = _found(
-        "With --ensemble weighted: weights of the judge and the chat model.",
-        metavar="W,W",
-        shown="1,7",
-        many=float,
-    )
-    nominate: str | None = _found(
-        "With --ensemble nominate: documents of the judge and of the chat model, together at most "
-        "--documents; what is above them is filled from the chat model's.",
-        metavar="N,N",
-        shown="6,4",
-        many=int,
-        setting="nominated",
-    )
-    n_documents: int | None = _found(
-        "Documents of a question.", "--documents", metavar="N", least=1, shown="10"
-    )
-    snippets: str | None = _found(
-        "Snippets of a question: [b]auto[/b] gives as many sentences as are worth it, a number "
-        "from 0 to 10 always so many.",
-        metavar="auto|N",
-        shown="auto",
-    )
+    listed: int | None = _found("listed")
+    ensemble: Ensemble | None = _found("ensemble")
+    weights: str | None = _found("weights", many=float)
+    nominate: str | None = _found("nominated", many=int)
+    documents: int | None = _found("n_documents")
+    snippets: str | None = _found("n_snippets")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +144,6 @@ def search(
     asked = read_questions(questions)[: files.limit]
     if not asked:
         raise SettingsError(f"no questions in {str(questions)!r}")
-    from deepera_graph.bioasq.phase_a.settings import PRESETS, SearchSettings
-
     if (preset := PRESETS.get(judge.preset or "")) is not None:
         settings = {**preset, **settings}
         judge = replace(judge, preset=None)
@@ -215,13 +189,14 @@ def _settings_of(
     """Return the settings that were given."""
     plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
-        if not chosen.snippets.isdecimal() or int(chosen.snippets) > _MOST_SNIPPETS:
+        if not chosen.snippets.isdecimal() or int(chosen.snippets) > MAX_SNIPPETS:
             raise SettingsError(
                 f"--snippets must be auto or a number from 0 to 10, got {chosen.snippets!r}"
             )
         plain["n_snippets"] = int(chosen.snippets)
-    for name in ("weights", "nominate"):
-        check_pair(f"--{name}", plain.get("nominated" if name == "nominate" else name))
+    for option, name in (("--weights", "weights"), ("--nominate", "nominated")):
+        if name in plain:
+            check_pair(option, plain[name])
     if judge.max_concurrency is not None:
         plain["max_concurrency"] = judge.max_concurrency
     if given(budget):
@@ -352,10 +327,3 @@ def _tell_outcomes(
     if failed and not output.quiet:
         say(f"search for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
     return SOME_FAILED if failed else OK
-
-
-def check_pair(option: str, values: Sequence[float] | None) -> None:
-    """Raise `SettingsError` unless an option was given two numbers from 0 on, or nothing."""
-    if values is not None and (len(values) != 2 or not all(0 <= one < inf for one in values)):
-        shown = ",".join(f"{one:g}" for one in values)
-        raise SettingsError(f"{option} must be two numbers >= 0, got {shown!r}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from deepera_graph.bioasq.settings import TuningSettings, read_ratio
 from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -21,18 +22,23 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings
     from deepera_graph.bioasq.tuning.pairs import QuestionPool, QuestionSplit
     from deepera_graph.bioasq.tuning.tune import TuningReport
 
-_data = partial(opt, panel="Questions and pairs")
-_training = partial(opt, panel="Training")
+_DATA = "Questions and pairs"
+_data = partial(opt, panel=_DATA)
+_tuning = partial(opt_of, TuningSettings, panel="Training", ranged=True, config=None)
+
+
+def _training(name: str, **how: Any) -> Any:
+    default = TuningSettings.__dataclass_fields__[name].default
+    return _tuning(name, **{"default": default, "shown": "", **how})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,47 +76,30 @@ class TuneDataOptions:
     candidates: int = _data(
         "Documents that the index finds for a question.", metavar="N", default=100, least=1
     )
-    ratio: str = _data(
-        "Golden documents to negatives, which are drawn from those found: 1:1, 1:4, or [b]all[/b]. "
-        "Several with commas are tried one after the other.",
-        metavar="N:N,...",
-        default="all",
-    )
-    since: str = _data(
-        "Train on questions of this year and later alone; [b]all[/b] takes every year. Several "
-        "with commas are tried.",
-        metavar="YEAR,...",
-        default="all",
-    )
+
+
+def _read_year(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) == 4):
+        raise SettingsError(f"--since must be a year, as 2019, or all, got {text!r}")
+    return int(text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """How the model is tuned."""
 
-    model: str | None = _training(
-        "What to begin with: a name on the Hugging Face hub, or a folder. Several with commas are "
-        "tried.",
-        metavar="NAME,...",
-        shown="cross-encoder/ms-marco-MiniLM-L12-v2",
-        setting="models",
-        many=str,
-    )
-    epochs: int = _training("Epochs of the final model.", metavar="N", default=3, least=1)
-    select_epochs: int = _training(
-        "Epochs of each, where several are tried.", metavar="N", default=1, least=1
-    )
-    batch_size: int = _training("Pairs of a step.", metavar="N", default=16, least=1)
-    learning_rate: float = _training("The highest one.", metavar="RATE", default=2e-5)
-    max_tokens: int = _training(
-        "Most tokens of question and document together.", metavar="N", default=512, least=8
-    )
-    int8: bool = _training(
-        "Also write a model with weights of eight bits, a quarter of the size.", default=False
-    )
-    seed: int = opt(
-        "Random seed of the split, the draw and the training.", metavar="S", default=0, least=0
-    )
+    ratio: str = _training("ratios", panel=_DATA, default="all", many=read_ratio)
+    since: str = _training("since", panel=_DATA, default="all", many=_read_year)
+    model: str | None = _tuning("models", many=str)
+    epochs: int = _training("epochs")
+    select_epochs: int = _training("select_epochs")
+    batch_size: int = _training("batch_size")
+    learning_rate: float = _training("learning_rate")
+    max_tokens: int = _training("max_tokens")
+    int8: bool = _training("int8")
+    seed: int = _training("seed", panel=None)
 
 
 def tune(
@@ -137,7 +126,7 @@ def tune(
         [one for path in questions for one in read_questions(path)],
         test=None if data.test is None else read_questions(data.test),
         shares=given(data).get("shares"),
-        seed=training.seed,
+        seed=settings.seed,
     )
     _tell_split(split)
     pools = _collect(split, data, store, hidden=output.quiet)
@@ -169,17 +158,11 @@ def _check(
     training: TrainingOptions,
 ) -> TuningSettings:
     """Return the settings; a `SettingsError` for anything that can be said before work begins."""
-    from deepera_graph.bioasq.tuning.encoder_trainer import TuningSettings
-    from deepera_graph.bioasq.tuning.encoder_trainer import read_ratio as ratio_of
     from deepera_graph.bioasq.tuning.pairs import check_shares
 
     _check_files(questions, files, data, store)
     check_shares(given(data).get("shares"), has_test=data.test is not None)
-    settings = TuningSettings(
-        ratios=[ratio_of(one) for one in split_names("--ratio", data.ratio)],
-        since=[_read_year(one) for one in split_names("--since", data.since)],
-        **given(training),
-    )
+    settings = TuningSettings(**given(training))
     if files.out is None and len(settings.variants()) > 1:
         raise SettingsError("--export-pairs without -o takes one --ratio and one --since")
     return settings
@@ -203,14 +186,6 @@ def _check_files(
     check_folder(files.out, written, overwrite=files.overwrite or files.resume)
     if files.export_pairs is not None:
         check_file(files.export_pairs, overwrite=files.overwrite or files.resume)
-
-
-def _read_year(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not (text.isascii() and text.isdecimal() and len(text) == 4):
-        raise SettingsError(f"--since must be a year, as 2019, or all, got {text!r}")
-    return int(text)
 
 
 def _tell_split(split: QuestionSplit) -> None:

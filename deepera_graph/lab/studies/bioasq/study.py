@@ -19,12 +19,12 @@ import numpy as np
 from deepera_graph.bioasq.ensemble import GRID, HOW, WeightSearch, nominate, search_weights, weigh
 from deepera_graph.bioasq.measures import (
     EPSILON,
-    MAX_DOCUMENTS,
     average_precision,
     precision_recall_f1,
 )
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
+from deepera_graph.bioasq.settings import MAX_DOCUMENTS
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.bench.figures import CurveFigure, HeatMap, draw_curve
