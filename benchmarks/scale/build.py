@@ -21,8 +21,8 @@ from langchain_core.messages import BaseMessage
 from processes import busy, resident
 
 from deepera_graph.lab.build.builder import build
-from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.construction import Progress
+from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.testing import ScriptedChat
 
 _MIB = 2**20

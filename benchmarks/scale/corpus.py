@@ -18,7 +18,6 @@ from processes import busy, resident, tree
 from threadpoolctl import threadpool_limits
 
 from deepera_graph.lab.build.corpus import Document, read_corpus
-from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import (
     ChunkSearch,
     LsaEmbeddings,
@@ -26,6 +25,7 @@ from deepera_graph.lab.build.search import (
     embed_chunks,
 )
 from deepera_graph.lab.build.workers import Here, RayWorkers, Workers
+from deepera_graph.lab.settings import BuildPlan
 
 _MIB = 2**20
 _N_WORDS, _N_TOPICS, _OF_TOPIC = 40_000, 2_000, 60

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import load_backend
-from deepera_graph.lab.build.writing.gates import Gates
-from deepera_graph.lab.quest.plan import QuestPlan
+from deepera_graph.lab.settings import Gates, QuestPlan
 from deepera_graph.papers.agent import asking, planners, roles, steps
 from deepera_graph.thresholds import OPERATING_POINT
 

@@ -27,7 +27,6 @@ from deepera_graph.lab.asking import (
 )
 from deepera_graph.lab.build.corpus import Corpus, Document, read_corpus
 from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files
-from deepera_graph.lab.build.plan import PACKAGE, BuildPlan
 from deepera_graph.lab.build.search import (
     ChunkSearch,
     LsaEmbeddings,
@@ -41,6 +40,7 @@ from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.build.writing.distractors import (
     GUIDANCE_STEP,
     N_SHOWN,
+    PACKAGE,
     VERIFY_STEP,
     WRITE_STEP,
     DistractorWriter,
@@ -67,6 +67,7 @@ from deepera_graph.lab.construction import (
     begin_manifest,
     plain_usage,
 )
+from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import Backend

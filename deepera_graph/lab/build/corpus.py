@@ -19,7 +19,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.plan import DropRecord
 from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.construction import RowSink
 from deepera_graph.text.words import split_sentences
@@ -27,6 +26,17 @@ from deepera_graph.text.words import split_sentences
 STAGE = "documents"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _BATCH = 256
+
+
+class DropRecord(BaseModel):
+    """A line of the drop log: a document or a question that went no further."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    stage: str = Field(description="Where it was dropped, e.g. 'documents' or 'lmqg'.")
+    document: str = Field(description="Id of the document.")
+    reason: str = Field(description="A short, stable name.")
+    detail: str = Field(default="", description="What exactly was wrong.")
 
 
 class CorpusSection(BaseModel):

@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from deepera_graph.calibration.instance import Context, Instance
-from deepera_graph.lab.build.plan import BuildPlan, DropRecord
-from deepera_graph.lab.build.settings import Setting
+from deepera_graph.lab.build.corpus import DropRecord
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.distractors import Drafts, InstanceDraft
 from deepera_graph.lab.build.writing.questions import fold
 from deepera_graph.lab.construction import ReasonLog, RowSink
+from deepera_graph.lab.settings import BuildPlan, Setting
 
 DROPPED = "dropped.jsonl"
 REJECTED = "rejected.jsonl"

@@ -18,8 +18,8 @@ from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, say
 from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.settings import BuildSettings, Golden
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
+from deepera_graph.lab.settings import BuildPlan, Golden
 from deepera_graph.packages import check_extra
 from deepera_graph.text.plain import count
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
 _make = partial(opt, panel="What is made")
-_of_plan = partial(opt_of, BuildSettings, panel="What is made", config=None)
+_of_plan = partial(opt_of, BuildPlan, panel="What is made", config=None)
 _corpus = partial(opt, panel="Corpus")
 
 
@@ -115,7 +115,6 @@ def build(
         from deepera_graph.lab.build.builder import build as build_datasets
         from deepera_graph.lab.build.builder import estimate_build
         from deepera_graph.lab.build.corpus import read_corpus
-        from deepera_graph.lab.build.plan import BuildPlan
         from deepera_graph.lab.construction import check_folder
         from deepera_graph.lab.data.documents import read_documents
 
@@ -202,8 +201,6 @@ def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Worke
 
 def _read_settled(record: Any) -> dict[str, Any]:
     """Return what the manifest of an earlier build settles."""
-    from deepera_graph.lab.build.plan import BuildPlan
-
     return {
         "plan": BuildPlan.of(record["plan"]),
         "generators": tuple(one["name"] for one in record["generators"]),

@@ -27,7 +27,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
-from deepera_graph.lab.studies.settings import StudySettings
+from deepera_graph.lab.settings import StudySettings
 
 if TYPE_CHECKING:
     from deepera_graph.lab.asking import ConstructionEstimate

@@ -37,7 +37,6 @@ from deepera_graph.lab.quest.outputs import (
 )
 from deepera_graph.lab.quest.plan import (
     PACKAGE,
-    QuestPlan,
     QuestQuestion,
     Rejection,
     Topic,
@@ -46,6 +45,7 @@ from deepera_graph.lab.quest.plan import (
 from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
 from deepera_graph.lab.quest.sources import describe_source, look_up, name_sources, take_turns
 from deepera_graph.lab.quest.topics import check_topics
+from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.library.vectors import name_of
 from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend
@@ -55,16 +55,7 @@ QUESTIONS_AT_ONCE = 4  # ScholarQuest, section 3
 
 
 def build_quest(
-    topics: Sequence[Topic],
-    out: Path,
-    *,
-    sources: Any,
-    model: Model,
-    judges: Sequence[Model] = (),
-    adjudicator: Model | None = None,
-    plan: QuestPlan | None = None,
-    topics_sha256: str = "",
-    **options: Any,
+    topics: Sequence[Topic], out: Path, *, topics_sha256: str = "", **how: Any
 ) -> Built:
     """Build a benchmark in a folder: questions of topics, judged papers, records, a manifest.
 
@@ -75,16 +66,8 @@ def build_quest(
     Args:
         topics: What questions are made of.
         out: The folder; made if missing.
-        sources: A `PaperBase`, or several, or whatever else can be searched, see
-            `deepera_graph.lab.quest.sources`.
-        model: Who writes and reviews questions, rewrites them, and filters the answers: a chat
-            model, its name, or an LLM backend.
-        judges: Who grade pairs, each another model; *model* alone if there are none.
-        adjudicator: Who settles what they disagree on; *model* if None.
-        plan: What to make.
         topics_sha256: Of the file of topics, for the manifest.
-        options: See `_Quest`: `calls_at_once`, `questions_at_once`, `budget`, `overwrite`,
-            `embeddings`, `on_progress`.
+        how: What `Quest` is made of: `sources`, `model`, `judges`, `plan` and others.
 
     Raises:
         InputError: There are no topics, one is empty or too long, or two have one id.
@@ -96,40 +79,17 @@ def build_quest(
         StoreError: A base or the folder cannot be used.
     """
     check_topics(topics)
-    job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
+    job = Quest(out, **how)
     return job.run(lambda: job.write(topics), construct, {"topics": topics_sha256})
 
 
-def answer_quest(
-    questions: Sequence[QuestQuestion],
-    out: Path,
-    *,
-    sources: Any,
-    model: Model,
-    judges: Sequence[Model] = (),
-    adjudicator: Model | None = None,
-    plan: QuestPlan | None = None,
-    **options: Any,
-) -> Built:
+def answer_quest(questions: Sequence[QuestQuestion], out: Path, **how: Any) -> Built:
     """Find and judge the papers of given questions, in a folder as `build_quest` makes it.
 
-    Args:
-        questions: The questions; none of them is reviewed, and none left out as asked before.
-        out: The folder; made if missing.
-        sources: As for `build_quest`.
-        model: Who rewrites the questions and filters the answers.
-        judges: As for `build_quest`.
-        adjudicator: As for `build_quest`.
-        plan: How papers are found and judged.
-        options: As for `build_quest`.
-
-    Raises:
-        InputError: Two questions have one id.
-        SettingsError, DatasetError, BudgetError, BackendError, StoreError: As for `build_quest`.
+    None of them is reviewed, and none left out as asked before. It raises what `build_quest` does.
     """
     check_ids(questions)
-    job = _Quest(out, sources, model, judges, adjudicator, plan=plan, **options)
-    return job.run(lambda: _take(questions), construct, {"topics": ""})
+    return Quest(out, **how).run(lambda: _take(questions), construct, {"topics": ""})
 
 
 async def _take(questions: Sequence[QuestQuestion]) -> Written:
@@ -141,32 +101,15 @@ def judge_quest(
     candidates: Mapping[str, Sequence[str]],
     out: Path,
     *,
-    sources: Any,
-    model: Model,
-    judges: Sequence[Model] = (),
-    adjudicator: Model | None = None,
     plan: QuestPlan | None = None,
-    **options: Any,
+    **how: Any,
 ) -> Built:
     """Judge given papers for given questions, in a folder as `build_quest` makes it.
 
-    Args:
-        questions: The questions.
-        candidates: Ids of papers, by id of the question; *sources* have them.
-        out: The folder; made if missing.
-        sources: Bases of papers.
-        model: Who filters the answers, and judges if there are no *judges*.
-        judges: As for `build_quest`.
-        adjudicator: As for `build_quest`.
-        plan: How to judge; nothing is searched or left out by it.
-        options: As for `build_quest`.
-
-    Raises:
-        InputError, SettingsError, BudgetError, BackendError, StoreError: As for `build_quest`.
+    *candidates* are ids of papers, by id of the question, which the *sources* have; nothing is
+    searched or left out by the *plan*. It raises what `build_quest` does.
     """
     check_ids(questions)
-    chosen = replace(plan or QuestPlan(), prefilter="none")
-    job = _Quest(out, sources, model, judges, adjudicator, plan=chosen, **options)
 
     async def judge(question: QuestQuestion, tools: Tools) -> Outcome:
         ids = list(dict.fromkeys(candidates.get(question.id, ())))
@@ -174,6 +117,7 @@ def judge_quest(
         missing = [id for id, paper in found.items() if paper is None]
         return await judge_given(question, [one for one in found.values() if one], missing, tools)
 
+    job = Quest(out, plan=replace(plan or QuestPlan(), prefilter="none"), **how)
     about = {"topics": "", "candidates": hash_candidates(candidates)}
     return job.run(lambda: _take(questions), judge, about)
 
@@ -187,14 +131,18 @@ class _Done(NamedTuple):
     failure: str = ""
 
 
-class _Quest:
+class Quest:
     """The recipe: questions of topics, each with the papers that answer it.
 
     Args:
-        out: The folder.
-        sources: What is searched.
-        model, judges, adjudicator: Who writes, who grade, who settles.
-        plan: The settings.
+        out: The folder; made if missing.
+        sources: A `PaperBase`, or several, or whatever else can be searched, see
+            `deepera_graph.lab.quest.sources`.
+        model: Who writes and reviews questions, rewrites them, and filters the answers: a chat
+            model, its name, or an LLM backend.
+        judges: Who grade pairs, each another model; *model* alone if there are none.
+        adjudicator: Who settles what they disagree on; *model* if None.
+        plan: What to make.
         questions_at_once: Questions worked on at once, >= 1.
         embeddings: Of the prefilter and of the search for repeated questions: ``"local"``, or any
             LangChain embeddings; None compares words alone.
@@ -204,11 +152,11 @@ class _Quest:
     def __init__(
         self,
         out: Path,
+        *,
         sources: Any,
         model: Model,
-        judges: Sequence[Model],
-        adjudicator: Model | None,
-        *,
+        judges: Sequence[Model] = (),
+        adjudicator: Model | None = None,
         plan: QuestPlan | None = None,
         questions_at_once: int = QUESTIONS_AT_ONCE,
         embeddings: Any = "local",

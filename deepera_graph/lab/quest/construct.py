@@ -26,7 +26,7 @@ from deepera_graph.errors import AnswerError
 from deepera_graph.lab.construction import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
 from deepera_graph.lab.quest.judging import JudgedPairs, Tools
-from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.lab.quest.plan import QuestQuestion
 from deepera_graph.lab.quest.sources import (
     ALL,
     FAILED,
@@ -36,6 +36,7 @@ from deepera_graph.lab.quest.sources import (
     Tool,
     call_source,
 )
+from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.stores.embeddings import unit_rows

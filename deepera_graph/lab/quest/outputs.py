@@ -17,8 +17,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from deepera_graph.lab.construction import ReasonLog, RowSink
-from deepera_graph.lab.quest.plan import INTENTS, QuestPlan, QuestQuestion, Rejection
+from deepera_graph.lab.quest.plan import INTENTS, QuestQuestion, Rejection
 from deepera_graph.lab.quest.questions import Written
+from deepera_graph.lab.settings import QuestPlan
 
 REJECTED = "rejected.jsonl"
 FILES = (

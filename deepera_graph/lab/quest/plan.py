@@ -1,23 +1,21 @@
-"""The settings of a construction, what they will cost, and the records it reads and writes."""
+"""The records that a construction reads and writes, and what it will cost."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, TypeAdapter
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
 from deepera_graph.lab.data.lines import Object, Plain, Text, Texts, read_line
+from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.results import Scope
-from deepera_graph.ranges import check_choice
-from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import Usage
 
 Intent = Literal["method", "setting", "comparison", "scope"]
 INTENTS: tuple[Intent, ...] = get_args(Intent)
-Prefilter = Literal["local", "words", "none"]
 StopRule = Literal["no_seed", "max_answers", "max_scored", "all_judged"]
 Grade = Literal[0, 1, 2]
 MAX_GRADE = 2
@@ -32,68 +30,6 @@ ANSWERED = 0.3
 _TOPIC, _QUESTION, _REVIEW, _QUERY = 80, 300, 150, 45  # usual lengths in characters
 _PAPER, _GRADE, _RULING, _CHOICE = 950, 330, 330, 60
 _YEARS = ("year_from", "year_to")
-
-
-# Source: ScholarQuest, section 3 and appendix (ten rewrites, the top 10 of each source, at most 30
-# citing papers, two hops, 500 answers, 10 000 scored papers, threshold 2). The paper gives no size
-# of groups and waves, and no bound below which a branch is noisy: those are ours. The smallest
-# number of answers is that of its smallest bucket.
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuestPlan(AgentSettings):
-    """The settings of a construction; equal plans over equal bases and replies give equal bytes.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
-
-    rewrites: int = 2  # queries of each of the five kinds, >= 1
-    per_search: int = 10  # papers that a search of one source returns, >= 1
-    max_citing: int = 30  # most papers citing a seed that are read, >= 0; of its references all are
-    max_hops: int = 2  # steps along citations, in [0, 2]
-    tau: int = 2  # least grade of an answer, 1 or 2
-    max_answers: int = 500  # answers at which a question ends, >= 1
-    max_scored: int = 10_000  # judged papers at which a question ends, >= 1
-    min_answers: int = 5  # fewest answers of a question that is kept, >= 1
-    # what leaves out papers that are far from a question before judges are asked: ``local`` (cosine
-    # of embeddings), ``words`` (share of the question's words), ``none``
-    prefilter: Prefilter = "local"
-    # what is nearer than this to the question is kept, in [-1, 1]; None is the prefilter's own, see
-    # `deepera_graph.lab.quest.construct`
-    floor: float | None = None
-    only_arxiv: bool = False  # whether papers that no source knows by an arXiv id are left out
-    group: int = 10  # papers shown to a judge in one call, >= 1
-    wave: int = 10  # papers judged of each seed before its branch may be pruned, >= 1
-    # a branch is pruned when a smaller share of its papers than this has a grade of 1 or 2, in [0,
-    # 1]
-    least_yield: float = 0.1
-    quorum: int | None = None  # judges that must have graded a pair; None is more than half of them
-    duplicate: float = 0.95  # cosine from which on two questions are the same, in [-1, 1]
-    # classes that a topic is mapped to; one that fits none is left out. Empty maps nothing
-    categories: tuple[str, ...] = ()
-
-    _LEAST: ClassVar[Mapping[str, int]] = {"max_citing": 0, "max_hops": 0, "quorum": 1}
-
-    def _check(self) -> None:
-        for name, known in (("max_hops", (0, 1, 2)), ("tau", (1, 2))):
-            check_choice(name, getattr(self, name), known)
-        check_choice("prefilter", self.prefilter, get_args(Prefilter))
-        for name, low in (("least_yield", 0), ("duplicate", -1), ("floor", -1)):
-            value = getattr(self, name)
-            if value is not None and not low <= value <= 1:
-                raise SettingsError(f"{name} must be in [{low}, 1], got {value!r}")
-        object.__setattr__(self, "categories", tuple(self.categories))
-
-    def quorum_of(self, n_judges: int) -> int:
-        """Return how many of so many judges must have graded a pair.
-
-        Raises:
-            SettingsError: The quorum is above their number.
-        """
-        if self.quorum is None:
-            return n_judges // 2 + 1
-        if self.quorum > n_judges:
-            raise SettingsError(f"quorum must be at most {n_judges} (judges), got {self.quorum}")
-        return self.quorum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

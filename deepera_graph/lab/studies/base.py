@@ -31,8 +31,8 @@ from deepera_graph.lab.metrics.ranking import (
 )
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, UnavailableRanker
 from deepera_graph.lab.rankers.named import Models, make_ranker
+from deepera_graph.lab.settings import StudySettings, check_rising
 from deepera_graph.lab.studies.experiment import Failures, Resampling
-from deepera_graph.lab.studies.settings import StudySettings, check_rising
 from deepera_graph.lab.tables import MetricEstimate
 from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.lab.build.builder import build
 from deepera_graph.lab.build.corpus import Document
-from deepera_graph.lab.build.plan import BuildPlan
+from deepera_graph.lab.settings import BuildPlan
 
 _OPTIONS = (
     "overwrite",

@@ -16,11 +16,10 @@ from deepera_graph.budget import Budget
 from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from deepera_graph.lab.build.builder import build
-from deepera_graph.lab.build.corpus import Document
-from deepera_graph.lab.build.plan import BuildPlan, DropRecord
-from deepera_graph.lab.build.writing.gates import Gates
+from deepera_graph.lab.build.corpus import Document, DropRecord
 from deepera_graph.lab.data.documents import read_documents
 from deepera_graph.lab.data.readers import read_instances
+from deepera_graph.lab.settings import BuildPlan, Gates
 from support.openai_server import ChatServer, Reply
 
 pytestmark = pytest.mark.full

@@ -9,7 +9,7 @@ from bench.build.lake_abstracts import lake_abstracts
 from bench.build.model_script import answer, line_of, n_tries, passage_for, step_of
 from deepera_graph.calibration.instance import read_rows
 from deepera_graph.lab.build.corpus import Document
-from deepera_graph.lab.build.plan import RejectedDistractor
+from deepera_graph.lab.build.writing.distractors import RejectedDistractor
 from deepera_graph.lab.build.writing.gates import EXPLANATIONS, GATES
 from deepera_graph.lab.data.readers import read_instances
 from support.openai_server import ChatServer

@@ -13,15 +13,16 @@ from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.lab.asking import describe_model, without_server
 from deepera_graph.lab.build.builder import build, estimate_build
 from deepera_graph.lab.build.corpus import Chunk, read_corpus
-from deepera_graph.lab.build.plan import BuildPlan, FilledGuide
 from deepera_graph.lab.build.search import LsaEmbeddings, drop_unconnected, embed_chunks
 from deepera_graph.lab.build.writing.distractors import (
+    FilledGuide,
     QAPair,
     draw_lengths,
     draw_types,
     phrases_to_avoid,
 )
 from deepera_graph.lab.construction import CachedEmbeddings
+from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.stores.judgements import JudgementCache
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from deepera_graph.calibration.instance import Instance
 from deepera_graph.lab.build.corpus import Chunk
 from deepera_graph.lab.build.datasets import DROPPED, DraftedSet, list_files, make_instance
-from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import PoolChunk
 from deepera_graph.lab.build.writing.distractors import Distractor, Drafts, InstanceDraft, QAPair
 from deepera_graph.lab.build.writing.questions import find_ambiguous, insert_golden
 from deepera_graph.lab.construction import ReasonLog, RowFile
+from deepera_graph.lab.settings import BuildPlan
 
 CHUNKS = [Chunk(f"d{n}#1", f"Lake {n} froze.", f"d{n}") for n in range(12)]
 FOUND = tuple(PoolChunk(chunk, n + 1, 1 - n / 20) for n, chunk in enumerate(CHUNKS))

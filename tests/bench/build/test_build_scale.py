@@ -11,7 +11,6 @@ from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.builder import open_build_store
 from deepera_graph.lab.build.corpus import Document, read_corpus
-from deepera_graph.lab.build.plan import BuildPlan
 from deepera_graph.lab.build.search import (
     ChunkSearch,
     LsaEmbeddings,
@@ -21,6 +20,7 @@ from deepera_graph.lab.build.search import (
     find_fence,
 )
 from deepera_graph.lab.build.workers import RayWorkers
+from deepera_graph.lab.settings import BuildPlan
 from support.qdrant_server import QdrantServer
 
 N = 600  # more than two batches

@@ -8,7 +8,7 @@ from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.quest.construct import QuestCandidates
-from deepera_graph.lab.quest.plan import QuestPlan, QuestQuestion
+from deepera_graph.lab.quest.plan import QuestQuestion
 from deepera_graph.lab.quest.sources import (
     FAILED,
     BaseSource,
@@ -17,6 +17,7 @@ from deepera_graph.lab.quest.sources import (
     SourceCall,
     call_source,
 )
+from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources import open_source

@@ -5,36 +5,31 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from statistics import median
-from typing import get_args
+from typing import Literal, get_args
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from pydantic import BaseModel, ConfigDict, Field
 
+from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.asking import StepModel
-from deepera_graph.lab.build.corpus import Chunk
-from deepera_graph.lab.build.plan import (
-    PACKAGE,
-    BuildPlan,
-    DistractorType,
-    DropRecord,
-    FilledCheck,
-    FilledGuidance,
-    FilledGuide,
-    FilledPassage,
-    RejectedDistractor,
-)
+from deepera_graph.lab.build.corpus import Chunk, DropRecord
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
 from deepera_graph.lab.build.writing.answers import contains_answer
 from deepera_graph.lab.build.writing.faults import MOST_TEXTS, ProseModel
 from deepera_graph.lab.build.writing.gates import CandidateDistractor, explain, failed_gates
+from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.prompts import messages_of, text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Direction
 from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import words
 
+PACKAGE = "deepera_graph.lab.build.prompts"
 VERIFY_STEP = "verify"
+DistractorType = Literal["misleading", "background", "irrelevant"]
+Relation = Literal["agrees", "partly", "differs", "silent"]
 _NO: tuple[Direction, ...] = ("contradicts", "no_difference")
 _TOLD: dict[str, tuple[Direction, ...]] = {
     "yes": ("supports",),
@@ -43,6 +38,37 @@ _TOLD: dict[str, tuple[Direction, ...]] = {
     "false": _NO,
 }
 _CLEAR: tuple[Direction, ...] = ("supports", "contradicts", "no_difference", "mixed")
+
+
+# The model is shown the names and docstrings of the classes of replies.
+
+
+class FilledGuide(ReplyModel):
+    """The plan of one passage."""
+
+    type: DistractorType = Field(description="What kind of passage it is.")
+    focus: str = Field(description="What it is about, in one sentence.")
+    avoid: list[str] = Field(description="Phrases that must not occur in it.")
+    length: int = Field(description="How many words it should have.")
+
+
+class FilledGuidance(ReplyModel):
+    """The plans of all passages for a question."""
+
+    guides: list[FilledGuide] = Field(description="One plan a passage, in the order asked for.")
+
+
+class FilledPassage(ReplyModel):
+    """A written passage."""
+
+    text: str = Field(description="The passage and nothing else.")
+
+
+class FilledCheck(ReplyModel):
+    """How a passage stands to an answer."""
+
+    quote: str = Field(description="The sentence that decides; empty if there is none.")
+    relation: Relation = Field(description="How the passage stands to the correct answer.")
 
 
 class EvidenceCheck:
@@ -112,6 +138,19 @@ class Distractor:
 
     text: str
     type: DistractorType
+
+
+class RejectedDistractor(BaseModel):
+    """A distractor that did not pass the gates."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    question: str = Field(description="Id of the question.")
+    slot: int = Field(ge=1, description="Which of its distractors.")
+    attempt: int = Field(ge=1, description="Which try at it.")
+    type: str = Field(description="What kind it was meant to be.")
+    reasons: tuple[str, ...] = Field(description="Gates it failed, or why there is no text.")
+    text: str = Field(default="", description="What was written.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.writing.answers import containment, contains_answer, resemblance
+from deepera_graph.lab.settings import Gates
 from deepera_graph.text.words import split_sentences
 
 EXPLANATIONS = {
@@ -132,33 +132,6 @@ ARTEFACT_PATTERNS: dict[str, Callable[[str], bool]] = {
     "cut-off": _is_cut_off,
     "repeats-itself": _repeats_itself,
 }
-
-
-# Source: Ours. The two shares lie between what sections of one abstract have in common (2 of 1 152
-# reach 0.4) and what a copy with a few words changed keeps (0.6 and more).
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
-    """How strict the gates are."""
-
-    min_percentile: float = 10.0  # of the natural contexts' similarities to the question, [0, 100]
-    min_length: float = 0.5  # as a multiple of the median natural context, >= 0
-    max_length: float = 2.0  # likewise, > `min_length`
-    max_likeness: float = 0.4  # shingles shared with another distractor, of all of both, (0, 1]
-    max_copied: float = 0.4  # share of its shingles also in a golden passage, (0, 1]
-    min_word_order: float = 0.3  # see `ProseModel.measure_order`
-    max_evidence: float = 0.88  # local judge's score where yes or no is asked, (0, 1]; 1: no judge
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.min_percentile <= 100:
-            raise SettingsError(f"min_percentile must be in [0, 100], got {self.min_percentile}")
-        if not 0 <= self.min_length < self.max_length:
-            raise SettingsError(
-                f"min_length must be in [0, max_length), got {self.min_length} "
-                f"and max_length {self.max_length}"
-            )
-        for name in ("max_likeness", "max_copied", "max_evidence"):
-            if not 0 < getattr(self, name) <= 1:
-                raise SettingsError(f"{name} must be in (0, 1], got {getattr(self, name)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

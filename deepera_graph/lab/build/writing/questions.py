@@ -12,20 +12,21 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.calibration.instance import read_rows
+from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import AnswerError, CallError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.asking import StepModel
-from deepera_graph.lab.build.corpus import Chunk, Corpus, Document
-from deepera_graph.lab.build.plan import PACKAGE, BuildPlan, DropRecord, FilledNotes, FilledPairs
+from deepera_graph.lab.build.corpus import Chunk, Corpus, Document, DropRecord
 from deepera_graph.lab.build.search import ChunkSearch, PoolChunk
-from deepera_graph.lab.build.settings import Golden
 from deepera_graph.lab.build.writing.answers import containment, contains_answer
 from deepera_graph.lab.build.writing.distractors import (
+    PACKAGE,
     DistractorWriter,
     Drafts,
     InstanceDraft,
     QAPair,
 )
+from deepera_graph.lab.settings import BuildPlan, Golden
 from deepera_graph.prompts import messages_of
 
 EXTRACT = "extract"
@@ -42,6 +43,27 @@ _POINTS_AT_SOURCE = re.compile(
     r"|\bthe (?:passage|authors?|abstract|text|document|notes)\b",
     re.IGNORECASE,
 )
+
+
+class FilledNotes(ReplyModel):
+    """Notes on a document."""
+
+    methods: str = Field(description="How the work was done; empty if the document is silent.")
+    results: str = Field(description="What was found; empty if the document is silent.")
+    significance: str = Field(description="What it means; empty if the document is silent.")
+
+
+class FilledPair(ReplyModel):
+    """A question and its answer."""
+
+    question: str = Field(description="A question that stands on its own.")
+    answer: str = Field(description="A short span of the passage, character by character.")
+
+
+class FilledPairs(ReplyModel):
+    """Questions with their answers."""
+
+    pairs: list[FilledPair] = Field(description="The pairs, the best one first.")
 
 
 class NoPairsError(AnswerError):

@@ -1,1 +1,0 @@
-"""`deepera-lab bench quest`: make a benchmark of searches for papers, and audit it."""
