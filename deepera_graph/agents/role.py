@@ -20,7 +20,7 @@ from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
 from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import ChatModel, UsableReply
+from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.prompts import Domain
@@ -134,11 +134,6 @@ def fill_messages(
 def counting_model() -> ChatModel:
     """Return a model that counts its prompts and is never asked."""
     return ChatModel(CountingModel(), RetryPolicy(), RateLimits())
-
-
-def how(filled: UsableReply[Any]) -> dict[str, Any]:
-    """Return what is noted of an answer beside its content."""
-    return {"usage": filled.usage, "repaired": bool(filled.problem), "problem": filled.problem}
 
 
 Update = dict[str, Any]

@@ -8,8 +8,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Self
+from typing import Any, Self
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -42,7 +41,6 @@ from deepera_graph.chat.parsing import (
 from deepera_graph.chat.sending import (
     CircuitBreaker,
     RateLimits,
-    RawReply,
     Retrier,
     RetryPolicy,
     shared_limiter,
@@ -101,30 +99,6 @@ class OutputModes:
         self._proven.add(mode)
 
 
-def _read_reply(
-    message: AIMessage, usage: Usage, mode: OutputMode, kind: type[ReplyModel]
-) -> RawReply:
-    """Return what a model answered: its text, or the arguments of its tool calls, all of them.
-
-    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
-    a tool that was not offered is nothing.
-    """
-    text, name = str(message.text), kind.__name__
-    if mode == "tools" or not text.strip():
-        called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == name]
-        broken = (one for one in message.invalid_tool_calls if one.get("name") == name)
-        text = "\n".join([*called, *(str(one.get("args") or "") for one in broken)]) or text
-    about = message.response_metadata
-    ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
-    refusal = str(message.additional_kwargs.get("refusal") or "")
-    return RawReply(
-        text,
-        usage,
-        "stopped by the provider's content filter" if ending in _FILTERED else refusal,
-        cut_off=ending in _CUT_OFF,
-    )
-
-
 class ChatModel:
     """Calls one chat model from the loop of the model calls.
 
@@ -167,8 +141,8 @@ class ChatModel:
         kind: type[ReplyModel],
         config: RunnableConfig | None,
         n_broken: int = 0,
-    ) -> RawReply:
-        """Ask once, in one mode; failures that pass are tried again.
+    ) -> tuple[AIMessage, Usage]:
+        """Ask once, in one mode, and return what was said and spent; what passes is tried again.
 
         *n_broken* calls for this reply have failed with 500 in other modes.
         """
@@ -181,7 +155,7 @@ class ChatModel:
         n_characters = sum(len(str(message.content)) for message in shown)
         n_estimated = limiter.estimate_tokens(n_characters)
         try:
-            reply = await self._retrier.send(
+            message, used = await self._retrier.send(
                 lambda: self._send(mode, shown, kind, config, n_characters),
                 lambda: limiter.slot(n_estimated, tab),
                 tab,
@@ -191,9 +165,8 @@ class ChatModel:
         except CallError as error:
             self._breaker.note_given_up(error)
             raise
-        used = reply.usage
         limiter.settle(n_characters, n_estimated, used.input_tokens, used.output_tokens)
-        return reply
+        return message, used
 
     async def _send(
         self,
@@ -202,7 +175,7 @@ class ChatModel:
         kind: type[ReplyModel],
         config: RunnableConfig | None,
         n_characters: int,
-    ) -> RawReply:
+    ) -> tuple[AIMessage, Usage]:
         """Send one call and wait as long as it may take; it is charged, however it ends.
 
         When the time of the run is up before that, the call is abandoned.
@@ -227,7 +200,7 @@ class ChatModel:
             raise failed from error
         finally:
             tab.end(usage)
-        return _read_reply(message, usage, mode, kind)
+        return message, usage
 
     def _count(self, message: AIMessage, n_characters: int) -> Usage:
         """Return the tokens of a call; say once of a server that it does not count them.
@@ -288,27 +261,13 @@ class CutOffError(UnusableReplyError):
     """The reply ended at the limit of its tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsableReply(Generic[ReplyT]):
-    """A usable answer, what it cost, and what was wrong with the first reply, if it took two."""
-
-    answer: ReplyT
-    usage: Usage
-    problem: str = ""
-
-    @property
-    def repaired(self) -> bool:
-        """Whether it took a second question."""
-        return bool(self.problem)
-
-
 async def request_reply(
     model: ChatModel,
     messages: Sequence[BaseMessage],
     kind: type[ReplyT],
     config: RunnableConfig | None = None,
-) -> UsableReply[ReplyT]:
-    """Have a model give one kind of answer.
+) -> tuple[ReplyT, dict[str, Any]]:
+    """Have a model give one kind of answer, and note what every `RoleAnswer` says beside its own.
 
     An unusable reply is asked again once, with what was wrong. Where the server turns out not to
     support an output mode, the next one is tried, and stays: see `OutputModes`. An `AnswerError`
@@ -320,7 +279,9 @@ async def request_reply(
     first_error: RoleError | None = None
     while True:
         try:
-            usable = await _ask(model, mode, messages, kind, config, n_broken=n_broken)
+            reply, used, problem = await _ask(
+                model, mode, messages, kind, config, n_broken=n_broken
+            )
         except RoleError as error:
             spent += error.usage
             may_be_the_mode = (
@@ -340,7 +301,7 @@ async def request_reply(
             mode = fallback
         else:
             modes.note_success(mode)
-            return replace(usable, usage=spent + usable.usage)
+            return reply, {"usage": spent + used, "repaired": bool(problem), "problem": problem}
 
 
 async def _ask(
@@ -351,16 +312,16 @@ async def _ask(
     config: RunnableConfig | None,
     *,
     n_broken: int,
-) -> UsableReply[ReplyT]:
-    """Ask in one mode, twice if the first reply is unusable."""
-    first = await model.call(mode, messages, kind, config, n_broken)
+) -> tuple[ReplyT, Usage, str]:
+    """Ask in one mode, twice if the first reply is unusable; what was wrong with it comes last."""
+    first, used = await model.call(mode, messages, kind, config, n_broken)
     try:
-        return UsableReply(_read_answer(first, kind, messages), first.usage)
+        return read_answer(first, mode, kind, messages), used, ""
     except RefusedError as error:
-        error.usage = first.usage
+        error.usage = used
         raise
     except UnusableReplyError as error:
-        error.usage = first.usage
+        error.usage = used
         if isinstance(error, EmptyAnswerError) and model.output_modes.fallback_from(mode):
             raise
         problem = error.repair_note
@@ -369,24 +330,46 @@ async def _ask(
         "JSON object with exactly the fields asked for, and nothing else."
     )
     try:
-        second = await model.call(mode, [*messages, AIMessage(_NOT_SHOWN), again], kind, config)
+        shown = [*messages, AIMessage(_NOT_SHOWN), again]
+        second, more = await model.call(mode, shown, kind, config)
     except RoleError as error:
-        error.usage = first.usage + error.usage
+        error.usage = used + error.usage
         raise
-    spent = first.usage + second.usage + Usage(reasked_calls=1)
+    spent = used + more + Usage(reasked_calls=1)
     try:
-        return UsableReply(_read_answer(second, kind, messages), spent, problem)
+        return read_answer(second, mode, kind, messages), spent, problem
     except AnswerError as error:
         raise AnswerError(f"{error} (asked twice)", usage=spent) from error
 
 
-def _read_answer(reply: RawReply, kind: type[ReplyT], messages: Sequence[BaseMessage]) -> ReplyT:
-    if reply.refusal:
-        raise RefusedError(f"the model refused: {sanitize_line(reply.refusal):.200}")
+def read_answer(
+    message: AIMessage, mode: OutputMode, kind: type[ReplyT], messages: Sequence[BaseMessage]
+) -> ReplyT:
+    """Read what a model said to some messages, or raise what is wrong with it."""
+    about = message.response_metadata
+    ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
+    filtered = "stopped by the provider's content filter" if ending in _FILTERED else ""
+    if refusal := filtered or str(message.additional_kwargs.get("refusal") or ""):
+        raise RefusedError(f"the model refused: {sanitize_line(refusal):.200}")
+    said = read_text(message, mode, kind.__name__)
     try:
-        return parse_reply(reply.text, kind, "\n".join(message.text for message in messages))
+        return parse_reply(said, kind, "\n".join(message.text for message in messages))
     except UnusableReplyError as error:
-        if not reply.cut_off:
+        if ending not in _CUT_OFF:
             raise
         limit = "the reply was cut off at its limit of tokens"
         raise CutOffError(f"{limit}: {error}", repair_note=limit) from error
+
+
+def read_text(message: AIMessage, mode: OutputMode, tool: str) -> str:
+    """Return what a model answered: its text, or the arguments of its tool calls, all of them.
+
+    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
+    a tool that was not offered is nothing.
+    """
+    text = str(message.text)
+    if mode != "tools" and text.strip():
+        return text
+    called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == tool]
+    broken = (one for one in message.invalid_tool_calls if one.get("name") == tool)
+    return "\n".join([*called, *(str(one.get("args") or "") for one in broken)]) or text

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from langchain_core.language_models import BaseChatModel
 from pydantic import SecretStr
 
-from deepera_graph.chat.parsing import refuse_doubles, sanitize_line
+from deepera_graph.chat.parsing import DoubleFieldError, refuse_doubles, sanitize_line
 from deepera_graph.errors import CallError
 from deepera_graph.usage import Usage
 
@@ -223,6 +223,6 @@ def mark_unclear(arguments: object) -> str:
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
         value = json.loads(text, object_pairs_hook=refuse_doubles, strict=False)
-    except (ValueError, RecursionError):
+    except (ValueError, DoubleFieldError, RecursionError):
         value = None
     return text if isinstance(value, dict) or not text.strip() else _MARK + text

@@ -5,8 +5,8 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from typing import Annotated, Any, Self, TypeVar
@@ -128,77 +128,52 @@ class EmptyAnswerError(UnusableReplyError):
     """The reply held nothing at all, or an empty object."""
 
 
-class DoubleFieldError(ValueError):
+class DoubleFieldError(UnusableReplyError):
     """A field is named twice in one object."""
 
-
-@dataclass(frozen=True, slots=True)
-class JsonPiece:
-    """A brace and all up to the one that closes it, or to the end of the reply."""
-
-    text: str
-    value: dict[str, Any] | None  # None: it cannot be read
-    has_double: bool = False  # as an object in it names a field twice
-    is_cut: bool = False  # as no brace closes it
+    def __init__(self) -> None:
+        super().__init__("the reply holds an object that names a field twice")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyParts:
-    """A reply without its thinking: its outermost objects in order, and the words between them."""
+def extract_json(text: str) -> tuple[list[str], str]:
+    """Take a reply apart, in time linear in its length: its outermost objects, and other words.
 
-    pieces: list[JsonPiece]
-    words: str
-
-
-def extract_json(text: str) -> ReplyParts:
-    """Take a reply apart, in time linear in its length.
+    An object reaches from a brace to the one that closes it, or to the end of the reply.
 
     A thinking block is left out with all that is in it; one that is not closed reaches to the end.
     If a block is closed that was never opened, as with templates that open it in the prompt, all
     before it is thinking, also where an object or what cannot be read begins in it. Tags within the
     strings of an object are words like any other.
     """
-    pieces: list[JsonPiece] = []
+    pieces: list[str] = []
     words: list[str] = []
     place = 0
     while mark := _MARK.search(text, place):
         words.append(text[place : mark.start()])
+        n_thought = 0
         if mark.group() == "{":
-            piece = _read_piece(text, mark.start())
+            piece = text[mark.start() : _find_closing(text, mark.start())]
             pieces.append(piece)
-            place = mark.start() + len(piece.text)
-            if thinking := _end_of_thinking(piece):
-                pieces.clear()
-                words.clear()
-                place = mark.start() + thinking
+            n_thought = _end_of_thinking(piece) if "</" in piece else 0
+            place = mark.start() + (n_thought or len(piece))
         elif mark["close"]:
-            pieces.clear()
-            words.clear()
-            place = mark.end()
+            n_thought = place = mark.end()
         else:
             closing = re.compile(f"</{mark['name']}>", re.IGNORECASE).search(text, mark.end())
             place = closing.end() if closing else len(text)
-    return ReplyParts(pieces, "".join([*words, text[place:]]).strip("\ufeff \t\r\n"))
+        if n_thought:
+            pieces.clear()
+            words.clear()
+    return pieces, "".join([*words, text[place:]]).strip("\ufeff \t\r\n")
 
 
-def _end_of_thinking(piece: JsonPiece) -> int:
+def _end_of_thinking(piece: str) -> int:
     """Return the offset after the last closing tag outside of strings; 0 if there is none."""
-    written = _CLOSE.findall(piece.text)
-    if len(written) <= len(_CLOSE.findall(str(piece.value))):
-        return 0
-    return max((m.end() for m in _OUTSIDE.finditer(piece.text) if m["close"]), default=0)
-
-
-def _read_piece(text: str, start: int) -> JsonPiece:
-    decoder = json.JSONDecoder(object_pairs_hook=refuse_doubles, strict=False)
-    try:
-        value, end = decoder.raw_decode(text, start)
-    except (ValueError, RecursionError):  # ValueError: also thousands of digits
-        closing = _find_closing(text, start)
-        if closing is None:
-            return JsonPiece(text[start:], None, is_cut=True)  # what is inside of it is no answer
-        return _read_relaxed(text[start:closing])
-    return JsonPiece(text[start:end], value)
+    end = max((tag.end() for tag in _OUTSIDE.finditer(piece) if tag["close"]), default=0)
+    with suppress(DoubleFieldError):  # written in Python, strings may have other quotation marks
+        if end and len(_CLOSE.findall(piece)) == len(_CLOSE.findall(str(_read_literal(piece)))):
+            return 0
+    return end
 
 
 def _find_closing(text: str, start: int) -> int | None:
@@ -211,33 +186,46 @@ def _find_closing(text: str, start: int) -> int | None:
     return None
 
 
-def _read_relaxed(piece: str) -> JsonPiece:
-    """Read an object with comments or trailing commas, or one written as a Python literal."""
-    bare = _TRAILING_COMMA.sub(_keep_string, _COMMENT.sub(_keep_string, piece))
+def _read_object(piece: str) -> dict[str, Any] | None:
+    """Read an object, also with comments or trailing commas, or written as a Python literal.
+
+    None if it cannot be read.
+
+    Raises:
+        DoubleFieldError: An object in it names a field twice.
+    """
+    if _find_closing(piece, 0) is None:
+        return None  # what is inside of it is no answer
     try:
-        value = json.loads(bare, object_pairs_hook=refuse_doubles, strict=False)
-        return JsonPiece(piece, value)
-    except DoubleFieldError:
-        return JsonPiece(piece, None, has_double=True)
+        return _load(piece)
+    except (ValueError, RecursionError):  # ValueError: also thousands of digits
+        bare = _TRAILING_COMMA.sub(_keep_string, _COMMENT.sub(_keep_string, piece))
+    try:
+        return _load(bare)
     except (ValueError, RecursionError):
         return _read_literal(piece)
+
+
+def _load(text: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(text, object_pairs_hook=refuse_doubles, strict=False)
+    return value
 
 
 def _keep_string(match: "re.Match[str]") -> str:
     return match[1] or ""
 
 
-def _read_literal(piece: str) -> JsonPiece:
+def _read_literal(piece: str) -> dict[str, Any] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a backslash of LaTeX is an unknown escape
             tree = ast.parse(piece.strip(), mode="eval")
             value = ast.literal_eval(tree)
     except _NO_LITERAL:
-        return JsonPiece(piece, None)
+        return None
     if any(_has_double(node) for node in ast.walk(tree)):
-        return JsonPiece(piece, None, has_double=True)
-    return JsonPiece(piece, value if isinstance(value, dict) else None)
+        raise DoubleFieldError
+    return value if isinstance(value, dict) else None
 
 
 def _has_double(node: ast.AST) -> bool:
@@ -260,18 +248,19 @@ def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:
 
     An object that stands in the *prompt* is no answer but a quote.
     """
-    parts = extract_json(text)
-    if not parts.pieces and not parts.words:
+    pieces, words = extract_json(text)
+    if not pieces and not words:
         raise EmptyAnswerError("the reply is empty")
-    _refuse_unclear(parts, kind)
-    found = {piece.text: piece.value for piece in parts.pieces if piece.value is not None}
+    read = {piece: _read_object(piece) for piece in pieces}
+    found = {piece: value for piece, value in read.items() if value is not None}
     if not found:
-        said = None if parts.pieces else kind.from_words(parts.words, prompt)
+        said = None if pieces else kind.from_words(words, prompt)
         if said is not None:
             return said
         problem = "the reply holds no complete JSON object"
-        excerpt = (parts.words or parts.pieces[0].text)[:_LONGEST_EXCERPT]
+        excerpt = (words or pieces[0])[:_LONGEST_EXCERPT]
         raise UnusableReplyError(f"{problem}: {excerpt!r}", repair_note=problem)
+    _refuse_unclear([piece for piece in pieces if piece not in found], words, kind)
     found = {one: v for one, v in found.items() if field_names(kind) & v.keys()} or found
     written, values = next(iter(found.items()))
     if any(one != values for one in found.values()):
@@ -288,16 +277,12 @@ def remove_spaces(text: str) -> str:
     return "".join(text.split())
 
 
-def _refuse_unclear(parts: ReplyParts, kind: type[ReplyModel]) -> None:
+def _refuse_unclear(broken: Sequence[str], words: str, kind: type[ReplyModel]) -> None:
     """Refuse a reply of which a part that cannot be read may say something else."""
-    if any(piece.has_double for piece in parts.pieces):
-        raise UnusableReplyError("the reply holds an object that names a field twice")
-    readable = any(piece.value is not None for piece in parts.pieces)
-    if readable and "}" in parts.words:
+    if "}" in words:
         raise UnusableReplyError("the reply holds a closing brace too many")
-    broken = [piece for piece in parts.pieces if piece.value is None]
     named = rf"\b(?:{'|'.join(field_names(kind))})\b[\"']?\s*[:=]"  # a field of an answer
-    if readable and any(piece.is_cut or re.search(named, piece.text) for piece in broken):
+    if any(_find_closing(one, 0) is None or re.search(named, one) for one in broken):
         raise UnusableReplyError("the reply holds an object that is not JSON beside one that is")
 
 

@@ -8,10 +8,10 @@ so the calls themselves all run in one loop of this process, in a thread of its 
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from threading import Lock, Thread
 from time import monotonic
 from typing import Any, TypeVar
@@ -116,16 +116,6 @@ class RetryPolicy:
                 raise SettingsError(f"{name} must be >= 0 seconds, got {getattr(self, name)!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class RawReply:
-    """One reply of a model: its text, what it cost, why it refused, whether it was cut off."""
-
-    text: str
-    usage: Usage
-    refusal: str = ""
-    cut_off: bool = False
-
-
 class CircuitBreaker:
     """Opens where a server answers nobody; while it is open, calls fail at once, unsent.
 
@@ -179,7 +169,6 @@ class CircuitBreaker:
         self._message, self._status = message, error.status
 
 
-Send = Callable[[], Coroutine[Any, Any, RawReply]]
 Slot = Callable[[], AbstractAsyncContextManager[None]]
 
 
@@ -192,14 +181,14 @@ class Retrier:
 
     async def send(
         self,
-        call: Send,
+        call: Callable[[], Awaitable[tuple[T, Usage]]],
         slot: Slot,
         tab: Tab,
         *,
         attempts_at_500: int | None = None,
         n_broken: int = 0,
-    ) -> RawReply:
-        """Return the first reply; what failed on the way is in its usage.
+    ) -> tuple[T, Usage]:
+        """Return the first reply, and what it cost with what failed on the way.
 
         *call* sends once and charges the *tab*; *slot* waits until a call may start. HTTP 500 gets
         *attempts_at_500* at most, where it may mean something else; after *n_broken* of them in
@@ -214,8 +203,8 @@ class Retrier:
                     tab.meter.check(after=wait)
                     await asyncio.sleep(wait)
                 async with slot():
-                    reply = await call()
-                return replace(reply, usage=reply.usage + failed)
+                    reply, used = await call()
+                return reply, used + failed
             except CallError as error:
                 failed += error.usage
                 wait = self._seconds_to_wait(error, attempt, attempts_at_500)

@@ -16,7 +16,7 @@ from openai import DefaultHttpxClient
 
 from deepera_graph import prompts
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import UNSUPPORTED, ChatModel
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, RefusedError, read_answer, read_text
 from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.chat.models import OutputMode, find_key_variable
 from deepera_graph.chat.parsing import ReplyModel, parse_reply
@@ -340,25 +340,26 @@ async def _try_modes(chat: ChatModel) -> list[_Trial]:
 async def _try(chat: ChatModel, mode: OutputMode) -> _Trial:
     sentences = split_sentences(SAMPLE["text"])
     values = show.passage_values(SAMPLE, show.numbered(sentences))
+    messages = prompts.messages("score", **values)
     try:
-        reply = await chat.call(mode, prompts.messages("score", **values), JudgementReply, None)
+        message, _ = await chat.call(mode, messages, JudgementReply, None)
     except CallError as error:
         return _Trial(mode, "no_answer", str(error), error)
-    if reply.refusal:
-        return _Trial(mode, "no_json", f"the model refused: {reply.refusal}")
-    return _read_reply(mode, reply.text)
-
-
-def _read_reply(mode: OutputMode, text: str) -> _Trial:
     try:
-        parse_reply(text, JudgementReply)
+        read_answer(message, mode, JudgementReply, messages)
+    except RefusedError as error:
+        return _Trial(mode, "no_json", str(error))
     except AnswerError as error:
-        try:
-            parse_reply(text, _AnyObject)
-        except AnswerError:
-            return _Trial(mode, "no_json", f"an answer without what was asked for: {error}")
-        return _Trial(mode, "unusable", f"a JSON object, but {error}")
+        return _explain_unusable(mode, read_text(message, mode, JudgementReply.__name__), error)
     return _Trial(mode, "usable", "a usable answer")
+
+
+def _explain_unusable(mode: OutputMode, text: str, error: AnswerError) -> _Trial:
+    try:
+        parse_reply(text, _AnyObject)
+    except AnswerError:
+        return _Trial(mode, "no_json", f"an answer without what was asked for: {error}")
+    return _Trial(mode, "unusable", f"a JSON object, but {error}")
 
 
 def _find_best(trials: Sequence[_Trial], chat: ChatModel) -> _Trial | None:

@@ -162,11 +162,11 @@ class _Fill(LlmRole[_ChatTask, _ChatReply]):
 
     async def _play(self, task: _ChatTask, config: RunnableConfig | None) -> _ChatReply:
         messages = convert_to_messages(task["messages"])
-        filled = await request_reply(self.model, messages, self._kind, config)
+        reply, notes = await request_reply(self.model, messages, self._kind, config)
         return _ChatReply(
-            values=filled.answer.model_dump(mode="json"),
-            usage=filled.usage,
-            repaired=filled.repaired,
+            values=reply.model_dump(mode="json"),
+            usage=notes["usage"],
+            repaired=notes["repaired"],
         )
 
 

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
 from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import ChatModel, UsableReply, request_reply
+from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.models import find_model
-from deepera_graph.chat.sending import RateLimits, RawReply, Retrier, RetryPolicy
+from deepera_graph.chat.sending import RateLimits, Retrier, RetryPolicy
 from deepera_graph.errors import CallError
 from deepera_graph.judges.llm.prompt import SummaryReply
+from deepera_graph.usage import Usage
 from support.openai_server import ChatServer, Reply, Request
 
 MESSAGES = [SystemMessage("Shorten."), HumanMessage("Passage.")]
@@ -37,7 +39,7 @@ def chat(server: ChatServer, *, proven: bool = True, **retry: float) -> ChatMode
     return made
 
 
-async def ask(model: ChatModel) -> UsableReply[SummaryReply]:
+async def ask(model: ChatModel) -> tuple[SummaryReply, dict[str, Any]]:
     return await sending.arun(request_reply(model, MESSAGES, SummaryReply))
 
 
@@ -53,8 +55,8 @@ def in_a_second() -> str:
 @pytest.mark.parametrize("status", RETRIED)
 async def test_a_status_that_passes_is_tried_again(status: int) -> None:
     with ChatServer(lambda request: Reply(status=status) if request.number < 2 else GOOD) as server:
-        filling = await ask(chat(server))
-        assert (filling.usage.calls, filling.usage.failed_calls, server.calls) == (1, 2, 3)
+        _, notes = await ask(chat(server))
+        assert (notes["usage"].calls, notes["usage"].failed_calls, server.calls) == (1, 2, 3)
 
 
 @pytest.mark.full
@@ -80,8 +82,8 @@ async def test_no_prompt_goes_where_a_server_redirects_to(status: int) -> None:
 @pytest.mark.parametrize("fault", TRANSPORT, ids=lambda reply: reply.fault)
 async def test_a_connection_that_breaks_is_tried_again(fault: Reply) -> None:
     with ChatServer(lambda request: fault if request.number < 2 else GOOD) as server:
-        filling = await ask(chat(server, timeout=0.5))
-        assert (filling.usage.calls, filling.usage.failed_calls) == (1, 2)
+        _, notes = await ask(chat(server, timeout=0.5))
+        assert (notes["usage"].calls, notes["usage"].failed_calls) == (1, 2)
 
 
 @pytest.mark.parametrize("status", [400, 404, 422, 501])
@@ -91,8 +93,8 @@ async def test_a_method_that_is_refused_is_given_up_for_good(status: int) -> Non
 
     with ChatServer(answer) as server:
         model = chat(server, proven=False)
-        assert (await ask(model)).usage.failed_calls == 1
-        assert (await ask(model)).usage.failed_calls == 0
+        assert (await ask(model))[1]["usage"].failed_calls == 1
+        assert (await ask(model))[1]["usage"].failed_calls == 0
         assert server.calls == 3
 
 
@@ -127,9 +129,9 @@ async def test_the_wait_a_server_asks_for_is_waited(headers: dict[str, str], wai
         return GOOD if request.number else Reply(status=429, headers=headers)
 
     with ChatServer(answer) as server:
-        filling = await ask(chat(server))
+        reply, _ = await ask(chat(server))
         first, second = server.requests
-        assert filling.answer.text == "Short."
+        assert reply.text == "Short."
         assert waited - 0.01 <= second.arrived - first.arrived < waited + LONGEST
 
 
@@ -159,7 +161,7 @@ async def test_no_wait_is_longer_than_the_longest(
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    async def send() -> RawReply:
+    async def send() -> tuple[Any, Usage]:
         raise CallError("busy", status=429, retry_after=asked)
 
     monkeypatch.setattr("deepera_graph.chat.sending.asyncio.sleep", sleep)

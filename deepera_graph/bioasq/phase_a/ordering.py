@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.agents.role import LlmRole
 from deepera_graph.bioasq.questions import Snippet, document_url
 from deepera_graph.bioasq.settings import MAX_SNIPPETS, check_n_snippets
 from deepera_graph.chat.client import request_reply
@@ -181,13 +181,13 @@ class LlmSorter(LlmRole[SortTask, Order]):
 
     async def _play(self, task: SortTask, config: RunnableConfig | None) -> Order:
         messages = fill_listwise(task["question"], task["passages"])
-        filled = await request_reply(self.model, messages, FilledOrder, config)
-        read = read_order(filled.answer.order, len(task["passages"]))
+        reply, notes = await request_reply(self.model, messages, FilledOrder, config)
+        read = read_order(reply.order, len(task["passages"]))
         if read.names_none:
-            n = len(filled.answer.order)
+            n = len(reply.order)
             problem = f"the reply names none of the documents, of {n} numbers"
-            raise AnswerError(problem, usage=filled.usage)
-        return Order(**read._asdict(), **how(filled))
+            raise AnswerError(problem, usage=notes["usage"])
+        return Order(**read._asdict(), **notes)
 
 
 class LlmQueryRewriter(LlmRole[RewriteQueryTask, Query]):
@@ -195,12 +195,12 @@ class LlmQueryRewriter(LlmRole[RewriteQueryTask, Query]):
 
     async def _play(self, task: RewriteQueryTask, config: RunnableConfig | None) -> Query:
         messages = _fill_rewrite(task["question"])
-        filled = await request_reply(self.model, messages, QueryReply, config)
-        text = sanitize_line(filled.answer.query)
+        reply, notes = await request_reply(self.model, messages, QueryReply, config)
+        text = sanitize_line(reply.query)
         if not text or len(text.split()) > MOST_WORDS:
             n = len(text.split())
-            raise AnswerError(f"the reply is no query, of {n} words", usage=filled.usage)
-        return Query(text=text, **how(filled))
+            raise AnswerError(f"the reply is no query, of {n} words", usage=notes["usage"])
+        return Query(text=text, **notes)
 
 
 def _fill_rewrite(question: str) -> list[BaseMessage]:

@@ -22,7 +22,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.agents.role import LlmRole
 from deepera_graph.bioasq.phase_b.replies import IdealReply, NamesReply, YesNoReply
 from deepera_graph.bioasq.questions import (
     BioasqQuestion,
@@ -186,10 +186,10 @@ class LlmExact(_TypedRole):
         shots = self._examples.get(task["type"], ())
         messages = exact_messages(task, self._templates, shots)
         if task["type"] == "yesno":
-            filled = await request_reply(self.model, messages, YesNoReply, config)
-            return ExactAnswered(names=[filled.answer.answer], **how(filled))
-        named = await request_reply(self.model, messages, NamesReply, config)
-        return ExactAnswered(names=named.answer.names, **how(named))
+            said, notes = await request_reply(self.model, messages, YesNoReply, config)
+            return ExactAnswered(names=[said.answer], **notes)
+        named, notes = await request_reply(self.model, messages, NamesReply, config)
+        return ExactAnswered(names=named.names, **notes)
 
 
 class LlmIdeal(_TypedRole):
@@ -198,8 +198,8 @@ class LlmIdeal(_TypedRole):
     async def _play(self, task: TypedAnswerTask, config: RunnableConfig | None) -> IdealAnswered:
         shots = self._examples.get(task["type"], ())
         messages = ideal_messages(task, self._templates, shots)
-        filled = await request_reply(self.model, messages, IdealReply, config)
-        return IdealAnswered(text=filled.answer.text, **how(filled))
+        reply, notes = await request_reply(self.model, messages, IdealReply, config)
+        return IdealAnswered(text=reply.text, **notes)
 
 
 def exact_messages(

@@ -9,8 +9,8 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import LlmRole, fill_messages, how
-from deepera_graph.chat.client import UsableReply, request_reply
+from deepera_graph.agents.role import LlmRole, fill_messages
+from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
@@ -144,7 +144,7 @@ def report_roles(model: Backend | BaseChatModel | str) -> ReportRoles:
 class _WriterRole(LlmRole[Any, Any]):
     async def _request(
         self, node: str, kind: type[Any], task: Any, config: RunnableConfig | None, **more: str
-    ) -> UsableReply[Any]:
+    ) -> tuple[Any, dict[str, Any]]:
         studies = _show_studies(task["studies"])
         beside = {"question": show.one_line(task["question"]), **more}
         marker = show.marker(studies, *beside.values())
@@ -157,12 +157,11 @@ class LlmOutliner(_WriterRole):
     """Divides the studies of a report."""
 
     async def _play(self, task: OutlineTask, config: RunnableConfig | None) -> Outline:
-        filled = await self._request("outline", OutlineReply, task, config)
+        reply, notes = await self._request("outline", OutlineReply, task, config)
         groups = [
-            StudyGroup(point=sanitize_line(one.point), studies=one.studies)
-            for one in filled.answer.groups
+            StudyGroup(point=sanitize_line(one.point), studies=one.studies) for one in reply.groups
         ]
-        return Outline(groups=groups, **how(filled))
+        return Outline(groups=groups, **notes)
 
 
 class LlmParagraphWriter(_WriterRole):
@@ -170,8 +169,8 @@ class LlmParagraphWriter(_WriterRole):
 
     async def _play(self, task: ParagraphTask, config: RunnableConfig | None) -> Paragraph:
         point = show.one_line(task["point"])
-        filled = await self._request("paragraph", ParagraphReply, task, config, point=point)
-        return Paragraph(sentences=_read(filled.answer.sentences), **how(filled))
+        reply, notes = await self._request("paragraph", ParagraphReply, task, config, point=point)
+        return Paragraph(sentences=_read(reply.sentences), **notes)
 
 
 class LlmReviser(_WriterRole):
@@ -183,8 +182,8 @@ class LlmReviser(_WriterRole):
             "cited": ", ".join(map(str, task["cited"])) or show.NONE,
             "reasons": show.one_line("; ".join(task["reasons"])),
         }
-        filled = await self._request("revise", SentenceReply, task, config, **more)
-        return Paragraph(sentences=_read([filled.answer]), **how(filled))
+        reply, notes = await self._request("revise", SentenceReply, task, config, **more)
+        return Paragraph(sentences=_read([reply]), **notes)
 
 
 def _read(sentences: Sequence[SentenceReply]) -> list[Draft]:

@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.agents.role import LlmRole
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
@@ -103,14 +103,14 @@ class LlmExtractor(LlmRole[ExtractTask, Extracted]):
             passages=passages,
             marker=show.marker(passages, question, columns),
         )
-        filled = await request_reply(self.model, messages, RowReply, config)
+        reply, notes = await request_reply(self.model, messages, RowReply, config)
         cells = [
             ExtractedCell(
                 column=sanitize_line(one.column), value=sanitize_line(one.value), quote=one.quote
             )
-            for one in filled.answer.cells
+            for one in reply.cells
         ]
-        return Extracted(cells=cells, **how(filled))
+        return Extracted(cells=cells, **notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from langchain_core.load import dumpd, load
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field, SecretStr
 
-from deepera_graph.agents.role import LlmRole, fill_messages, how
+from deepera_graph.agents.role import LlmRole, fill_messages
 from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.errors import NO_KEY, has_password
 from deepera_graph.chat.models import find_key_variable, find_model, has_fixed_temperature
@@ -74,8 +74,8 @@ class LlmRewriter(LlmRole[RewriteTask, Rewritten]):
         values: dict[str, Any] = {"question": question, "tried": tried, "nearest": nearest}
         values["marker"] = show.marker(nearest, question, tried)
         messages = fill_messages(self.domain, "rewrite", **values)
-        filled = await request_reply(self.model, messages, QueryReply, config)
-        return Rewritten(text=sanitize_line(filled.answer.query), **how(filled))
+        reply, notes = await request_reply(self.model, messages, QueryReply, config)
+        return Rewritten(text=sanitize_line(reply.query), **notes)
 
 
 Mode = Literal["separate", "fused", "grouped"]

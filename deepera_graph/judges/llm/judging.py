@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.agents.role import LlmRole, counting_model, fill_messages, how
+from deepera_graph.agents.role import LlmRole, counting_model, fill_messages
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel, CutOffError, request_reply
 from deepera_graph.chat.parsing import sanitize, sanitize_line
@@ -58,8 +58,8 @@ class LlmIntent(LlmRole[IntentTask, Intent]):
         problem = f"\n\nYour first reading was useless: {useless}" if task["problem"] else ""
         question = show.one_line(task["question"])
         messages = fill_messages(self.domain, "intent", question=question, problem=problem)
-        filled = await request_reply(self.model, messages, IntentReply, config)
-        return Intent(**filled.answer.model_dump(), **how(filled))
+        reply, notes = await request_reply(self.model, messages, IntentReply, config)
+        return Intent(**reply.model_dump(), **notes)
 
 
 class LlmSummarizer(LlmRole[PassageTask, Summary]):
@@ -68,8 +68,8 @@ class LlmSummarizer(LlmRole[PassageTask, Summary]):
     async def _play(self, task: PassageTask, config: RunnableConfig | None) -> Summary:
         values = show.passage_values(task, sanitize(task["text"]))
         messages = fill_messages(self.domain, "summarize", **values)
-        filled = await request_reply(self.model, messages, SummaryReply, config)
-        return Summary(text=summary_of(filled.answer.text), **how(filled))
+        reply, notes = await request_reply(self.model, messages, SummaryReply, config)
+        return Summary(text=summary_of(reply.text), **notes)
 
 
 class LlmAnswerer(LlmRole[AnswerTask, Answer]):
@@ -87,11 +87,11 @@ class LlmAnswerer(LlmRole[AnswerTask, Answer]):
             marker=show.marker(block, question, form),
             evidence=block,
         )
-        filled = await request_reply(self.model, messages, AnswerReply, config)
+        reply, notes = await request_reply(self.model, messages, AnswerReply, config)
         return Answer(
-            text=filled.answer.text,
-            citations=filled.answer.citations,
-            **how(filled),
+            text=reply.text,
+            citations=reply.citations,
+            **notes,
         )
 
 
@@ -138,11 +138,11 @@ class LlmJudge(Judge):
         sentences = split_sentences(task["text"])
         values = show.passage_values(task, show.numbered(sentences))
         messages = fill_messages(self.domain, "score", **values)
-        filled = await request_reply(self.model, messages, JudgementReply, config)
+        reply, notes = await request_reply(self.model, messages, JudgementReply, config)
         return Judgement(
-            score=filled.answer.score,
-            **_evidence(task, sentences, filled.answer.reason, filled.answer),
-            **how(filled),
+            score=reply.score,
+            **_evidence(task, sentences, reply.reason, reply),
+            **notes,
         )
 
 
@@ -190,8 +190,8 @@ class FusedJudge(LlmJudge):
             **show.wanted_values(task),
         )
         kind = FusedReply if "summary_from" in task else VerdictReply
-        filled = await request_reply(self.model, messages, kind, config)
-        return _judgement(task, sentences, filled.answer, **how(filled))
+        reply, notes = await request_reply(self.model, messages, kind, config)
+        return _judgement(task, sentences, reply, **notes)
 
 
 MOST_CHARACTERS = 24_000  # of a group: about 6 000 tokens, which leaves room in 8 192
@@ -271,15 +271,15 @@ class GroupedJudge(FusedJudge):
             **show.group_values(tasks, list(map(show.numbered, split))),
             **show.wanted_values(tasks[0]),
         )
-        filled = await request_reply(self.model, messages, kind, config)
+        reply, notes = await request_reply(self.model, messages, kind, config)
         shown = "\n".join(message.text for message in messages)
-        said = read_verdicts(filled.answer.verdicts, len(tasks), member, shown)
-        notes = {**how(filled), "usage": Usage()}
+        said = read_verdicts(reply.verdicts, len(tasks), member, shown)
+        notes = {**notes, "usage": Usage()}
         found = [
             one if isinstance(one, str) else _judgement(task, sentences, one, **notes)
             for task, sentences, one in zip(tasks, split, said, strict=True)
         ]
-        return found, filled.usage
+        return found, notes["usage"]
 
     async def _judge_alone(
         self,

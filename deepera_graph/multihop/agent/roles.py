@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-from deepera_graph.agents.role import LlmRole, fill_messages, how
+from deepera_graph.agents.role import LlmRole, fill_messages
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.errors import SettingsError
@@ -264,14 +264,13 @@ class LlmPlanner(LlmRole[HopPlanTask, Plan]):
             marker=show.marker(path, question),
             path=path,
         )
-        filled = await request_reply(self.model, messages, PlanReply, config)
-        said = filled.answer
+        said, notes = await request_reply(self.model, messages, PlanReply, config)
         return Plan(
             questions=[sanitize_line(one) for one in said.questions if one.strip()],
             is_retry=said.is_retry,
             is_complete=said.is_complete,
             thought=sanitize_line(said.thought),
-            **how(filled),
+            **notes,
         )
 
 
@@ -287,14 +286,13 @@ class LlmReplier(LlmRole[ReplyTask, StepAnswer]):
     async def _play(self, task: ReplyTask, config: RunnableConfig | None) -> StepAnswer:
         shown = ShownEvidence(task)
         messages = _show(self.domain, "reply", shown)
-        filled = await request_reply(self.model, messages, StepReply, config)
-        said = filled.answer
+        said, notes = await request_reply(self.model, messages, StepReply, config)
         return StepAnswer(
             text=sanitize_line(said.answer),
             cited=shown.cited(said.evidence),
             support=said.support,
             reason=sanitize_line(said.reason),
-            **how(filled),
+            **notes,
         )
 
 
@@ -304,8 +302,8 @@ class LlmSampler(LlmRole[SampleTask, Sample]):
     async def _play(self, task: SampleTask, config: RunnableConfig | None) -> Sample:
         shown = ShownEvidence(task)
         messages = _show(self.domain, "sample", shown)
-        filled = await request_reply(self.model, messages, SampleReply, config)
-        return Sample(text=sanitize_line(filled.answer.answer), **how(filled))
+        reply, notes = await request_reply(self.model, messages, SampleReply, config)
+        return Sample(text=sanitize_line(reply.answer), **notes)
 
 
 class LlmEntailer(LlmRole[EntailTask, Entailment]):
@@ -315,8 +313,8 @@ class LlmEntailer(LlmRole[EntailTask, Entailment]):
         shown = {name: show.one_line(str(value)) for name, value in task.items()}
         marker = show.marker("\n".join(shown.values()))
         messages = fill_messages(None, "entail", (), **shown, marker=marker)
-        filled = await request_reply(self.model, messages, EntailReply, config)
-        return Entailment(label=filled.answer.label, **how(filled))
+        reply, notes = await request_reply(self.model, messages, EntailReply, config)
+        return Entailment(label=reply.label, **notes)
 
 
 class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
@@ -326,8 +324,8 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
         path = path_block(task["path"])
         shown = ShownEvidence(task, path)
         messages = _show(self.domain, "reason", shown, path=path)
-        filled = await request_reply(self.model, messages, ReasonReply, config)
-        said, n_steps = filled.answer, len(task["path"])
+        said, notes = await request_reply(self.model, messages, ReasonReply, config)
+        n_steps = len(task["path"])
         return Conclusion(
             text=sanitize_line(said.answer),
             cited=shown.cited(said.evidence),
@@ -338,5 +336,5 @@ class LlmReasoner(LlmRole[ReasonTask, Conclusion]):
                 if 1 <= one.step <= n_steps
             ],
             check=sanitize_line(said.check),
-            **how(filled),
+            **notes,
         )

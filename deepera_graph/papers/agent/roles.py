@@ -19,7 +19,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field
 
-from deepera_graph.agents.role import LlmRole, how
+from deepera_graph.agents.role import LlmRole
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import AnswerError, SettingsError
@@ -212,8 +212,7 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
         messages = messages_of(
             PACKAGE, "limits", question=question, as_of=task["as_of"] or "not known"
         )
-        filled = await request_reply(self.model, messages, LimitsReply, config)
-        said = filled.answer
+        said, notes = await request_reply(self.model, messages, LimitsReply, config)
         by_rules = read_limits(question)  # what the reply has no field for
         try:
             limits = check_limits(
@@ -232,8 +231,8 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
                 )
             )
         except SettingsError as error:
-            raise AnswerError(str(error), usage=filled.usage) from error
-        return LimitsRead(limits=limits.to_dict(), **how(filled))
+            raise AnswerError(str(error), usage=notes["usage"]) from error
+        return LimitsRead(limits=limits.to_dict(), **notes)
 
 
 class LlmQueries(LlmRole[PlanTask, SearchPlan]):
@@ -241,18 +240,16 @@ class LlmQueries(LlmRole[PlanTask, SearchPlan]):
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
         messages = plan_messages("queries", task)
-        filled = await request_reply(self.model, messages, QueriesReply, config)
-        said = filled.answer
-        return _searches(_texts(said.queries), said.thought, _texts(said.names), **how(filled))
+        said, notes = await request_reply(self.model, messages, QueriesReply, config)
+        return _searches(_texts(said.queries), said.thought, _texts(said.names), **notes)
 
 
 class LlmFuse(LlmRole[PlanTask, SearchPlan]):
     """Writes the first queries of SPAR: the question in a few words, and its parts."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        filled = await request_reply(self.model, fuse_messages(task), FuseReply, config)
-        said = filled.answer
-        return _searches(_texts([said.whole, *said.parts]), said.thought, **how(filled))
+        said, notes = await request_reply(self.model, fuse_messages(task), FuseReply, config)
+        return _searches(_texts([said.whole, *said.parts]), said.thought, **notes)
 
 
 class LlmEvolve(LlmRole[PlanTask, SearchPlan]):
@@ -263,10 +260,9 @@ class LlmEvolve(LlmRole[PlanTask, SearchPlan]):
         if not seeds:
             return _searches((), "no paper fits", usage=Usage())
         messages = evolve_messages(task, seeds)
-        filled = await request_reply(self.model, messages, EvolveReply, config)
-        said = filled.answer
+        said, notes = await request_reply(self.model, messages, EvolveReply, config)
         queries = _texts([text for one in said.papers for text in one.queries])
-        return _searches(queries, said.thought, _texts(said.names), **how(filled))
+        return _searches(queries, said.thought, _texts(said.names), **notes)
 
 
 def _searches(
@@ -289,8 +285,7 @@ class LlmScout(LlmRole[PlanTask, SearchPlan]):
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
         messages = plan_messages("scout", task)
-        filled = await request_reply(self.model, messages, ScoutReply, config)
-        said = filled.answer
+        said, notes = await request_reply(self.model, messages, ScoutReply, config)
         actions, refused = [], []
         for call in said.calls:
             text = sanitize_line(call.argument)
@@ -307,7 +302,7 @@ class LlmScout(LlmRole[PlanTask, SearchPlan]):
             thought=sanitize_line(said.thought),
             names=[*_texts(said.names)],
             refused=refused,
-            **how(filled),
+            **notes,
         )
 
 
@@ -318,9 +313,9 @@ class LlmReorder(LlmRole[RankTask, Reordered]):
         if len(task["papers"]) < 2:
             return Reordered(ids=[one["id"] for one in task["papers"]], usage=Usage())
         messages = reorder_messages(task)
-        filled = await request_reply(self.model, messages, OrderReply, config)
-        ids = [find_paper(one, task["papers"]) for one in filled.answer.ids]
-        return Reordered(ids=ids, **how(filled))
+        reply, notes = await request_reply(self.model, messages, OrderReply, config)
+        ids = [find_paper(one, task["papers"]) for one in reply.ids]
+        return Reordered(ids=ids, **notes)
 
 
 class LlmPaperJudge(LlmRole[SelectTask, Selected]):
@@ -328,10 +323,10 @@ class LlmPaperJudge(LlmRole[SelectTask, Selected]):
 
     async def _play(self, task: SelectTask, config: RunnableConfig | None) -> Selected:
         limits, papers = Limits.from_dict(task["limits"]), task["papers"]
-        filled = await request_reply(self.model, judge_messages(task), PapersReply, config)
+        reply, notes = await request_reply(self.model, judge_messages(task), PapersReply, config)
         known = dict(enumerate(papers, 1))
         verdicts: dict[str, PaperVerdict] = {}
-        for said in filled.answer.papers:
+        for said in reply.papers:
             one = known.get(said.paper)
             if one is None:
                 continue
@@ -344,7 +339,7 @@ class LlmPaperJudge(LlmRole[SelectTask, Selected]):
                 quote=_quoted(said.quote, one),
                 against=broken,
             )
-        return Selected(papers=list(verdicts.values()), **how(filled))
+        return Selected(papers=list(verdicts.values()), **notes)
 
 
 def _quoted(quote: str, paper: PaperSeen) -> str:

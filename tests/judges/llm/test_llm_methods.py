@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import ChatModel, OutputModes, UsableReply, request_reply
+from deepera_graph.chat.client import ChatModel, OutputModes, request_reply
 from deepera_graph.chat.models import find_model
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError
@@ -48,7 +49,7 @@ def chat(server: ChatServer) -> ChatModel:
 
 async def ask(
     model: ChatModel, messages: list[BaseMessage] = MESSAGES
-) -> UsableReply[JudgementReply]:
+) -> tuple[JudgementReply, dict[str, Any]]:
     return await sending.arun(request_reply(model, messages, JudgementReply))
 
 
@@ -67,9 +68,9 @@ async def ask(
 async def test_the_server_is_asked_in_a_way_it_knows(method: str, refusal: Reply) -> None:
     with ChatServer(knows(method, refusal=refusal)) as server:
         model = chat(server)
-        assert (await ask(model)).answer.score == 0.9
+        assert (await ask(model))[0].score == 0.9
         server.reset_counts()
-        assert (await ask(model)).answer.score == 0.9
+        assert (await ask(model))[0].score == 0.9
         assert [method_of(request) for request in server.requests] == [method]
 
 
@@ -81,7 +82,7 @@ async def test_a_server_that_crashes_over_what_it_does_not_know_is_asked_otherwi
         model = chat(server)
         for _ in range(2):
             server.reset_counts()
-            assert (await ask(model)).answer.score == 0.9
+            assert (await ask(model))[0].score == 0.9
         assert [method_of(request) for request in server.requests] == [method]
 
 
@@ -141,17 +142,17 @@ async def test_broken_tool_arguments_are_asked_again(arguments: str) -> None:
     with ChatServer(answer) as server:
         model = chat(server)
         model.output_modes.note_success("tools")
-        filling = await ask(model)
-        assert filling.answer.score == 0.9
-        assert filling.repaired
-        assert filling.usage.calls == server.calls == 2
-        assert filling.usage.reasked_calls == 1
+        reply, notes = await ask(model)
+        assert reply.score == 0.9
+        assert notes["repaired"]
+        assert notes["usage"].calls == server.calls == 2
+        assert notes["usage"].reasked_calls == 1
 
 
 async def test_the_second_question_carries_what_was_wrong() -> None:
     replies = iter(["The score is 70."])
     with ChatServer(lambda request: next(replies, json.dumps(GOOD))) as server:
-        assert (await ask(chat(server))).repaired
+        assert (await ask(chat(server)))[1]["repaired"]
         assert "no complete JSON object" in server.requests[1].user
 
 

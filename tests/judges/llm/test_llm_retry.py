@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from typing import Any
 
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
@@ -10,7 +11,7 @@ from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 from deepera_graph import llm_backend
 from deepera_graph.budget import Carried, Meter, Tab, carry
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import ChatModel, UsableReply, request_reply
+from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.models import find_model
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import CallError, SettingsError
@@ -32,7 +33,7 @@ def chat(server: ChatServer, **retry: object) -> ChatModel:
 
 async def ask(
     model: ChatModel, messages: list[BaseMessage] = MESSAGES
-) -> UsableReply[SummaryReply]:
+) -> tuple[SummaryReply, dict[str, Any]]:
     return await sending.arun(request_reply(model, messages, SummaryReply))
 
 
@@ -46,10 +47,10 @@ async def ask(
 async def test_what_passes_is_tried_again_and_counted(fault: Reply) -> None:
     replies = iter([fault, fault])
     with ChatServer(lambda request: next(replies, GOOD)) as server:
-        filling = await ask(chat(server))
-        assert filling.answer.text == "Short."
-        assert not filling.repaired
-        assert (filling.usage.calls, filling.usage.failed_calls) == (1, 2)
+        reply, notes = await ask(chat(server))
+        assert reply.text == "Short."
+        assert not notes["repaired"]
+        assert (notes["usage"].calls, notes["usage"].failed_calls) == (1, 2)
 
 
 @pytest.mark.full
@@ -93,8 +94,8 @@ async def test_a_server_that_asks_for_too_long_a_wait_is_not_waited_for() -> Non
 async def test_a_call_that_hangs_is_given_up() -> None:
     replies = iter([Reply(fault="hang")])
     with ChatServer(lambda request: next(replies, GOOD)) as server:
-        filling = await ask(chat(server, timeout=0.3))
-        assert filling.usage.failed_calls == 1
+        _, notes = await ask(chat(server, timeout=0.3))
+        assert notes["usage"].failed_calls == 1
 
 
 async def test_a_server_that_is_not_there_is_said_to_be_unreachable() -> None:

@@ -25,7 +25,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import Field
 
-from deepera_graph.agents.role import LlmRole, fill_messages, how
+from deepera_graph.agents.role import LlmRole, fill_messages
 from deepera_graph.budget import stream_many
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Values
 from deepera_graph.chat.client import request_reply
@@ -312,11 +312,11 @@ class ChainPlanner(LlmRole[HopPlanTask, Plan]):
             marker=show.marker(path, question),
             path=path,
         )
-        filled = await request_reply(self.model, messages, ChainReply, config)
-        links = [one for one in filled.answer.links if one.question.strip()]
+        reply, notes = await request_reply(self.model, messages, ChainReply, config)
+        links = [one for one in reply.links if one.question.strip()]
         self.guesses |= {_pattern(one.question): sanitize_line(one.answer) for one in links}
         asked = [sanitize_line(one.question) for one in links]
-        return Plan(questions=asked, is_complete=True, **how(filled))
+        return Plan(questions=asked, is_complete=True, **notes)
 
     def guess(self, question: str) -> str:
         """Return the model's own answer to a sub-question; empty if it has none."""
