@@ -35,7 +35,8 @@ from deepera_graph.evidence.check.verdict import (
 )
 from deepera_graph.literature.citation import Citation
 from deepera_graph.prompts import read_rules
-from deepera_graph.text.records import open_records, read_records
+from deepera_graph.text.jsonl import open_records
+from deepera_graph.text.records import read_records
 
 _DRAWN = {"support": 28, "refute": 14, "nothing in it": 4, "wrong": 14}
 Pairs = dict[str, list[dict[str, str]]]  # rows by claim

@@ -1,6 +1,5 @@
 """What is done of a file of questions, so that a run that was cut short can go on."""
 
-import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,7 @@ from threading import Lock
 from typing import IO, Any, Self
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import naming_full_file, parse_object, read_raw_lines
 
 FORMAT = 1
 Entry = dict[str, Any]
@@ -18,18 +17,6 @@ _OF_NO_EFFECT = ("settings.budget", "settings.max_concurrency", "versions")
 _PACKAGE = "versions.deepera-graph"
 _MOST_CHARS = 60
 _MISSING = "not set"
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-@contextmanager
-def naming_full_file(path: object) -> Iterator[None]:
-    """Have an error of a full disk within the block say which file it was."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_ROOM and error.filename is None:
-            error.filename = str(path)
-        raise
 
 
 class Journal:

@@ -17,12 +17,10 @@ from pydantic import (
 )
 
 from deepera_graph.errors import DeepEraError, InputError
-from deepera_graph.jobs.forms import open_questions
-from deepera_graph.jobs.lines import BadLine, QuestionLine
+from deepera_graph.jobs.lines import BadLine, QuestionLine, open_questions
 from deepera_graph.jobs.lines import read_lines as read_question_lines
 from deepera_graph.passages import Passage, read_passages
-from deepera_graph.text.jsonl import read_raw_lines
-from deepera_graph.text.records import open_records
+from deepera_graph.text.jsonl import open_records, read_raw_lines
 
 RowT = TypeVar("RowT", bound=BaseModel)
 LABEL_FIELDS = ("label", "is_golden")

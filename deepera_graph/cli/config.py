@@ -20,8 +20,7 @@ from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell, write_json
-from deepera_graph.cli.shared.declaring import Key, opt
-from deepera_graph.cli.shared.values import RENAMED_KEYS
+from deepera_graph.cli.shared.declaring import RENAMED_KEYS, Key, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.settings import PRESETS

@@ -1,6 +1,5 @@
 """Records as plain data and back, by the types of their fields: for states, journals and files."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
@@ -9,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import TypeAdapter
 
-from deepera_graph.text.plain import escape_controls
+from deepera_graph.text.jsonl import format_json
 
 FORMAT = 1
 
@@ -30,7 +29,7 @@ class PlainRecord:
 
     def to_json(self) -> str:
         """Return the plain data as a text, whose control characters are escaped."""
-        return escape_controls(json.dumps(self.to_dict(), ensure_ascii=False, indent=2)) + "\n"
+        return format_json(self.to_dict())
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:

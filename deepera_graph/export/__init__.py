@@ -1,6 +1,5 @@
 """Results for other programs and for reading: plain data, tables, references, and a page."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -14,7 +13,8 @@ from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.ranges import check_choice
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import count, escape_controls, in_one_line, write_sheet
+from deepera_graph.text.jsonl import format_json
+from deepera_graph.text.plain import count, in_one_line, write_sheet
 from deepera_graph.text.questions import describe_directions, name_direction
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
@@ -51,8 +51,7 @@ def export_result(
     """
     check_choice("format", format, get_args(ExportFormat))
     if format == "json":
-        plain = describe_result(result, whole=True)
-        return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
+        return format_json(describe_result(result, whole=True))
     if format == "html":
         outcome, answer = describe_outcome(result), _describe_answer(result)
         return evidence_page(result, outcome=outcome, answer=answer, studies=studies)

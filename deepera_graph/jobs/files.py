@@ -17,8 +17,7 @@ from deepera_graph.export import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.jsonl import RawLine, parse_object
-from deepera_graph.text.plain import escape_controls
+from deepera_graph.text.jsonl import RawLine, format_json, parse_object
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
@@ -30,8 +29,8 @@ def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
     fields = {"id": line.id, **describe_result(result)}
     if line.metadata:
         fields["metadata"] = line.metadata
-    text = escape_controls(json.dumps(fields, ensure_ascii=False, allow_nan=False))
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    text = format_json(fields, indent=None, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
 
 
 _SECRET_PARTS_OF_URL = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")

@@ -1,4 +1,4 @@
-"""Files of questions in other forms than JSON lines: JSON, tables and TREC runs; each becomes them.
+"""Questions in other forms than JSON lines: JSON, tables and TREC runs; each becomes them.
 
 What a line may hold, such as Cohere's `documents` and rank_llm's `candidates`, is in `lines`.
 """
@@ -8,22 +8,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from struct import unpack
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.text.jsonl import RawRecord, parse_object, read_raw_lines
-from deepera_graph.text.records import (
-    GZIP,
-    QUESTION_FIELDS,
-    TABLES,
+from deepera_graph.text.jsonl import (
+    RawRecord,
     open_records,
-    read_records,
+    parse_object,
+    read_raw_lines,
     suffix_of,
 )
+from deepera_graph.text.records import QUESTION_FIELDS, read_records
 
 TREC_TAG = "deepera"
 _MOST_SKIPPED = 5  # records of a corpus that are named
@@ -34,38 +32,14 @@ _PASSAGE_ID_FIELDS = ("docid", "passage_id", "pid")
 _NUMBERS: Mapping[str, Callable[[str], Any]] = {"score": float, "label": int, "isgolden": int}
 
 
-@contextmanager
-def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Open a file of questions as JSON lines; also give their size in bytes, if it is known.
+def read_form(source: BinaryIO, suffix: str) -> tuple[BinaryIO, int | None]:
+    """Return the questions of a JSON file or a table, told by its suffix, as JSON lines.
 
-    - ``.json``: a list of questions, or one. A line is the place in the list.
-    - ``.csv``, ``.tsv``: a row a passage, with the columns `question` (or `query`), `text` (or
-      another name of it), and if known `qid`, `docid`, `score`, `label` and others. Rows of one
-      question follow each other. A line is the first row of a question.
-    - Any of these, or JSON lines, with ``.gz`` behind it.
-
-    Raises:
-        InputError: The file cannot be read.
+    See `deepera_graph.jobs.lines.open_questions`.
     """
-    suffix = suffix_of(path)
-    with open_records(path) as (source, raw):
-        if suffix == ".json":
-            yield _to_lines(read_records(source, suffix))
-        elif suffix in TABLES:
-            yield _to_lines(_group_rows(read_records(source, suffix, to_value=_to_value)))
-        else:
-            yield source, _measure(path, raw)
-
-
-def _measure(path: Path, raw: BinaryIO) -> int | None:
-    """Return the size of a file; of a compressed one what its last four bytes say (RFC 1952)."""
-    size = path.stat().st_size if path.is_file() else 0
-    if not size or not path.name.lower().endswith(GZIP):
-        return size or None
-    raw.seek(-4, io.SEEK_END)
-    (size,) = unpack("<I", raw.read(4))
-    raw.seek(0)
-    return size or None
+    if suffix == ".json":
+        return _to_lines(read_records(source, suffix))
+    return _to_lines(_group_rows(read_records(source, suffix, to_value=_to_value)))
 
 
 def _to_lines(records: Iterable[RawRecord]) -> tuple[BinaryIO, int | None]:

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar
 
 from langchain_core.documents import Document
@@ -18,11 +20,19 @@ from deepera_graph.passages import (
     take_field,
 )
 from deepera_graph.result import RankedPassage, RerankResult
-from deepera_graph.text.jsonl import RawLine, parse_object, read_raw_lines
+from deepera_graph.text.jsonl import (
+    RawLine,
+    measure,
+    open_records,
+    parse_object,
+    read_raw_lines,
+    suffix_of,
+)
 from deepera_graph.text.records import (
     CANDIDATE_FIELDS,
     MOST_BAD,
     QUESTION_FIELDS,
+    TABLES,
     describe_wrong_file,
     guess_kind,
 )
@@ -97,6 +107,29 @@ class DoneLine(NamedTuple):
     error: str = ""
 
 
+@contextmanager
+def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Open a file of questions as JSON lines; also give their size in bytes, if it is known.
+
+    - ``.json``: a list of questions, or one. A line is the place in the list.
+    - ``.csv``, ``.tsv``: a row a passage, with the columns `question` (or `query`), `text` (or
+      another name of it), and if known `qid`, `docid`, `score`, `label` and others. Rows of one
+      question follow each other. A line is the first row of a question.
+    - Any of these, or JSON lines, with ``.gz`` behind it.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    suffix = suffix_of(path)
+    with open_records(path) as (source, raw):
+        if suffix != ".json" and suffix not in TABLES:
+            yield source, measure(path, raw)
+            return
+        from deepera_graph.jobs.forms import read_form  # noqa: PLC0415 - imports all readers
+
+        yield read_form(source, suffix)
+
+
 def hash_line(text: bytes) -> str:
     """Return the SHA-256 of a line without the white space around it, in hexadecimal."""
     return sha256(text.strip()).hexdigest()
@@ -155,10 +188,11 @@ def _wrong_file(lines: "Sequence[QuestionLine | BadLine | DoneLine]", *, whole: 
 
 def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
     name: str | None = None
-    kind, digest = "", hash_line(line.text)
+    keys: tuple[str, ...] = ()
+    digest = hash_line(line.text)
     try:
         fields = _unfold_query(parse_object(line.text))
-        kind = guess_kind(fields)
+        keys = tuple(fields)
         name = _read_id(_take_first(fields, _ID_FIELDS), line.number)
         earlier = seen.setdefault(name, line.number)
         if earlier != line.number:
@@ -173,7 +207,7 @@ def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
             digest=digest,
         )
     except InputError as error:
-        return BadLine(line.number, line.end, name, str(error), digest, kind)
+        return BadLine(line.number, line.end, name, str(error), digest, guess_kind(keys))
 
 
 def _unfold_query(fields: dict[str, Any]) -> dict[str, Any]:

@@ -56,6 +56,19 @@ def parse_name(name: str) -> JudgeName:
     )
 
 
+def parse_option(name: str) -> JudgeKind:
+    """Return the kind of judge that ``--backend`` names, beside which ``--model`` names models."""
+    try:
+        kind = parse_name(name).kind
+    except SettingsError as error:
+        names = (*NAMED, "llm", "encoder:MODEL")
+        raise SettingsError(
+            f"--backend must be {', '.join(map(repr, names))} or "
+            f"'package.module:factory', got {name!r}{suggest_value(name, names)}"
+        ) from error
+    return "factory" if kind == "llm" else kind  # a module without a dot
+
+
 def load_backend(
     backend: "Backend | str | Mapping[str, Any]", *, preset: "Preset | None" = None
 ) -> "Backend":

@@ -156,10 +156,10 @@ class Citation:
 
         What became of the paper comes first: ``RETRACTED: Lee et al. ...``.
         """
-        title = read_title(self.title)
+        marked = read_title(self.title) if self.status == "retracted" else None
         parts = (
             _short_authors(self.authors),
-            title.title if self.status == "retracted" and not title.is_notice else self.title,
+            self.title if marked is None or marked.is_notice else marked.title,
             ", ".join(filter(None, (self.venue, self.year))),
             self._locator(),
         )

@@ -51,7 +51,10 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
     A retraction, correction or concern of one record holds for all that is of its study.
     """
     given = list(passages)
-    sources = _settle([Citation.of(metadata, id) for id, metadata in given])
+    sources = [Citation.of(metadata, id) for id, metadata in given]
+    if len(sources) == 1:
+        return [StudyOf(1, sources[0].status)]
+    sources = _settle(sources)
     numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
     graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
     for number, one in zip(numbers, sources, strict=True):

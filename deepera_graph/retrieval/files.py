@@ -15,7 +15,8 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.article import Article
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
-from deepera_graph.text.records import GZIP, SUFFIXES, open_records, suffix_of
+from deepera_graph.text.jsonl import GZIP, open_records, suffix_of
+from deepera_graph.text.records import SUFFIXES
 from deepera_graph.text.words import Sentence, split_sentences
 
 OTHER_KIND = "cannot read this kind of file"

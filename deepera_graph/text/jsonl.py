@@ -1,13 +1,73 @@
-"""Lines and JSON lines: the one reader, which names what is wrong with a line."""
+"""Files of lines and JSON lines: opened, read with what is wrong with a line, and written."""
 
+import errno
+import io
 import json
+import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from gzip import GzipFile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from struct import unpack
+from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from deepera_graph.errors import InputError
+from deepera_graph.text.plain import OBEYED
 
 NOT_UTF8 = "not UTF-8; save the file as UTF-8"
+GZIP = ".gz"
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that tells the kind of a file, in lower case, without ``.gz``."""
+    name = path.name.lower()
+    return Path(name.removesuffix(GZIP)).suffix
+
+
+class _Gzip(GzipFile):
+    """Says which file is damaged."""
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer."""
+        try:
+            return super().readinto(buffer)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{self.name} cannot be read: {error}") from error
+
+
+@contextmanager
+def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
+
+    A file that is stored elsewhere, as a member of an archive, is given as *stored*.
+
+    Raises:
+        InputError: The file cannot be opened; or while reading: it is damaged.
+    """
+    try:
+        raw = path.open("rb") if stored is None else stored
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    with raw:
+        if path.name.lower().endswith(GZIP):
+            yield cast("BinaryIO", io.BufferedReader(_Gzip(str(path), mode="rb", fileobj=raw))), raw
+        else:
+            yield raw, raw
+
+
+def measure(path: Path, raw: BinaryIO) -> int | None:
+    """Return the size of a file as it is read, in bytes; None if that is not known.
+
+    That of a compressed one is what its last four bytes say (RFC 1952).
+    """
+    size = path.stat().st_size if path.is_file() else 0
+    if not size or not path.name.lower().endswith(GZIP):
+        return size or None
+    raw.seek(-4, io.SEEK_END)
+    (size,) = unpack("<I", raw.read(4))
+    raw.seek(0)
+    return size or None
 
 
 class RawRecord(NamedTuple):
@@ -101,3 +161,20 @@ def parse_value(line: bytes | str) -> Any:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
+
+
+def format_json(value: Any, *, indent: int | None = 2, allow_nan: bool = True) -> str:
+    """Return a JSON value as text, with its line feed; what a terminal obeys is an escape in it."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
+    return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+@contextmanager
+def naming_full_file(path: object) -> Iterator[None]:
+    """Have an error of a full disk within the block say which file it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_ROOM and error.filename is None:
+            error.filename = str(path)
+        raise

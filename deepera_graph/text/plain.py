@@ -64,12 +64,12 @@ def _to_label(heading: str) -> str:
 
 _INSTEAD = "\ufffd"
 # C0 but for tabs and the ends of lines, DEL and C1; embeddings, overrides and isolates.
-_OBEYED = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
+OBEYED = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\r(?!\n)")
 
 
 def replace_controls(text: str) -> str:
     """Return a text that shows a mark in place of each of these characters."""
-    return _OBEYED.sub(_INSTEAD, text)
+    return OBEYED.sub(_INSTEAD, text)
 
 
 def count(n: int, what: str) -> str:
@@ -81,11 +81,6 @@ def count(n: int, what: str) -> str:
 def in_one_line(text: str) -> str:
     """Return a text as `replace_controls` does, in one line."""
     return replace_controls(" ".join(text.split()))
-
-
-def escape_controls(text: str) -> str:
-    """Return JSON that means the same, with an escape in place of each of these characters."""
-    return _OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")

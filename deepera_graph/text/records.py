@@ -1,14 +1,10 @@
-"""Files of records: JSON lines, JSON, CSV, TSV and references, compressed by gzip or not."""
+"""Files of records: JSON lines, JSON, CSV, TSV and references."""
 
 import csv
 import io
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from gzip import GzipFile
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
@@ -24,7 +20,6 @@ from deepera_graph.text.jsonl import (
 )
 from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
-GZIP = ".gz"
 LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
 NBIB, RIS, BIBTEX = ".nbib", ".ris", ".bib"
@@ -38,43 +33,6 @@ _SHOWN = 3
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("id", "text")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
-
-
-def suffix_of(path: Path) -> str:
-    """Return the suffix that tells the kind of a file, in lower case, without ``.gz``."""
-    name = path.name.lower()
-    return Path(name.removesuffix(GZIP)).suffix
-
-
-class _Gzip(GzipFile):
-    """Says which file is damaged."""
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill the buffer."""
-        try:
-            return super().readinto(buffer)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{self.name} cannot be read: {error}") from error
-
-
-@contextmanager
-def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
-
-    A file that is stored elsewhere, as a member of an archive, is given as *stored*.
-
-    Raises:
-        InputError: The file cannot be opened; or while reading: it is damaged.
-    """
-    try:
-        raw = path.open("rb") if stored is None else stored
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    with raw:
-        if path.name.lower().endswith(GZIP):
-            yield cast("BinaryIO", io.BufferedReader(_Gzip(str(path), mode="rb", fileobj=raw))), raw
-        else:
-            yield raw, raw
 
 
 def read_records(
@@ -212,9 +170,9 @@ def describe_wrong_file(errors: Sequence[tuple[int, str]], *, whole: bool, hint:
     return f"{none}: {'; '.join(told)}{more}{'. ' if hint else ''}{hint}"
 
 
-def guess_kind(fields: Mapping[str, Any]) -> str:
+def guess_kind(names: Iterable[str]) -> str:
     """Return ``questions``, ``corpus`` or nothing: what a record with such fields is part of."""
-    keys = set(map(field_key, fields))
+    keys = set(map(field_key, names))
     if keys.intersection(map(field_key, QUESTION_FIELDS)):
         return "questions" if keys.intersection(CANDIDATE_FIELDS) else ""
     return "corpus" if keys.intersection(map(field_key, TEXT_FIELDS)) else ""

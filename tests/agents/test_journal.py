@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from deepera_graph.agents.journal import Journal, naming_full_file
+from deepera_graph.agents.journal import Journal
+from deepera_graph.text.jsonl import naming_full_file
 
 
 def test_nothing_is_left_of_a_line_that_a_kill_cut_off(tmp_path):

@@ -18,6 +18,7 @@ from deepera_graph.cli.shared.console import (
     from_thread,
     go_on_command,
     progress_bar,
+    speak_as,
 )
 
 ASCII = {
@@ -106,6 +107,7 @@ def test_a_limit_is_the_total(deepera, questions, tmp_path, monkeypatch):
 
 
 def test_the_command_that_goes_on_can_be_pasted(monkeypatch):
+    speak_as("deepera")  # another test may have run the other program
     given = ["deepera", "rerank", "my questions.jsonl", "-o", "out.jsonl", "--overwrite"]
     monkeypatch.setattr(sys, "argv", given)
     again = go_on_command("--resume", without=["--overwrite"])

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from deepera_graph.errors import InputError
-from deepera_graph.jobs.forms import RunSource, open_questions, open_run, read_run, write_run
-from deepera_graph.jobs.lines import BadLine, read_lines
+from deepera_graph.jobs.forms import RunSource, open_run, read_run, write_run
+from deepera_graph.jobs.lines import BadLine, open_questions, read_lines
 
 QUESTIONS = [
     {"id": "q1", "question": "Why?", "passages": [{"id": "a", "text": "One."}, {"text": "Two."}]},

@@ -25,7 +25,7 @@ from deepera_graph.retrieval.file_records import Record, read_file
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.search import Vectors
 from deepera_graph.stores.words import join_title
-from deepera_graph.text.records import open_records
+from deepera_graph.text.jsonl import open_records
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

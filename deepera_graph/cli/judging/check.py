@@ -155,7 +155,7 @@ def _find_references(manuscript: str, sources: list[str]) -> Path | None:
     """Return the first source that lists references, if the manuscript has no list that serves."""
     from deepera_graph.evidence.check.manuscript import read_manuscript
     from deepera_graph.evidence.check.references import BIBLIOGRAPHIES
-    from deepera_graph.text.records import suffix_of
+    from deepera_graph.text.jsonl import suffix_of
 
     paths = [Path(one) for one in sources]
     listed = [one for one in paths if suffix_of(one) in BIBLIOGRAPHIES and one.is_file()]

@@ -303,13 +303,15 @@ class _Job:
         if self.source == STANDARD:
             yield sys.stdin.buffer, None
             return
-        from deepera_graph.jobs.forms import RunSource, open_questions, open_run
-
         path, files = Path(self.source), self.files
         if files.queries is None or files.corpus is None:
+            from deepera_graph.jobs.lines import open_questions
+
             with open_questions(path) as opened:
                 yield opened
         else:
+            from deepera_graph.jobs.forms import RunSource, open_run
+
             run = RunSource(path, queries=files.queries, corpus=files.corpus)
             with open_run(run, tell=say) as opened:
                 yield opened
@@ -317,8 +319,8 @@ class _Job:
     @contextmanager
     def open_out(self, ran: Mapping[str, Any]) -> Iterator[ResumableOutput | BinaryIO]:
         """Open the rankings; *ran* is what `describe_run` says of this run."""
-        from deepera_graph.agents.journal import naming_full_file
         from deepera_graph.jobs.files import ResumableOutput
+        from deepera_graph.text.jsonl import naming_full_file
 
         out, files = Path(self.files.out), self.files
         with naming_full_file("stdout" if self.to_stdout else out):

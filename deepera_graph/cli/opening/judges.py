@@ -16,11 +16,10 @@ from deepera_graph.cli.shared.values import (
     check_call_timeout,
     check_url,
     check_variable,
-    parse_kind,
     read_threshold,
 )
 from deepera_graph.errors import SettingsError, StoreError
-from deepera_graph.judges import NAMED, load_backend
+from deepera_graph.judges import NAMED, load_backend, parse_option
 from deepera_graph.packages import call_foreign
 from deepera_graph.settings import Preset, preset
 
@@ -221,7 +220,7 @@ def judge_kind(judge: options.JudgeOptions) -> str:
     if for_llm:
         option = f"--{for_llm[0].replace('_', '-')}"
         raise SettingsError(f"{option} goes with --backend llm, not with {name!r}")
-    return parse_kind(name)
+    return parse_option(name)
 
 
 def open_judge(judge: options.JudgeOptions, keep: Mapping[str, Any] | None = None) -> Backend:

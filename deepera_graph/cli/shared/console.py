@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import re
 import shlex
@@ -23,7 +22,8 @@ from unicodedata import normalize
 import typer
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.text.plain import count, escape_controls, in_one_line, replace_controls
+from deepera_graph.text.jsonl import format_json
+from deepera_graph.text.plain import count, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -307,8 +307,7 @@ def write_bytes(data: bytes) -> None:
 
 def json_bytes(value: Any) -> bytes:
     """Return a JSON value in UTF-8, indented, with its line feed."""
-    text = escape_controls(json.dumps(value, ensure_ascii=False, indent=2))
-    return text.encode("utf-8", "backslashreplace") + b"\n"
+    return format_json(value).encode("utf-8", "backslashreplace")
 
 
 def check_data(paths: Iterable[Path]) -> None:

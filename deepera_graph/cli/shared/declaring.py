@@ -1,10 +1,11 @@
-"""How options are declared: as fields of dataclasses that typer is shown as options.
+"""How options are declared: as fields of dataclasses that typer is shown as options; old names.
 
 A command takes such dataclasses as parameters; `flatten` shows their fields to typer as options,
 and `given` tells which of them were given, under the names that the package has for them.
 """
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
@@ -14,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, get_type_hints
 
 import typer
 
+from deepera_graph.cli.shared.console import say
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_setting
 
@@ -267,3 +269,44 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
     return Parameter(
         "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
     )
+
+
+RENAMED_KEYS = {"collection": "library"}  # of the configuration
+_RENAMED = dict.fromkeys(
+    ("--collection", "-c", "--base", "-b", "--papers", "--collections"), "--library"
+)
+_WHERE = {  # old options, and what each is as a condition
+    "--year-from": "year>=",
+    "--year-to": "year<=",
+    "--venues": "journal=",
+    "--not-venues": "journal!=",
+    "--hide": "id!=",
+    "--as-of": "date<=",
+    "--undated": "undated=",
+}
+
+
+def rename_options(args: Sequence[str], known: Mapping[str, Any]) -> Iterator[str]:
+    """Yield arguments with old names of options changed to the new ones, saying so once."""
+    rest, told = iter(args), set[str]()
+    for word in rest:
+        if word == "--":
+            yield from (word, *rest)
+            return
+        old, equals, value = word.partition("=")
+        new = _RENAMED.get(old, "--where" if old in _WHERE else "")
+        if new not in known or old in known:
+            yield word
+            continue
+        condition = _WHERE.get(old, "")
+        if old not in told:
+            shown = f"{new} '{condition}...'" if condition else new
+            say(f"{old} is {shown} since 0.10; the old name ends with 0.11")
+            told.add(old)
+        if not condition:
+            yield f"{new}{equals}{value}"
+            continue
+        value = value if equals else next(rest, "")
+        names = [one.strip() for one in value.split(",")]
+        yield new
+        yield condition + (json.dumps(names) if len(names) > 1 else value)

@@ -13,9 +13,9 @@ from deepera_graph.cli.shared.values import (
     check_rate,
     check_url,
     check_variable,
-    parse_kind,
     read_threshold,
 )
+from deepera_graph.judges import parse_option
 from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.settings import Content, OnEmpty, OnError, Order, Settings
 
@@ -130,7 +130,9 @@ class _BackendOptions:
         brief="[b]local[/b] (default), [b]rules[/b], [b]encoder:MODEL[/b] or a function of yours.",
         metavar="NAME",
         shown="llm with --model, else local",
-        config=Key(harmless=("local", "rules"), yields_to=("model", "base_url"), check=parse_kind),
+        config=Key(
+            harmless=("local", "rules"), yields_to=("model", "base_url"), check=parse_option
+        ),
     )
 
 

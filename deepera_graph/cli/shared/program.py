@@ -26,7 +26,6 @@ from deepera_graph.cli.shared.console import (
     speak_any_encoding,
     speak_as,
 )
-from deepera_graph.cli.shared.values import rename_options
 from deepera_graph.errors import (
     BackendError,
     DeepEraError,
@@ -220,6 +219,8 @@ class _Command(_PlainFlags, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
+        from deepera_graph.cli.shared.declaring import rename_options
+
         known = {name: one for one in self.params for name in getattr(one, "opts", ())}
         args = list(rename_options(args, known))
         order = self.make_parser(ctx).parse_args(args=list(args))[2]

@@ -1,14 +1,11 @@
-"""What the text of an option may be, read or refused with the value; and old names of options."""
+"""What the text of an option may be, read or refused with the value."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.shared.console import say
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -24,24 +21,6 @@ def check_preset(name: str) -> None:
     from deepera_graph.settings import preset
 
     preset(name)
-
-
-def parse_kind(name: str) -> str:
-    """Return what kind of judge `--backend` names, as `judge_kind` says it."""
-    from deepera_graph.judges import NAMED, parse_name
-    from deepera_graph.ranges import suggest_value
-
-    names = (*NAMED, "llm", "encoder:MODEL")
-    try:
-        kind = parse_name(name).kind
-    except SettingsError as error:
-        raise SettingsError(
-            f"--backend must be {', '.join(map(repr, names))} or "
-            f"'package.module:factory', got {name!r}{suggest_value(name, names)}"
-        ) from error
-    if kind == "llm":  # chat models are named by --model, so this is a module without a dot
-        return "factory"
-    return kind
 
 
 def check_url(url: str) -> None:
@@ -130,44 +109,3 @@ def _read_number(text: str, number: str) -> float:
         return float(number)
     except ValueError as error:
         raise SettingsError(f"--threshold must be {_THRESHOLDS}, got {text!r}") from error
-
-
-RENAMED_KEYS = {"collection": "library"}  # of the configuration
-_RENAMED = dict.fromkeys(
-    ("--collection", "-c", "--base", "-b", "--papers", "--collections"), "--library"
-)
-_WHERE = {  # old options, and what each is as a condition
-    "--year-from": "year>=",
-    "--year-to": "year<=",
-    "--venues": "journal=",
-    "--not-venues": "journal!=",
-    "--hide": "id!=",
-    "--as-of": "date<=",
-    "--undated": "undated=",
-}
-
-
-def rename_options(args: Sequence[str], known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield arguments with old names of options changed to the new ones, saying so once."""
-    rest, told = iter(args), set[str]()
-    for word in rest:
-        if word == "--":
-            yield from (word, *rest)
-            return
-        old, equals, value = word.partition("=")
-        new = _RENAMED.get(old, "--where" if old in _WHERE else "")
-        if new not in known or old in known:
-            yield word
-            continue
-        condition = _WHERE.get(old, "")
-        if old not in told:
-            shown = f"{new} '{condition}...'" if condition else new
-            say(f"{old} is {shown} since 0.10; the old name ends with 0.11")
-            told.add(old)
-        if not condition:
-            yield f"{new}{equals}{value}"
-            continue
-        value = value if equals else next(rest, "")
-        names = [one.strip() for one in value.split(",")]
-        yield new
-        yield condition + (json.dumps(names) if len(names) > 1 else value)

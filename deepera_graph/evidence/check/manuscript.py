@@ -41,7 +41,8 @@ from deepera_graph.retrieval.documents.docx import read_docx_blocks
 from deepera_graph.retrieval.documents.markdown import read_markdown_blocks
 from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
-from deepera_graph.text.records import TABLES, open_records, read_records, suffix_of
+from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.records import TABLES, read_records
 
 FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 MANY = 400  # references, from which on it is said how long the work is

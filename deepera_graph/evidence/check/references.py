@@ -12,7 +12,8 @@ from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import family_key, title_key
 from deepera_graph.literature.same_study import group_sources
-from deepera_graph.text.records import open_records, read_records, suffix_of
+from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.records import read_records
 from deepera_graph.text.references import find_year
 
 BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json", ".csv")

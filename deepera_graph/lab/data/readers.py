@@ -21,8 +21,7 @@ from deepera_graph.calibration.instance import (
 )
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
-from deepera_graph.jobs.forms import open_questions
-from deepera_graph.jobs.lines import QuestionLine
+from deepera_graph.jobs.lines import QuestionLine, open_questions
 from deepera_graph.lab.data.documents import read_natural
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit

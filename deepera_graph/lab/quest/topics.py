@@ -16,7 +16,8 @@ from xml.etree import ElementTree
 
 from deepera_graph.errors import InputError
 from deepera_graph.lab.quest.plan import Topic
-from deepera_graph.text.records import LINES, TABLES, open_records, read_records, suffix_of
+from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.records import LINES, TABLES, read_records
 
 SUFFIXES = (".txt", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".xml", ".rdf", ".skos")
 _LISTED = (*LINES, *TABLES, ".json")

@@ -1,6 +1,5 @@
 """What a search for papers brings: the ranked papers with reasons, the trace, and other forms."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -25,7 +24,7 @@ from deepera_graph.papers.paper import (
 )
 from deepera_graph.papers.results import Scope
 from deepera_graph.ranges import suggest_value
-from deepera_graph.text.plain import escape_controls
+from deepera_graph.text.jsonl import format_json
 from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
@@ -214,7 +213,7 @@ class Found(AgentResult):
             return draw_mermaid(self.question, self.actions)
         if format == "json":
             plain = {**self.to_dict(), "papers": [one.to_dict() for one in self.papers[:k]]}
-            return escape_controls(json.dumps(plain, ensure_ascii=False, indent=2)) + "\n"
+            return format_json(plain)
         return write_list([_list(one) for one in self.papers[:k]], format)
 
     def to_text(self, *, k: int = _SHOWN, closing: bool = True, lookups: bool = False) -> str:

@@ -12,7 +12,8 @@ from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
 from deepera_graph.ranges import suggest_value
 from deepera_graph.retrieval.documents.article import to_utf8
-from deepera_graph.text.records import open_records, read_records, suffix_of
+from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.records import read_records
 from deepera_graph.text.references import NO_ABSTRACT
 
 Form = Literal["jsonl", "s2", "openalex", "arxiv", "acl", "bibtex"]

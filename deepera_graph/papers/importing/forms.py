@@ -34,7 +34,7 @@ from deepera_graph.papers.importing import (
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.passages import ID_FIELDS, field_key, has_value
 from deepera_graph.text.bibtex import read_entries, split_authors
-from deepera_graph.text.records import open_records
+from deepera_graph.text.jsonl import open_records
 
 _ARXIV_NAMES = ("arxiv", "arxiv_id")
 _PAPER_IDS = (*_ARXIV_NAMES, "doi", "pmid", "key")

@@ -15,7 +15,8 @@ from deepera_graph.retrieval.documents.article import (
     peek,
     read_whole,
 )
-from deepera_graph.text.records import NBIB, RIS, suffix_of
+from deepera_graph.text.jsonl import suffix_of
+from deepera_graph.text.records import NBIB, RIS
 
 PDF, DOCX, HTML, MARKDOWN, JATS, TEXT = ".pdf", ".docx", ".html", ".md", ".xml", ".txt"
 FORMS = {  # the suffixes of documents, and the form that each stands for
