@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deepera_graph.papers.agent.limits import Limits
+from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planners import subject_of
-from deepera_graph.papers.agent.selectors import breaks_by_facts, make_selector
+from deepera_graph.papers.agent.selectors import make_selector
 from deepera_graph.text.words import stems
 
 FOLDER = Path(__file__).parent

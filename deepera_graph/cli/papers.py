@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.judging.candidates import to_scope
+from deepera_graph.cli.opening.limits import to_scope
 from deepera_graph.cli.opening.stores import (
     BaseOptions,
     SearchedOptions,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.judging.candidates import to_scope
 from deepera_graph.cli.opening.judges import chat_backend, judgements_of, load_foreign
+from deepera_graph.cli.opening.limits import to_scope
 from deepera_graph.cli.opening.stores import (
     SearchedOptions,
     check_searched,

@@ -148,11 +148,37 @@ def test_an_interrupt_of_index_says_what_the_library_holds(deepera, source, tmp_
     assert "'papers' holds 3 passages; the same command again adds the rest" in result.stderr
 
 
-def test_ask_says_that_limits_in_words_leave_nothing_out(deepera, source):
+def test_limits_at_the_end_of_a_question_leave_out_what_is_named(deepera, questions):
+    about = {"title": "Green tea and fasting glucose"}
+    text = "Green tea lowered fasting glucose in 60 adults."
+    source = questions(
+        {"id": "old", "text": text, "metadata": {**about, "year": 2012}},
+        {"id": "new", "text": text, "metadata": {"title": "Tea", "year": 2019}},
+        {"id": "review", "text": text, "metadata": {"title": "Tea: a review", "year": 2019}},
+        {"id": "undated", "text": text, "metadata": {"title": "Of tea"}},
+    )
     asked = f"{QUESTION.rstrip('?')}, since 2015, excluding reviews?"
+    note = (
+        "limits of the question (year>=2015, no review) leave out 2 of 4 passages: Green tea and "
+        "fasting glucose (2012, from 2015 on); Tea: a review (2019, no review)"
+    )
+    shown = deepera("ask", asked, source)
+    assert f"note: {note}" in " ".join(shown.stdout.split())
+    for more in ("--json", "--quiet", "--dry-run"):
+        assert note in deepera("ask", asked, source, more).stderr
+    found = json.loads(deepera("ask", asked, source, "--json").stdout)
+    assert {one["id"] for one in found["ranking"]} == {"new", "undated"}
+    assert (found["question"], found["warnings"][0]) == (QUESTION, note)
+    assert note in deepera("table", asked, source).stdout
+    alone = deepera("ask", f"{QUESTION.rstrip('?')}, since 2001?", source)
+    assert "(year>=2001) leave out none of 4 passages" in " ".join(alone.stdout.split())
+
+
+def test_limits_within_a_question_are_said_to_leave_nothing_out(deepera, source):
+    asked = f"{QUESTION.rstrip('?')} since 2015?"
     result = deepera("ask", asked, source)
-    assert "(year>=2015, no review) are judged as words" in result.stderr
-    assert "take --where 'year>=2015' and `deepera papers ask` for kinds" in result.stderr
+    assert "(year>=2015) are judged as words" in result.stderr
+    assert "or take --where 'year>=2015'" in result.stderr
     assert "limits in the question" not in deepera("ask", QUESTION, source).stderr
     assert "limits in the question" not in deepera("ask", asked, source, "--quiet").stderr
 

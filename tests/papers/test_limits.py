@@ -1,12 +1,18 @@
 """Limits of a question, read by rules."""
 
 import pytest
+from langchain_core.documents import Document
 
 from deepera_graph.papers import Scope
-from deepera_graph.papers.agent.limits import Limits, find_kinds, says
+from deepera_graph.papers.agent.limits import (
+    Limits,
+    breaks_by_facts,
+    find_kinds,
+    leave_out,
+    says,
+)
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planners import find_labels, subject_of
-from deepera_graph.papers.agent.selectors import breaks_by_facts
 
 VENUES = ("NORDAI", "ICRS", "ACL")
 
@@ -209,3 +215,47 @@ def test_labels_that_recur_are_found_whatever_their_writing():
         "Counting kelp",
     ]
     assert find_labels(titles) == ["KelpEval-2019 Task 3", "KelpEval-2018 Task 11"]
+
+
+@pytest.mark.parametrize(
+    ("question", "topic", "limits"),
+    [
+        ("Does tea help, since 2015, excluding reviews?", "Does tea help?",
+         {"year_from": 2015, "not_types": ["review"]}),
+        ("Does tea help (2015 or later, no reviews)?", "Does tea help?",
+         {"year_from": 2015, "not_types": ["review"]}),
+        ("Does tea help? Only trials, published after 2010.", "Does tea help?",
+         {"year_from": 2011, "types": ["trial"]}),
+        ("Does tea help, not before 2015 and no reviews?", "Does tea help?",
+         {"year_from": 2015, "not_types": ["review"]}),
+        ("Does tea help children, excluding infants, since 2015?",
+         "Does tea help children, excluding infants?", {"year_from": 2015}),
+        ("Have deaths fallen since 2015?", None, {}),
+        ("Have deaths in Norway, between 1990 and 2000, fallen?", None, {}),
+        ("Since 2015, have deaths fallen?", None, {}),
+        ("How did rents move, 2008 to 2012?", None, {}),
+        ("Do trials only report benefits?", None, {}),
+        ("Does wax keep apples firm, without cooling?", None, {}),
+    ],
+)  # fmt: skip
+def test_apart_are_limits_at_the_end_of_a_question_alone(question, topic, limits):
+    found = read_limits(question, apart=True).to_dict()
+    assert found == {"question": question, "topic": topic or question, **limits}
+
+
+def test_passages_of_a_study_break_a_limit_together():
+    record = {"title": "Wax on apples", "doi": "10.1000/a"}
+    passages = [
+        Document(id="a.pdf#1", page_content="We waxed.", metadata={**record, "part": 1}),
+        Document(id="r", page_content="Apples.", metadata={**record, "year": 2012}),
+        Document(id="b.pdf#1", page_content="We waxed.", metadata={"title": "Pears", "part": 1}),
+        Document(id="c", page_content="We waxed.", metadata={"title": "Plums", "year": 2020}),
+    ]
+    limits = Limits(question="?", topic="?", year_from=2015, types=("trial",))
+    kept, out = leave_out(passages, limits)
+    assert [one.id for one in kept] == ["b.pdf#1"]  # another piece may say that it is a trial
+    assert [(one.id, why) for one, why in out] == [
+        ("a.pdf#1", "from 2015 on"),
+        ("r", "from 2015 on"),
+        ("c", "only trial"),
+    ]

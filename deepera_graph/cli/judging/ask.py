@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepera_graph.cli.judging.candidates import Place, note_limits
+from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.judging.multihop import HopOptions, ask_in_steps, check_options
 from deepera_graph.cli.judging.report import (
     check_report,
@@ -18,6 +18,7 @@ from deepera_graph.cli.judging.report import (
     tell_estimate,
 )
 from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.limits import note_limits
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -103,15 +104,18 @@ def ask(
         from deepera_graph.agents.run import share_limits
 
         writer = open_writer(search, reranker, judge, judgements)
-        found = place.find(question)
-        if (note := note_limits(question)) and not output.quiet:
+        found = place.find()
+        if (note := note_limits(question, place.limits)) and not output.quiet:
             say(note)
+        if search.dry_run or output.quiet or output.as_json or search.format != "text":
+            for note in found.notes:
+                say(note)
         if search.dry_run:
-            tell_estimate(reranker, question, found.documents, writer, output)
+            tell_estimate(reranker, place.question, found.documents, writer, output)
             raise typer.Exit(OK)
         shared = share_limits(None, reranker.settings)  # one budget for judging and writing
         result = found.add_to(
-            _rerank(reranker, question, found.documents, shared, quiet=output.quiet)
+            _rerank(reranker, place.question, found.documents, shared, quiet=output.quiet)
         )
         failed = _tell_failures(result)
         result = _count_apart(result) if search.per_passage else result

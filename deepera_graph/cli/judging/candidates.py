@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,12 @@ from deepera_graph.cli.judging.literature import (
     check_literature,
     find_scope,
     search_literature,
+)
+from deepera_graph.cli.opening.limits import (
+    describe_condition,
+    describe_left_out,
+    read_conditions,
+    read_question,
 )
 from deepera_graph.cli.opening.sources import PassageSource, batches
 from deepera_graph.cli.opening.stores import (
@@ -44,60 +48,8 @@ if TYPE_CHECKING:
     Opened = PassageStore | WordIndex
     Find = Callable[[str, int], list[Document]]
 
-_YEARS = {"year_from": "gte", "year_to": "lte"}
-_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _LOOKED_AT = 200  # passages, to see how many a condition leaves out
 _ONE_PLACE = "a SOURCE, --library or --source"
-
-
-def read_conditions(where: Sequence[str]) -> dict[str, Any]:
-    """Read ``year>=2015``, ``year=2015``, ``year={"gte": 2015}`` and ``since 2015``."""
-    from deepera_graph.retrieval import read_where
-
-    return read_where(where, read_words=_read_years)
-
-
-def to_scope(limits: places.WhereOptions) -> Scope:
-    """Return the limits that were given."""
-    from deepera_graph.papers import Scope
-
-    return Scope.of(read_conditions(limits.where or []))
-
-
-def _read_years(condition: str) -> dict[str, Any]:
-    """Read years in words; whatever else is asked in words, metadata cannot tell."""
-    from deepera_graph.papers.agent.limits.reading import read_limits
-
-    plain = read_limits(condition, year=date.today().year).to_dict()
-    topic = plain.pop("topic")
-    rest = {name: value for name, value in plain.items() if name not in ("question", *_YEARS)}
-    bounds = {_YEARS[name]: plain[name] for name in _YEARS if name in plain}
-    if not bounds or rest or topic != " ".join(condition.split()):
-        read = [*(f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items())]
-        hint = f"; understood was {' and '.join(read)}, and nothing else" if read else ""
-        raise SettingsError(
-            "--where must be FIELD=VALUE, e.g. 'year>=2015', or years in words, e.g. 'since 2015', "
-            f"in quotes, got {condition!r}{hint}"
-        )
-    return {"year": bounds}
-
-
-def note_limits(question: str) -> str:
-    """Say that years and kinds of papers in a question leave no paper out, if it names any."""
-    from deepera_graph.papers.agent.limits.reading import read_limits
-
-    limits = read_limits(question, year=date.today().year)
-    bounds = {"gte": limits.year_from, "lte": limits.year_to}
-    years = [f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items() if year]
-    kinds = [*limits.types, *(f"no {one}" for one in limits.not_types)]
-    if not years and not kinds:
-        return ""
-    wheres = [" ".join(f"--where '{one}'" for one in years)] if years else []
-    others = ["`deepera papers ask` for kinds of papers"] if kinds else []
-    return (
-        f"limits in the question ({', '.join([*years, *kinds])}) are judged as words, and leave no "
-        f"paper out; to leave some out, take {' and '.join([*wheres, *others])}"
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +58,11 @@ class FoundCandidates:
 
     documents: list[Document]
     answer: LiteratureAnswer | None = None
+    notes: tuple[str, ...] = ()  # on what the limits of the question left out
 
     def add_to(self, result: RerankResult) -> RerankResult:
-        """Return a result that also says what each service gave."""
+        """Return a result that also says what was left out, and what each service gave."""
+        result = replace(result, warnings=(*self.notes, *result.warnings))
         return result if self.answer is None else self.answer.added_to(result)
 
     @property
@@ -119,6 +73,10 @@ class FoundCandidates:
 
 class Place:
     """The one place that a command searches for a question, checked when it is made.
+
+    Attributes:
+        question: What is searched for and judged: without its limits, where these are `limits`.
+        limits: Years and kinds of papers that stand apart at the end of the question.
 
     Args:
         question: What is asked.
@@ -147,6 +105,9 @@ class Place:
     ) -> None:
         self.store, self.search, self.quiet = store, search, output.quiet
         self.conditions = read_conditions(search.where or [])
+        self.limits = read_question("" if without.get("multihop") else question, apart=True)
+        self._is_limited = [*self.limits.to_dict()] != ["question", "topic"]
+        self.question = self.limits.topic if self._is_limited else question
         self._literature, self._cache = literature, cache.cache
         self._max_words = reading.max_words
         _check_question(question, files)
@@ -161,26 +122,49 @@ class Place:
         """What a command that was done otherwise ends with."""
         return OK if self._read is None else self._read.exit_code
 
-    def find(self, question: str) -> FoundCandidates:
-        """Return the candidates; say on stderr what could not be read, and why there are none."""
+    def find(self) -> FoundCandidates:
+        """Return the candidates; say on stderr what could not be read, and why there are none.
+
+        With limits of the question twice as many are looked for, and what breaks one is named.
+        """
         if self._scope is not None:
-            return self._ask_services(question, self._scope)
+            return self._keep_allowed(self._ask_services(self._scope))
 
         if self._read is None and has_papers_alone(self.store):
-            found = self._search_papers(question)
+            found = self._search_papers()
         else:
             with self.open() as opened:
                 adaptive = self.follow_neighbours(opened)
                 found = (
-                    self.search_in(opened)(question, self.search.retrieve)
+                    self.search_in(opened)(self.question, self._k)
                     if adaptive is None
-                    else adaptive.find(question).documents
+                    else adaptive.find(self.question).documents
                 )
             if self._read is None:
                 found = self._note_citations(found)
         if not found and not self.conditions:
             say("no passage shares a word with the question")
-        return FoundCandidates(documents=self._mark_retracted(found))
+        return self._keep_allowed(FoundCandidates(documents=self._mark_retracted(found)))
+
+    @property
+    def _k(self) -> int:
+        return self.search.retrieve * (2 if self._is_limited else 1)
+
+    def _keep_allowed(self, found: FoundCandidates) -> FoundCandidates:
+        """Leave out what breaks a limit of the question, with a note that says so."""
+        if not self._is_limited:
+            return found
+        from deepera_graph.papers.agent.limits import leave_out
+        from deepera_graph.papers.results import Scope
+
+        scope, notes = self.limits.narrow(Scope())
+        limits = replace(self.limits, year_from=scope.year_from, year_to=scope.year_to)
+        kept, out = leave_out(found.documents, limits)
+        return replace(
+            found,
+            documents=kept[: self.search.retrieve],
+            notes=(*notes, describe_left_out(limits, out, len(found.documents))),
+        )
 
     @contextmanager
     def open(self) -> Iterator[Opened]:
@@ -228,8 +212,8 @@ class Place:
             first_stage=opened,
             graph=graph,
             where=self.conditions or None,
-            budget=self.search.explore or max(BUDGET, self.search.retrieve),
-            k=self.search.retrieve,
+            budget=self.search.explore or max(BUDGET, self._k),
+            k=self._k,
         )
 
     def _build_graph(self, opened: Any) -> NeighbourGraph:
@@ -243,19 +227,19 @@ class Place:
         assert embeddings is not None
         return NeighbourGraph.build(passages, embeddings, k)
 
-    def _ask_services(self, question: str, scope: Scope) -> FoundCandidates:
+    def _ask_services(self, scope: Scope) -> FoundCandidates:
         answer = search_literature(
             self._literature,
-            question,
-            k=self.search.retrieve,
-            scope=scope,
+            self.question,
+            k=self._k,
+            scope=self.limits.narrow(scope)[0],
             cache=self._cache,
             quiet=self.quiet,
         )
         documents = answer.to_documents(max_words=read_max_words(self._max_words))
         return FoundCandidates(documents=self._mark_retracted(documents), answer=answer)
 
-    def _search_papers(self, question: str) -> list[Document]:
+    def _search_papers(self) -> list[Document]:
         """Search a library that has papers and no passages: their abstracts are judged."""
         from deepera_graph.papers.base import note_cited
         from deepera_graph.papers.paper import to_passage
@@ -267,7 +251,7 @@ class Place:
             )
         with open_papers(self.store, self.store.library or "", self.store.embeddings) as base:
             scope = Scope.of(self.conditions)
-            found = base.search(question, k=self.search.retrieve, scope=scope)
+            found = base.search(self.question, k=self._k, scope=scope)
             papers = [to_passage(one.paper, retrieval_rank=one.rank) for one in found]
             return note_cited(base, papers)
 
@@ -357,19 +341,11 @@ def _search_store(
     return found
 
 
-def _describe_condition(name: str, value: Any) -> list[str]:
-    """Return a condition as it is written: ``year>2015``, or a range as two of them."""
-    if isinstance(value, dict) and value and value.keys() <= _SIGNS.keys():
-        return [f"{name}{_SIGNS[bound]}{value[bound]}" for bound in value]
-    shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return [f"{name}={shown}"]
-
-
 def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     if not n_others:
         return "no passage shares a word with the question, with or without --where"
     shown = " and ".join(
-        part for name, value in where.items() for part in _describe_condition(name, value)
+        part for name, value in where.items() for part in describe_condition(name, value)
     )
     n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
     return f"no passage meets --where {shown}, of {n} that the question would find without it"

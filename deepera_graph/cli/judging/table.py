@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -142,12 +142,16 @@ def table(
         tabulator = EvidenceTabulator(
             reranker, columns=columns, extractor=chat_of(reranker.backend), journal=journal
         )
-        found = place.find(question).documents
+        candidates = place.find()
+        found, question = candidates.documents, place.question
+        for note in candidates.notes:
+            say(note)
         if chosen.dry_run:
             _tell_estimate(tabulator, question, found, output)
             raise typer.Exit(OK)
         with progress_bar("reading studies", hidden=output.quiet):
             made = tabulator.tabulate(question, found)
+        made = replace(made, notes=(*candidates.notes, *made.notes))
     _write(made, form, chosen, output)
     raise typer.Exit(place.exit_code)
 

@@ -9,9 +9,8 @@ from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus, name_status
-from deepera_graph.papers.agent.limits import Limits
+from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
 from deepera_graph.papers.agent.planning import order
-from deepera_graph.papers.agent.selectors import breaks_by_facts
 from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import (

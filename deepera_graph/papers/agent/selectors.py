@@ -18,7 +18,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.judges.adapters import IntentOnce
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.trained.backend import local_model
-from deepera_graph.papers.agent.limits import Limits, find_kinds, goes_by_words, says
+from deepera_graph.papers.agent.limits import Limits, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
 from deepera_graph.ranges import suggest_value
@@ -189,36 +189,6 @@ def select_by_words(task: SelectTask, config: RunnableConfig | None = None) -> S
         nearness = [len(asked & set(stems(text))) / (len(asked) or 1) for text in sentences]
         verdicts.append(_against(one, sentences, none, limits) or _why(one, sentences, nearness))
     return Selected(papers=verdicts, usage=Usage())
-
-
-def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
-    """Return the limit that year, venue or kind of a paper breaks, and its words that say so.
-
-    Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
-    it breaks `types` if it has an abstract.
-    """
-    year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
-    if year in limits.not_years:
-        return f"not from {year}", ""
-    if year and limits.year_from and year < limits.year_from:
-        return f"from {limits.year_from} on", ""
-    if year and limits.year_to and year > limits.year_to:
-        return f"up to {limits.year_to}", ""
-    if venue and venue in {one.casefold() for one in limits.not_venues}:
-        return f"not at {paper['venue']}", ""
-    return _breaks_by_kind(paper, limits)
-
-
-def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
-    if not limits.types and not limits.not_types:
-        return "", ""
-    kinds = find_kinds(paper["title"], paper["abstract"], str(paper.get("venue") or ""))
-    for kind in limits.not_types:
-        if kind in kinds:
-            return f"no {kind}", kinds[kind]
-    if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
-        return f"only {' or '.join(limits.types)}", ""
-    return "", ""
 
 
 def nearness_to_topic(papers: Sequence[PaperSeen], asked: Sequence[str]) -> list[float]:

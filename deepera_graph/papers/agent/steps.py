@@ -6,10 +6,9 @@ from typing import Any
 from langgraph.types import Send
 
 from deepera_graph.errors import RoleError
-from deepera_graph.papers.agent.limits import Limits
+from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import bound, is_in, is_screened, look, order
-from deepera_graph.papers.agent.selectors import breaks_by_facts
 from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.agent.state import (
     ActionRecord,

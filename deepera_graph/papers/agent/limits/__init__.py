@@ -8,16 +8,22 @@ in `words.toml`.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.same_study import find_document, find_studies
 from deepera_graph.papers.agent.limits.patterns import WORDS, any_of
 from deepera_graph.papers.paper import list_set_fields
 from deepera_graph.papers.results import Scope
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
+
+if TYPE_CHECKING:
+    from langchain_core.documents import Document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +223,64 @@ def _is_denied(plain: Sequence[str], start: int) -> bool:
         at for at, word in enumerate(before) if word in ("not", "never") or word.endswith("n't")
     ]
     return bool(nots) and not _USED.isdisjoint(before[nots[-1] :])
+
+
+def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    """Return the limit that year, venue or kind of a paper breaks, and its words that say so.
+
+    Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
+    it breaks `types` if it has an abstract.
+    """
+    year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
+    if year in limits.not_years:
+        return f"not from {year}", ""
+    if year and limits.year_from and year < limits.year_from:
+        return f"from {limits.year_from} on", ""
+    if year and limits.year_to and year > limits.year_to:
+        return f"up to {limits.year_to}", ""
+    if venue and venue in {one.casefold() for one in limits.not_venues}:
+        return f"not at {paper['venue']}", ""
+    return _breaks_by_kind(paper, limits)
+
+
+def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
+    if not limits.types and not limits.not_types:
+        return "", ""
+    kinds = find_kinds(paper["title"], paper["abstract"], str(paper.get("venue") or ""))
+    for kind in limits.not_types:
+        if kind in kinds:
+            return f"no {kind}", kinds[kind]
+    if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
+        return f"only {' or '.join(limits.types)}", ""
+    return "", ""
+
+
+def leave_out(
+    passages: "Iterable[Document]", limits: Limits
+) -> "tuple[list[Document], list[tuple[Document, str]]]":
+    """Part passages from those that break a limit of years or kinds, with the limit of each.
+
+    All passages of one study are read together, and share its year; see `breaks_by_facts`. A study
+    of which only pieces were found breaks no `types`: another piece may say its kind.
+    """
+    given = list(passages)
+    found = find_studies((one.id or "", one.metadata) for one in given)
+    studies: dict[int, list[Document]] = defaultdict(list)
+    for one, (number, _) in zip(given, found, strict=True):
+        studies[number].append(one)
+    broken = {number: _breaks(study, limits) for number, study in studies.items()}
+    told = [(one, broken[number]) for one, (number, _) in zip(given, found, strict=True)]
+    return [one for one, why in told if not why], [(one, why) for one, why in told if why]
+
+
+def _breaks(study: "Sequence[Document]", limits: Limits) -> str:
+    known = [Citation.of(one.metadata, one.id or "") for one in study]
+    whole = known[0].borrow(known[1:])
+    text = "\n\n".join(one.page_content for one in study)
+    year = int(whole.year) if whole.year else None
+    paper = {"title": whole.title, "abstract": text, "venue": whole.venue, "year": year}
+    is_whole = any(not find_document(one.id or "", one.metadata) for one in study)
+    return breaks_by_facts(paper, limits if is_whole else replace(limits, types=()))[0]
 
 
 def find_kinds(title: str, abstract: str, venue: str) -> dict[str, str]:

@@ -271,6 +271,27 @@ _SIGNS = {_sign_of(one) for name in ("anywhere", "soft", "clause", "place") for 
 _NO = re.compile(r"no[rt]?\b(?:(?<=\bno)|(?<=\bno[rt]))")
 NEAR_EXCLUDING = NearWords([_NO, "n't", *sorted(_SIGNS - {"no", "nor", "not"})], 120, 60)
 NEAR_AFTER = NearWords(sorted({max(one.split(), key=len) for one in CUES["after"]}), 400, 60)
+# Before and behind a limit that stands apart from what is asked: "..., since 2015, no reviews?"
+APART_BEFORE = re.compile(rf"(?:[,;:(.?!]|{GAP}|\s--?)\s*$")
+_LEADS = [*LISTS["deeds"], "excluding", "excl.", "except", "leaving out"]
+APART = re.compile(rf"\s*[,;:({GAP}]|,?\s*(?:{any_of(_LEADS)})", re.I)
+BARE_YEARS = re.compile(
+    r"\W*[12]\d{3}\W*(?:(?:to|through|and|until|till|or)\W*)?[12]\d{3}\W*", re.I
+)
+ENDS_APART = re.compile(
+    rf"[\s,;:.?!()&{GAP}-]*(?:$|(?:(?:and|but)\s+)?(?:"
+    + any_of(
+        [
+            *(one for name in ("anywhere", "clause") for one in CUES[name]),
+            *(one for name in ("deeds", "from", "after", "to", "before") for one in LISTS[name]),
+            *WORDS["limits"]["only"],
+            *TYPE_NAMES,
+            "please",
+        ]
+    )
+    + "))",
+    re.I,
+)
 BREAKS = any_of(
     [
         *CUES["anywhere"],

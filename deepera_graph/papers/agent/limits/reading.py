@@ -16,9 +16,13 @@ from deepera_graph.papers.agent.limits import Limits
 from deepera_graph.papers.agent.limits.patterns import (
     AFTER,
     AGES,
+    APART,
+    APART_BEFORE,
+    BARE_YEARS,
     CLAUSE,
     DIRECTIONS,
     END,
+    ENDS_APART,
     EXCLUDING,
     GAP,
     HANGS,
@@ -56,7 +60,12 @@ _REACH = 200  # characters before what was taken out in which another limit may 
 
 
 def read_limits(
-    question: str, *, as_of: str = "", venues: Sequence[str] = (), year: int | None = None
+    question: str,
+    *,
+    as_of: str = "",
+    venues: Sequence[str] = (),
+    year: int | None = None,
+    apart: bool = False,
 ) -> Limits:
     """Read the limits of a question by rules.
 
@@ -66,10 +75,12 @@ def read_limits(
         venues: Those of the base: "only at X" is a venue only if it is one of them, or if it is
             written like one.
         year: The year of asking, if *as_of* is empty.
+        apart: Only years and kinds of papers that stand apart at the end of what is asked, as in
+            "..., since 2015, excluding reviews?"; "deaths since 2015" may well be the topic.
     """
     text = " ".join(question.translate(PLAIN_MARKS).split())
     asked = int(as_of[:4]) if as_of[:4].isdigit() else year
-    reading = _Reading(text, asked, venues)
+    reading = _Reading(text, asked, venues, apart=apart)
     reading.read()
     return reading.limits(question)
 
@@ -77,8 +88,8 @@ def read_limits(
 class _Reading:
     """A question while its limits are taken out of it, one kind after the other."""
 
-    def __init__(self, text: str, asked: int | None, venues: Sequence[str]) -> None:
-        self._text, self._asked = text, asked
+    def __init__(self, text: str, asked: int | None, venues: Sequence[str], *, apart: bool) -> None:
+        self._text, self._asked, self._apart = text, asked, apart
         self._venues = {one.casefold(): one for one in venues}
         self._from: list[int] = []
         self._to: list[int] = []
@@ -95,6 +106,12 @@ class _Reading:
         self._spans: list[Span] = []
 
     def read(self) -> None:
+        if self._apart:
+            for _ in range(2):  # what stands before a limit that is read is at the end then
+                self._read_types()
+                self._read_exclusions()
+                self._read_years()
+            return
         if IS_TWICE.search(self._text.lower()):
             self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
         self._read_direction()
@@ -133,9 +150,20 @@ class _Reading:
         """Yield the matches of a pattern, and take them out of the text."""
         at = 0
         while found := self._search(pattern, at, near):
+            if not self._is_counted(found, found.end()):
+                at = found.end()
+                continue
             self._cut(found.start(), found.end())
             at = max(found.start() - _REACH, 0)
             yield found
+
+    def _is_counted(self, found: "re.Match[str]", end: int) -> bool:
+        """Whether this is read: where limits have to, it stands apart from what is asked."""
+        if not self._apart:
+            return True
+        begins = APART.match(found[0]) or APART_BEFORE.search(self._text[: found.start()])
+        is_bare = BARE_YEARS.fullmatch(found[0])  # "rents, 2008 to 2012"
+        return bool(begins and not is_bare and found.start() and ENDS_APART.match(self._text, end))
 
     def _search(
         self, pattern: "re.Pattern[str]", at: int, near: NearWords | None
@@ -231,7 +259,9 @@ class _Reading:
             while found := self._search(pattern, at, near):
                 said, end = _said(found, self._text)
                 at = found.end()
-                if _is_limit(said, found[0]):
+                if self._apart and not _names_types(said):
+                    continue
+                if _is_limit(said, found[0]) and self._is_counted(found, end):
                     self._leave_out(said)
                     at = found.start()
                     self._cut(at, end)
@@ -313,6 +343,10 @@ def _is_limit(said: str, cue: str) -> bool:
     return bool(phrases) and not any(
         len(one.split()) > PHRASES["most"] or CLAUSE.search(one) for one in phrases
     )
+
+
+def _names_types(said: str) -> bool:
+    return all(tuple(stems(one)) in TYPES for one in split_phrases(said))
 
 
 def _span(word: str) -> Span:
