@@ -14,9 +14,9 @@ from deepera_graph import open_cache
 from deepera_graph.bioasq.phase_b.answer import (
     TypedAnswerer,
     build_answer_graph,
-    extractive_backend,
+    submission_of,
 )
-from deepera_graph.bioasq.phase_b.answered import submission_of
+from deepera_graph.bioasq.phase_b.extract import extractive_backend
 from deepera_graph.bioasq.phase_b.roles import IdealAnswered, typed_backend
 from deepera_graph.bioasq.questions import read_questions, write_questions
 from deepera_graph.errors import InputError, SettingsError

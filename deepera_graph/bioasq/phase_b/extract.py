@@ -14,15 +14,22 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Self
 
+from langchain_core.runnables import Runnable, RunnableConfig
+
 from deepera_graph.bioasq.phase_b import WEIGHTS
-from deepera_graph.bioasq.phase_b.roles import ExactAnswered, IdealAnswered, TypedAnswerTask
+from deepera_graph.bioasq.phase_b.roles import (
+    ExactAnswered,
+    IdealAnswered,
+    TypedAnswerTask,
+    TypedBackend,
+)
 from deepera_graph.bioasq.phase_b.sentences import Told, rank
 from deepera_graph.bioasq.phase_b.terms import (
     MOST_TERMS,
@@ -33,8 +40,10 @@ from deepera_graph.bioasq.phase_b.terms import (
 )
 from deepera_graph.bioasq.questions import QuestionType
 from deepera_graph.bioasq.settings import MAX_CANDIDATES, MAX_IDEAL_WORDS
+from deepera_graph.errors import AnswerError
 from deepera_graph.judges.trained.direction.model import DirectionModel
 from deepera_graph.judges.trained.direction.model import describe as describe_direction
+from deepera_graph.usage import Usage
 
 YES = 0.5  # probability from which yes is said
 _BEHIND = 1.5  # log odds behind the best name, beyond which a name is not in a list
@@ -197,3 +206,37 @@ def probability_of_yes(question: str, snippets: Sequence[str]) -> float:
     """Return how likely yes is by the shipped weights, in (0, 1); at least one snippet."""
     model, directions = _shipped()
     return model.weigh(describe(question, snippets, directions))
+
+
+EXTRACTIVE = "extractive"
+
+
+class _Extracts(Runnable[TypedAnswerTask, Any]):
+    """A role played by a function of the task; it costs nothing."""
+
+    def __init__(self, extract: Callable[[TypedAnswerTask], Any]) -> None:
+        self._extract = extract
+
+    def invoke(
+        self, input: TypedAnswerTask, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        found = self._extract(input)
+        if found is None:
+            raise AnswerError("the snippets name nothing of the kind asked for", usage=Usage())
+        return found.model_copy(update={"usage": Usage()})
+
+
+def extractive_backend() -> TypedBackend:
+    """Return roles that put answers together from the snippets by rules, without any model.
+
+    Yes or no follows the direction of the findings, names are those of the right kind that the
+    snippets repeat, and the ideal answer is made of their sentences. It says so: the status of its
+    answers is ``extracted``.
+    """
+    return TypedBackend(
+        name=EXTRACTIVE,
+        exact=_Extracts(lambda task: found if (found := extract_exact(task)).names else None),
+        ideal=_Extracts(extract_ideal),
+        status="extracted",
+        spec={"kind": EXTRACTIVE},
+    )

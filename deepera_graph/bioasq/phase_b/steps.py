@@ -1,12 +1,11 @@
 """The steps of phase B, one function or node each; `answer.py` is the wiring and the front door."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from langgraph.graph import END
 from typing_extensions import TypedDict
 
-from deepera_graph.bioasq.phase_b.answered import PartStatus
 from deepera_graph.bioasq.phase_b.extract import extract_exact, extract_ideal
 from deepera_graph.bioasq.phase_b.replies import fit_ideal, fit_names
 from deepera_graph.bioasq.phase_b.roles import (
@@ -23,6 +22,9 @@ from deepera_graph.pipeline.state import append
 from deepera_graph.schema import with_repair_note
 from deepera_graph.usage import UsageRecord, merge_usage
 
+PartStatus = Literal[
+    "answered", "extracted", "failed", "skipped_budget", "no_snippets", "not_asked"
+]
 LONG_SNIPPET = 600  # characters; a sentence has about 150
 
 

@@ -33,8 +33,7 @@ from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
-    from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-    from deepera_graph.bioasq.phase_b.answered import TypedAnswer
+    from deepera_graph.bioasq.phase_b.answer import TypedAnswer, TypedAnswerer
     from deepera_graph.bioasq.questions import BioasqQuestion
 
 _prompt = partial(opt, panel="How a chat model is asked")
@@ -113,7 +112,7 @@ def answer(
     with _open_answerer(questions, how, chat, cache, budget) as answerer:
         answers = _answer_all(answerer, questions, log, files=files, quiet=output.quiet)
     _refuse_unreachable(answers)
-    from deepera_graph.bioasq.phase_b.answered import submission_of
+    from deepera_graph.bioasq.phase_b.answer import submission_of
 
     write_questions(files.out, submission_of(answers))
     _tell_problems(answers)
@@ -193,7 +192,7 @@ def _answer_all(
     quiet: bool,
 ) -> list[TypedAnswer]:
     """Answer what is not answered yet, under a bar; each answer is in the log as it is there."""
-    from deepera_graph.bioasq.phase_b.answered import AnswerJournal
+    from deepera_graph.bioasq.phase_b.answer import AnswerJournal
 
     with AnswerJournal(log, answerer.manifest()).open(resume=files.resume) as kept:
         done = kept.find_done(questions)

@@ -10,8 +10,12 @@ from statistics import fmean
 from typing import Any
 
 from deepera_graph.bioasq.measures import Measure, evaluate_phase
-from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-from deepera_graph.bioasq.phase_b.answered import AnswerJournal, TypedAnswer, submission_of
+from deepera_graph.bioasq.phase_b.answer import (
+    AnswerJournal,
+    TypedAnswer,
+    TypedAnswerer,
+    submission_of,
+)
 from deepera_graph.bioasq.questions import TYPES, BioasqQuestion
 from deepera_graph.calibration.statistics import bootstrap_sums
 from deepera_graph.errors import BackendError, InputError
