@@ -1,6 +1,6 @@
 """What a caller of the agent can turn: how far it goes, and how sure it makes itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any, Literal
@@ -16,6 +16,7 @@ Equivalence = Literal["entailment", "lenient", "exact"]
 Feedback = Literal["each", "after"]
 Label = Literal["entailment", "neutral", "contradiction"]
 Compare = Callable[[str, str, str], Label]
+_LABELS: tuple[Label, ...] = ("contradiction", "entailment", "neutral")  # as models have them
 READ_AT_ONCE = 5
 
 
@@ -77,6 +78,58 @@ class Uncertainty:
             "feedback": self.feedback,
             "compared_by": "function" if self.compare else "model",
         }
+
+
+def nli_labels(model: Any, labels: Sequence[Label] | None = None) -> Compare:
+    """Return a `compare` for `Uncertainty` from a cross-encoder for natural language inference.
+
+    The question stands in front of both answers, so that a bare name is a statement.
+
+    Args:
+        model: Anything with ``predict(pairs)`` that gives a row of scores for each pair, such as a
+            ``CrossEncoder`` of sentence-transformers; the highest score is the label.
+        labels: What the columns are, in the model's order; by default what ``id2label`` of the
+            model's configuration says, and without one the order of the ``cross-encoder/nli-*``
+            models.
+
+    Raises:
+        SettingsError: The labels are not the three, or the model gives another number of columns.
+    """
+    if not callable(getattr(model, "predict", None)):
+        raise SettingsError(f"an NLI model needs predict(pairs), got {type(model).__name__}")
+    columns = _find_columns(model) if labels is None else labels
+    if sorted(columns) != sorted(_LABELS):
+        raise SettingsError(
+            f"labels must be {', '.join(_LABELS)}, in any order, got {list(columns)!r}"
+        )
+
+    def compare(question: str, premise: str, hypothesis: str) -> Label:
+        [row] = model.predict([(f"{question} {premise}", f"{question} {hypothesis}")])
+        scores = [float(one) for one in row]
+        if len(scores) != len(columns):
+            raise SettingsError(f"an NLI model gives {len(columns)} columns, got {len(scores)}")
+        return columns[scores.index(max(scores))]
+
+    return compare
+
+
+def _find_columns(model: Any) -> Sequence[Label]:
+    """Return what the columns of a model are called, in the words of `_LABELS`."""
+    config = getattr(model, "config", None) or getattr(
+        getattr(model, "model", None), "config", None
+    )
+    named = getattr(config, "id2label", None)
+    if not named:
+        return _LABELS
+    written = [str(named[place]).strip().lower() for place in sorted(named, key=int)]
+    found = [next((name for name in _LABELS if one.startswith(name[:6])), None) for one in written]
+    known = [name for name in found if name is not None]
+    if len(known) != len(found):
+        raise SettingsError(
+            f"the labels of the model are {[*named.values()]!r}: say by labels= which of its "
+            f"columns is {', '.join(_LABELS)}"
+        )
+    return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

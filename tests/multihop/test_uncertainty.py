@@ -15,13 +15,9 @@ from deepera_graph.agents.twin import ado, as_work, do
 from deepera_graph.errors import CallError
 from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import Entailment, Sample
-from deepera_graph.multihop.agent.uncertainty import (
-    AnswerUncertainty,
-    group_answers,
-    nli_labels,
-    normal_form,
-)
-from deepera_graph.multihop.settings import Uncertainty
+from deepera_graph.multihop.agent.step_search import AnswerUncertainty, group_answers
+from deepera_graph.multihop.path import normal_form
+from deepera_graph.multihop.settings import Uncertainty, nli_labels
 from deepera_graph.testing import ScriptedRole
 
 QUESTION = "Where was Anna Berg born?"

@@ -10,7 +10,6 @@ them. ``benchmarks/bioasq/extractive.py`` fits the weights on questions that peo
 measures them.
 """
 
-import json
 import math
 import re
 from collections import defaultdict
@@ -18,12 +17,11 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from pathlib import Path
 from typing import Any, Final, Self
 
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.bioasq.phase_b import WEIGHTS
+from deepera_graph.bioasq.phase_b import read_weights
 from deepera_graph.bioasq.phase_b.roles import (
     ExactAnswered,
     IdealAnswered,
@@ -181,11 +179,6 @@ class YesNoModel:
     weights: Mapping[str, float]
 
     @classmethod
-    def load(cls, path: Path = WEIGHTS) -> Self:
-        """Read the weights that were shipped."""
-        return cls.of(json.loads(path.read_text(encoding="utf-8"))["yes_no"])
-
-    @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
         """Return the model of plain data."""
         return cls(float(plain["bias"]), dict(plain["weights"]))
@@ -199,7 +192,7 @@ class YesNoModel:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[YesNoModel, DirectionModel]:
-    return YesNoModel.load(), DirectionModel.load()
+    return YesNoModel.of(read_weights()["yes_no"]), DirectionModel.load()
 
 
 def probability_of_yes(question: str, snippets: Sequence[str]) -> float:

@@ -110,7 +110,7 @@ def search_adaptively(
         budget: Most passages scored, >= 1.
         batch_size: Passages scored at once, >= 1.
         rescore: From the question, the ids of a batch that have scores, and these scores, which
-            must be in [0, 1], to those that count; see `deepera_graph.multihop.agent.uncertainty`.
+            must be in [0, 1], to those that count; see `Uncertainty`.
         feedback: Whether *rescore* is called for ``each`` batch, so that the next one goes by it,
             or ``after`` all, which lets a model be asked about all of them at once.
         priority: Whether the frontier goes by scores that *rescore* revised, or as ``scored``.

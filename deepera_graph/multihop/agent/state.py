@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
-from deepera_graph.multihop.agent.uncertainty import BatchUncertainty
 from deepera_graph.multihop.path import CitedRecord, PathStep, StepStatus, Support
 from deepera_graph.pipeline.state import append
 from deepera_graph.stores.words import name_passage
@@ -20,6 +19,21 @@ AnswerStatus = Literal["answered", "insufficient_evidence", "failed", "budget_st
 
 
 _BEGINNING = 60  # characters of a passage that stand for its title
+
+
+class BatchUncertainty(TypedDict):
+    """What was sampled from one batch.
+
+    `n_sets` is None if no answer was usable; `sets` is the set of each of `answers`. `problem` says
+    what failed, empty if nothing did.
+    """
+
+    n_samples: int
+    n_sets: int | None
+    answers: list[str]
+    sets: list[int]
+    n_compared: int
+    problem: str
 
 
 class StepRecord(TypedDict):

@@ -21,7 +21,7 @@ from deepera_graph.errors import InputError, StoreError
 from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
 from deepera_graph.multihop.agent.adaptive import penalise, search_adaptively
-from deepera_graph.multihop.agent.uncertainty import group_answers
+from deepera_graph.multihop.agent.step_search import group_answers
 from deepera_graph.multihop.passages.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
