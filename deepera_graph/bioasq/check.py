@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from deepera_graph.bioasq.measures import Phase, check_phase
+from deepera_graph.bioasq.measures import PHASES, Phase
 from deepera_graph.bioasq.questions import (
     SNIPPET_KEYS,
     TYPES,
@@ -30,6 +30,7 @@ from deepera_graph.bioasq.settings import (
     MAX_NAME_CHARS,
     MAX_SNIPPETS,
 )
+from deepera_graph.ranges import check_choice
 
 Level = Literal["error", "warning"]
 SECTIONS = ("title", "abstract")
@@ -77,7 +78,7 @@ def check_submission(
         SettingsError: There is no such phase.
     """
     if phase is not None:
-        check_phase(phase)
+        check_choice("phase", phase, PHASES)
     entries = read_raw(path)
     asked = None if questions is None else {one.id: one for one in questions}
     wanted = _wanted(entries, phase)

@@ -22,7 +22,7 @@ from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, rank_scores
 from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_nominated
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.ranges import check_at_least
+from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
 
 Doubles = NDArray[np.float64]
@@ -207,7 +207,9 @@ def search_weights(
         total += _precisions([first.get(name, ()), second.get(name, ())], both, pmids, how)
     found = total / len(wanted)
     tried = tuple(Tried(pair, float(value)) for pair, value in zip(pairs, found, strict=True))
-    best = max(tried, key=lambda one: (round(one.map, 12), _trust(one.weights), -sum(one.weights)))
+    best = max(
+        tried, key=lambda one: (round(one.map, 12), share_of_first(one.weights), -sum(one.weights))
+    )
     return WeightSearch(best=best, tried=tried, n_questions=len(wanted), how=how)
 
 
@@ -228,17 +230,19 @@ def _precisions(
     return np.asarray(precision / min(len(golden), MAX_DOCUMENTS), np.float64)
 
 
-def _trust(weights: tuple[float, float]) -> float:
+def _rank_tried(one: Tried) -> tuple[float, float, float]:
+    return round(one.map, 12), share_of_first(one.weights), -sum(one.weights)
+
+
+def share_of_first(weights: tuple[float, float]) -> float:
     """Return the share of the first run; of two weights of 0, which rank nothing, -1."""
     total = sum(weights)
     return weights[0] / total if total else -1.0
 
 
-def _find_scores(how: str) -> Callable[[Ranking], dict[str, float]]:
-    for name, score in _SCORES.items():
-        if name == how:
-            return score
-    raise SettingsError(f"how must be one of {', '.join(_SCORES)}, got {how!r}")
+def _find_scores(how: How) -> Callable[[Ranking], dict[str, float]]:
+    check_choice("how", how, HOW)
+    return _SCORES[how]
 
 
 def _check_weights(runs: Sequence[Run], weights: Sequence[float]) -> None:

@@ -32,7 +32,7 @@ from deepera_graph.bioasq.settings import (
     MAX_ENTITIES,
     MAX_SNIPPETS,
 )
-from deepera_graph.errors import SettingsError
+from deepera_graph.ranges import check_choice
 
 Floats = NDArray[np.float64]
 Questions = Iterable[BioasqQuestion]
@@ -151,16 +151,15 @@ def _characters(piece: Snippet) -> set[_Place]:
     is, its text says.
     """
     document = read_pmid(piece.document)
-    first, last = _section(piece.begin_section), _section(piece.end_section)
+    first, last = (
+        "abstract" if one == "sections.0" else one
+        for one in (piece.begin_section, piece.end_section)
+    )
     if first == last:
         return {(document, first, place) for place in range(piece.begin, piece.end)}
     n_before = max(len(piece.text) - piece.end, 0)
     before = {(document, first, place) for place in range(piece.begin, piece.begin + n_before)}
     return before | {(document, last, place) for place in range(piece.end)}
-
-
-def _section(name: str) -> str:
-    return "abstract" if name == "sections.0" else name
 
 
 def _snippet_precision(found: Sequence[set[_Place]], right: Sequence[set[_Place]]) -> float:
@@ -235,8 +234,8 @@ def yes_no_measures(pairs: Mapping[str, tuple[str, str]]) -> dict[str, Measure]:
     return {
         "yesno_accuracy": Measure(*counted, lambda sums: _over(sums[..., 0], sums[..., 7])),
         "yesno_macro_f1": Measure(*counted, _macro_f1),
-        "yesno_f1_yes": Measure(*counted, lambda sums: _side_f1(sums, 1)),
-        "yesno_f1_no": Measure(*counted, lambda sums: _side_f1(sums, 4)),
+        "yesno_f1_yes": Measure(*counted, lambda sums: _over(sums[..., 1], sums[..., 2])),
+        "yesno_f1_no": Measure(*counted, lambda sums: _over(sums[..., 4], sums[..., 5])),
     }
 
 
@@ -245,13 +244,9 @@ def _count_side(side: str, right: str, found: str) -> tuple[int, int, int]:
     return 2 * (right == found == side), (right == side) + (found == side), int(right == side)
 
 
-def _side_f1(sums: Floats, first: int) -> Floats:
-    return _over(sums[..., first], sums[..., first + 1])
-
-
 def _macro_f1(sums: Floats) -> Floats:
     present = np.stack([sums[..., 3] > 0, sums[..., 6] > 0])
-    found = np.stack([_side_f1(sums, 1), _side_f1(sums, 4)])
+    found = np.stack([_over(sums[..., 1], sums[..., 2]), _over(sums[..., 4], sums[..., 5])])
     return _over(np.where(present, found, 0.0).sum(axis=0), present.sum(axis=0))
 
 
@@ -315,12 +310,6 @@ def evaluate_ideal(golden: Questions, given: Questions) -> Evaluation:
     return Evaluation("corrected", mean_measures("ideal", rows, names=ROUGE), missing)
 
 
-def check_phase(phase: str) -> None:
-    """Raise `SettingsError` unless it is ``a`` or ``b``."""
-    if phase not in PHASES:
-        raise SettingsError(f"phase must be one of {', '.join(PHASES)}, got {phase!r}")
-
-
 def evaluate_phase(golden: Questions, given: Questions, phase: Phase) -> Evaluation:
     """Measure all that a phase asks for: ``a`` documents and snippets, ``b`` answers of both kinds.
 
@@ -329,15 +318,20 @@ def evaluate_phase(golden: Questions, given: Questions, phase: Phase) -> Evaluat
         SettingsError: There is no such phase, or there are ideal answers and the extra bioasq is
             not installed.
     """
-    check_phase(phase)
+    check_choice("phase", phase, PHASES)
     asked, answers = list_questions(golden, "golden"), list_questions(given, "given")
     if phase == "a":
         parts = [evaluate_documents(asked, answers), evaluate_snippets(asked, answers)]
     else:
         parts = [evaluate_answers(asked, answers), evaluate_ideal(asked, answers)]
+    return join_evaluations(parts)
+
+
+def join_evaluations(parts: Sequence[Evaluation]) -> Evaluation:
+    """Return one with the measures of all parts, which were counted in one way."""
     measures = {name: one for part in parts for name, one in part.measures.items()}
     missing = distinct(name for part in parts for name in part.missing)
-    return Evaluation("corrected", measures, tuple(missing))
+    return Evaluation(parts[0].variant, measures, tuple(missing))
 
 
 def precision_recall_f1(n_hits: int, n_found: int, n_right: int) -> tuple[float, float, float]:

@@ -15,27 +15,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import copysign, inf, isnan, log, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from deepera_graph.bioasq.check import ENDS, OFFSETS, find_crashes, read_word
 from deepera_graph.bioasq.measures import (
     EPSILON,
+    PHASES,
     Evaluation,
     Floats,
     Measure,
     Phase,
-    check_phase,
     distinct,
     mean_measure,
 )
 from deepera_graph.bioasq.questions import read_raw
 from deepera_graph.bioasq.settings import MAX_DOCUMENTS
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import InputError
+from deepera_graph.ranges import check_choice
 
-Edition = Literal[5, 8, 9]
-EDITIONS: tuple[Edition, ...] = (5, 8, 9)
+EDITIONS = (5, 8, 9)
 _COUNTED = ("yesno", "factoid", "list")  # types with a measure in phase B
 _DENOMINATOR = 10  # of average precision, in editions 3 to 7
 
@@ -58,9 +58,8 @@ def evaluate_officially(
         SettingsError: There is no such edition or phase.
         OSError: A file cannot be read.
     """
-    check_phase(phase)
-    if edition not in EDITIONS:
-        raise SettingsError(f"edition must be one of 5, 8 and 9, got {edition!r}")
+    check_choice("phase", phase, PHASES)
+    check_choice("edition", edition, EDITIONS)
     golden, submission = Path(golden), Path(submission)
     asked = _read(golden)
     answers = {one.id: one for one in reversed(_read(submission))}  # the first of an id counts

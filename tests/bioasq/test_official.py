@@ -238,9 +238,9 @@ def test_an_edition_that_is_not_known_is_refused(official):
 
 @pytest.mark.parametrize("phase", ["A", "phase a", ""])
 def test_a_phase_that_is_not_known_is_refused(official, phase):
-    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+    with pytest.raises(SettingsError, match="phase must be one of 'a', 'b', got"):
         official(FIVE_GOLDEN, FIVE_GIVEN, phase)
-    with pytest.raises(SettingsError, match="phase must be one of a, b, got"):
+    with pytest.raises(SettingsError, match="phase must be one of 'a', 'b', got"):
         evaluate_phase([], [], phase)
 
 

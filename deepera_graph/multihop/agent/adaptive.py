@@ -19,10 +19,10 @@ from typing import Literal, NamedTuple, get_args
 from deepera_graph.agents.twin import TwinCall, Work, ado, as_work, do
 from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_at_least
+from deepera_graph.multihop.settings import Feedback
+from deepera_graph.ranges import check_at_least, check_choice
 
 BUDGET, BATCH_SIZE = 50, 16
-Feedback = Literal["each", "after"]
 Affinity = Callable[[str, str], float]
 Priority = Literal["rescored", "scored"]
 Score = float | None  # None: it could not be scored
@@ -178,12 +178,8 @@ class AdaptiveOptions(NamedTuple):
         """Raise `SettingsError` for what is out of range."""
         check_at_least("budget", self.budget, 1)
         check_at_least("batch_size", self.batch_size, 1)
-        for name, value, known in (
-            ("feedback", self.feedback, get_args(Feedback)),
-            ("priority", self.priority, get_args(Priority)),
-        ):
-            if value not in known:
-                raise SettingsError(f"{name} must be one of {list(known)}, got {value!r}")
+        check_choice("feedback", self.feedback, get_args(Feedback))
+        check_choice("priority", self.priority, get_args(Priority))
 
 
 @dataclass(slots=True)

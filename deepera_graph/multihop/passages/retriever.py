@@ -22,7 +22,6 @@ from deepera_graph.multihop.agent.adaptive import (
     BUDGET,
     AdaptiveOptions,
     AdaptiveResult,
-    Feedback,
     Score,
     adapt,
 )
@@ -35,6 +34,7 @@ from deepera_graph.multihop.passages.judging import (
     open_first_stage,
     score_passages,
 )
+from deepera_graph.multihop.settings import Feedback
 from deepera_graph.passages import check_length
 from deepera_graph.ranges import check_at_least, suggest_name
 from deepera_graph.stores.words import name_passage

@@ -1,4 +1,4 @@
-"""`deepera-lab bioasq answer`: exact and ideal answers to the questions of a file."""
+"""`deepera-lab bioasq answer` and `check`: answers, and what is wrong with a submission."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,9 +34,11 @@ from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
+    from deepera_graph.bioasq.check import SubmissionProblem
     from deepera_graph.bioasq.phase_b.answer import TypedAnswer, TypedAnswerer
     from deepera_graph.bioasq.questions import BioasqQuestion
 
+_SHOWN = 5  # problems of one name
 _prompt = partial(opt, panel="How a chat model is asked")
 _NO_MODEL = ("preset", "style", "shots", "examples", "no_fallback")
 
@@ -84,6 +87,22 @@ class AnswerOptions:
         default=False,
     )
     max_snippets: int | None = opt_of(TypedSettings, "max_snippets", ranged=True, config=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmissionOptions:
+    """What a submission is held against."""
+
+    questions: Path | None = opt(
+        "The test set that is answered, or golden questions: their ids and types hold.",
+        metavar="FILE",
+    )
+    phase: Literal["a", "b"] | None = opt(
+        "What must be there: [b]a[/b] documents and snippets, [b]b[/b] answers.",
+        metavar="a|b",
+        shown="what FILE has",
+    )
+    strict: bool = opt("End with code 1 for warnings, too.", default=False)
 
 
 def answer(
@@ -266,3 +285,50 @@ def _in_words(plain: dict[str, Any], source: Path) -> str:
         f"submission {plain['out']}, log {plain['log']}{cost}\n"
         f"next: deepera-lab bioasq check {plain['out']} --questions {source}"
     )
+
+
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The submission.")],
+    *,
+    chosen: SubmissionOptions,
+    output: options.OutputOptions,
+) -> None:
+    """Say what is wrong with a submission."""
+    check_input(file, chosen.questions)
+    from deepera_graph.bioasq.check import check_submission
+    from deepera_graph.bioasq.questions import read_questions, read_raw
+
+    if not read_raw(file):
+        raise SettingsError(f"{str(file)!r} has no question")
+    asked = None if chosen.questions is None else read_questions(chosen.questions)
+    problems = check_submission(file, asked, phase=chosen.phase)
+    n_errors = sum(one.level == "error" for one in problems)
+    n_warnings = len(problems) - n_errors
+    tell(
+        output,
+        {
+            "file": str(file),
+            "errors": n_errors,
+            "warnings": n_warnings,
+            "problems": [one._asdict() for one in problems],
+        },
+        lambda: (
+            f"{_list_problems(problems)}{file}: {count(n_errors, 'error')}, "
+            f"{count(n_warnings, 'warning')}"
+        ),
+    )
+    if n_errors or (chosen.strict and n_warnings):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _list_problems(problems: Sequence[SubmissionProblem]) -> str:
+    """Return the problems by name, errors first, the first few of each."""
+    lines = []
+    ordered = sorted(problems, key=lambda one: (one.level, one.name))
+    for (level, name), group in groupby(ordered, key=lambda one: (one.level, one.name)):
+        same = [*group]
+        lines.append(f"{level}: {name}")
+        lines += [f"  {one.question}: {one.field}: {one.message}" for one in same[:_SHOWN]]
+        if len(same) > _SHOWN:
+            lines.append(f"  and {len(same) - _SHOWN} more, see --json")
+    return "".join(f"{line}\n" for line in lines)
