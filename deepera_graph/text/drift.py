@@ -4,12 +4,10 @@ The words are in ``drift.toml``.
 """
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_verb
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -26,52 +24,28 @@ _SHORTEST = 3  # letters of a word that can be denied
 _FEWEST = 2  # words in common that say that a comparison is about the same
 
 
-class _Lexicon(NamedTuple):
-    negations: frozenset[str]
-    absences: frozenset[str]
-    prepositions: frozenset[str]
-    modifiers: frozenset[str]
-    evidential: frozenset[str]
-    actions: frozenset[str]
-    findings: Mapping[str, tuple[str, int]]  # what a word stands for, and which side of it
-    comparisons: Mapping[str, tuple[str, int]]
-    keys: frozenset[str]
-    ways: Mapping[str, int]  # of a word of change: 1 up, -1 down
-    unchanging: frozenset[str]  # what negates a change
-    opposites: Mapping[str, str]
-
-
-@lru_cache(maxsize=1)
-def _lexicon() -> _Lexicon:
-    plain = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    findings, changes = _signed(plain["findings"]), plain["changes"]
-    pairs, more = (
-        [(one, other) for one, _, other in (pair.partition("/") for pair in changes[name].split())]
-        for name in ("opposites", "opposites_of_falls")
-    )
-    return _Lexicon(
-        negations=frozenset(plain["negations"].split()),
-        absences=frozenset(plain["absences"].split()),
-        prepositions=frozenset(plain["prepositions"].split()),
-        modifiers=frozenset(plain["modifiers"].split()),
-        evidential=frozenset(plain["evidential"].split()),
-        actions=frozenset(plain["actions"]["words"].split()),
-        findings=findings,
-        comparisons=_signed(plain["comparisons"]),
-        keys=frozenset(key for key, _ in findings.values()),
-        ways=dict.fromkeys(changes["up"].split(), 1) | dict.fromkeys(changes["down"].split(), -1),
-        unchanging=frozenset(changes["negations"].split()),
-        opposites=dict(pairs) | {down: up for up, down in pairs} | dict(more),
-    )
-
-
-def _signed(pairs: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, int]]:
+def _signed(pairs: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, int]]:
+    """Return what each word stands for, and which side of it."""
     signed: dict[str, tuple[str, int]] = {}
     for pair in pairs:
         key = pair["for"].split()[0]
         for name, sign in (("for", 1), ("against", -1)):
             signed.update(dict.fromkeys(pair[name].split(), (f"{key}+", sign)))
     return signed
+
+
+_LISTS = read_lists(__file__)
+_SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isinstance(text, str)}
+_NEGATIONS, _ABSENCES, _MODIFIERS = (_SETS[one] for one in ("negations", "absences", "modifiers"))
+_FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["comparisons"])
+_KEYS = frozenset(key for key, _ in _FINDINGS.values())
+_DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
+_WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
+_PAIRS, _MORE_PAIRS = (
+    [pair.split("/") for pair in _LISTS[name].split()]
+    for name in ("opposites", "opposites_of_falls")
+)
+_OPPOSITES = dict([*_PAIRS, *((down, up) for up, down in _PAIRS), *_MORE_PAIRS])
 
 
 class _Clause(NamedTuple):
@@ -86,11 +60,10 @@ class _Clause(NamedTuple):
 @held()
 def _read_clauses(text: str) -> tuple[_Clause, ...]:
     found: list[_Clause] = []
-    against = {word for word, (_, sign) in _lexicon().findings.items() if sign < 0}
     for one in split_sentences(text):
         words = _list_words(_NOT_ONLY.sub(" ", one.text))
         is_denied = any(
-            _denies(word) or word in against or word.startswith(("non", "un")) for word in words
+            _denies(word) or word in _DENYING or word.startswith(("non", "un")) for word in words
         )
         found += (
             _Clause(clause, _list_words(clause), one.text, is_denied)
@@ -105,11 +78,11 @@ def _list_words(text: str) -> tuple[str, ...]:
 
 
 def _denies(word: str) -> bool:
-    return _is_negation(word) or word in _lexicon().absences
+    return _is_negation(word) or word in _ABSENCES
 
 
 def _is_negation(word: str) -> bool:
-    return word in _lexicon().negations or word.endswith(("n't", "n’t"))
+    return word in _NEGATIONS or word.endswith(("n't", "n’t"))
 
 
 class _Change(NamedTuple):
@@ -146,22 +119,22 @@ def turned_changes(summary: str, passage: str) -> list[str]:
 
 
 def _read_changes(text: str) -> Iterator[_Change]:
-    ways, negations = _lexicon().ways, _lexicon().unchanging
+    unchanging = _SETS["unchanging"]
     for clause in _read_clauses(text):
         for place, word in enumerate(clause.words):
-            if word not in ways:
+            if word not in _WAYS:
                 continue
             before = clause.words[max(0, place - _NEAR) : place]
-            is_negated = any(one in negations or one.endswith("n't") for one in before)
+            is_negated = any(one in unchanging or one.endswith("n't") for one in before)
             about, whole = (
                 frozenset(
                     stem_verb(one)
                     for one in words
-                    if one not in STOP_WORDS and one not in negations and one not in ways
+                    if one not in STOP_WORDS and one not in unchanging and one not in _WAYS
                 )
                 for words in (clause.words, _list_words(clause.sentence))
             )
-            yield _Change(word, (ways[word], is_negated), about, whole)
+            yield _Change(word, (_WAYS[word], is_negated), about, whole)
 
 
 def turn_changes(text: str) -> list[str]:
@@ -169,14 +142,14 @@ def turn_changes(text: str) -> list[str]:
 
     A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
     """
-    places = [one for one in _WORD.finditer(text) if one.group().lower() in _lexicon().opposites]
+    places = [one for one in _WORD.finditer(text) if one.group().lower() in _OPPOSITES]
     turned = [_turn(text, [one]) for one in places]
     return [*turned, _turn(text, places)] if len(turned) > 1 else turned
 
 
 def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
     for one in reversed(places):
-        word = _lexicon().opposites[one.group().lower()]
+        word = _OPPOSITES[one.group().lower()]
         word = word.capitalize() if one.group()[0].isupper() else word
         text = f"{text[: one.start()]}{word}{text[one.end() :]}"
     return text
@@ -254,13 +227,13 @@ def _mentions(clauses: Sequence[_Clause]) -> Iterator[_Mention]:
     for clause in clauses:
         words = _list_words(_NOT_ONLY.sub(" ", clause.text))
         reach, stems = _reach(words), _stems(clause.words)
-        is_absence = any(one in _lexicon().absences for one in words)
+        is_absence = any(one in _ABSENCES for one in words)
         for place, word in enumerate(words):
             if word in STOP_WORDS or _denies(word) or len(word) < _SHORTEST:
                 continue
-            key, own = _lexicon().findings.get(word, (stem_verb(word), 1))
+            key, own = _FINDINGS.get(word, (stem_verb(word), 1))
             reached = reach.get(place, 1)
-            if reached == 0 and key in _lexicon().keys and _is_evidential(words, place):
+            if reached == 0 and key in _KEYS and _is_evidential(words, place):
                 reached = -1
             yield _Mention(
                 word=word,
@@ -276,24 +249,23 @@ def _mentions(clauses: Sequence[_Clause]) -> Iterator[_Mention]:
 def _reach(words: Sequence[str]) -> dict[int, int]:
     """Return the places that negations reach: -1 for what is negated, 0 for what may be."""
     reach: dict[int, int] = {}
-    lexicon = _lexicon()
     for place, word in enumerate(words):
         if not _denies(word):
             continue
         next_word = words[place + 1] if place + 1 < len(words) else ""
-        is_open = _is_negation(word) and next_word not in lexicon.prepositions
+        is_open = _is_negation(word) and next_word not in _SETS["prepositions"]
         for after in range(place + 1, min(place + 1 + _NEAR, len(words))):
             if words[after] in STOP_WORDS:
                 continue
             reach[after] = -1 if is_open else reach.get(after, 0)
-            is_open = is_open and words[after] in lexicon.modifiers
+            is_open = is_open and words[after] in _MODIFIERS
     return reach
 
 
 def _is_evidential(words: Sequence[str], place: int) -> bool:
     """Whether a negated word such as evidence or show stands before a place."""
     return any(
-        words[one] in _lexicon().evidential and reached < 0
+        words[one] in _SETS["evidential"] and reached < 0
         for one, reached in _reach(words).items()
         if one < place
     )
@@ -328,12 +300,11 @@ def _orientation(one: _Relation, other: _Relation) -> int:
 
 
 def _comparisons(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
-    comparisons = _lexicon().comparisons
     for clause in clauses:
-        compared = [one for one in clause.words if one in comparisons]
+        compared = [one for one in clause.words if one in _COMPARISONS]
         if len(compared) != 1:
             continue
-        key, sign = comparisons[compared[0]]
+        key, sign = _COMPARISONS[compared[0]]
         place = clause.words.index(compared[0])
         if any(map(_is_negation, clause.words[max(0, place - _NEAR) : place])):
             continue  # "not lower" is neither
@@ -359,7 +330,7 @@ def _actions(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
     for clause in clauses:
         words = clause.words
         for place, word in enumerate(words):
-            if word not in _lexicon().actions:
+            if word not in _SETS["actions"]:
                 continue
             left, right = _stems(words[:place]), _stems(words[place + 1 :])
             before, after = words[place - 1] if place else "", "".join(words[place + 1 : place + 2])
@@ -372,12 +343,11 @@ def _actions(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
 
 def _stems(words: Sequence[str]) -> frozenset[str]:
     """Return what words are about: neither negations nor comparisons nor stop words."""
-    lexicon = _lexicon()
     return frozenset(
-        lexicon.findings.get(one, (stem_verb(one), 1))[0]
+        _FINDINGS.get(one, (stem_verb(one), 1))[0]
         for one in words
         if one not in STOP_WORDS
-        and one not in lexicon.comparisons
-        and one not in lexicon.modifiers
+        and one not in _COMPARISONS
+        and one not in _MODIFIERS
         and not _denies(one)
     )
