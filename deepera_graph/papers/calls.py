@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import fields
 from difflib import get_close_matches
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -29,6 +30,7 @@ from deepera_graph.papers.results import (
     Way,
     to_json,
 )
+from deepera_graph.text.plain import read_lists
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -48,16 +50,6 @@ class PaperCallReply(NamedTuple):
     text: str
 
 
-class PaperCall(NamedTuple):
-    """A call: what it needs, takes beside limits of a scope, and gives; its name as a tool."""
-
-    needs: str
-    takes: tuple[str, ...]
-    about: str
-    tool: str
-    gives: type[Any]
-
-
 class GotPaper(TypedDict):
     """A paper, if there is one of that id."""
 
@@ -65,95 +57,51 @@ class GotPaper(TypedDict):
     paper: Paper | None
 
 
-CALLS = {
-    "search": PaperCall(
-        "query",
-        ("mode", "k", "offset"),
-        "Papers that fit a query, best first.",
-        "search_papers",
-        Hits,
-    ),
-    "title": PaperCall(
-        "title",
-        (),
-        "The paper that a title names.",
-        "match_title",
-        TitleMatch,
-    ),
-    "get": PaperCall("id", (), "A paper by any of its ids.", "get_paper", GotPaper),
-    "references": PaperCall(
-        "id",
-        ("k", "offset"),
-        "What a paper cites.",
-        "references",
-        Neighbours,
-    ),
-    "citations": PaperCall(
-        "id",
-        ("k", "offset"),
-        "What cites a paper, newest first.",
-        "citations",
-        Neighbours,
-    ),
-}
-
-_TEXT, _NAMES = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
-_ARGUMENTS: dict[str, tuple[dict[str, Any], str]] = {  # of all calls: their form, and what they are
-    "query": (_TEXT, "A few words on what the papers are about; no letter is an operator."),
-    "title": (_TEXT, "The title of one paper; a few typos do no harm."),
-    "id": (_TEXT, "The id of a paper, as other tools give it; or its DOI or arXiv id."),
-    "mode": (
-        {"type": "string", "enum": ["sparse", "dense", "hybrid"]},
-        "sparse (words), dense (meaning) or hybrid (both); the last two need a base with vectors.",
-    ),
-    "k": ({"type": "integer", "minimum": 1}, "Most papers returned."),
-    "offset": ({"type": "integer", "minimum": 0}, "How many to leave out, for the next page."),
-    "year_from": ({"type": "integer"}, "Earliest year of publication, inclusive."),
-    "year_to": ({"type": "integer"}, "Latest year of publication, inclusive."),
-    "venues": (_NAMES, "Papers of these venues alone."),
-    "not_venues": (_NAMES, "No papers of these venues."),
-    "hide": (_NAMES, "Ids of papers that are not to be seen."),
-    "as_of": (_TEXT, "Nothing later than this day, month or year, e.g. 2021-08."),
-    "undated": (
-        {"type": "string", "enum": ["keep", "drop"]},
-        "Whether a limit keeps papers without a date.",
-    ),
-    "where": (
-        {"type": "array", "items": {"type": "string"}},
-        "The same limits as conditions: year>=2015, journal=NAME, journal!=NAME, id!=ID, "
-        "date<=2021-08, undated=drop.",
-    ),
-}
+_TOLD = read_lists(__file__)
 
 
-class CallInfo(NamedTuple):
-    """A call as an agent is told of it: name of the tool, schema of arguments, form of replies."""
+class PaperCall(NamedTuple):
+    """A call: what it needs, takes beside limits of a scope, and gives; its name as a tool."""
 
     call: str
-    tool: str
+    needs: str
+    takes: tuple[str, ...]
     about: str
-    arguments: dict[str, Any]
+    tool: str
     gives: type[Any]
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """JSON Schema of what it may be given."""
+        return {
+            "type": "object",
+            "properties": {one: deepcopy(_TOLD["arguments"][one]) for one in self.allowed},
+            "required": [self.needs],
+            "additionalProperties": False,
+        }
 
-def describe_paper_calls() -> tuple[CallInfo, ...]:
+    @property
+    def allowed(self) -> tuple[str, ...]:
+        """Names of what it may be given."""
+        return (self.needs, *self.takes, *LIMITS)
+
+
+_GIVES: Mapping[str, type[Any]] = {
+    "search": Hits,
+    "title": TitleMatch,
+    "get": GotPaper,
+    "references": Neighbours,
+    "citations": Neighbours,
+}
+CALLS = {
+    name: PaperCall(call=name, gives=_GIVES[name], **{**about, "takes": tuple(about["takes"])})
+    for name, about in _TOLD["calls"].items()
+}
+
+
+def describe_paper_calls() -> tuple[PaperCall, ...]:
     """Return all calls of a base of papers as tools: the same for LangChain and for MCP."""
-    return tuple(
-        CallInfo(name, call.tool, call.about, _describe_arguments(call), call.gives)
-        for name, call in CALLS.items()
-    )
-
-
-def _describe_arguments(call: PaperCall) -> dict[str, Any]:
-    taken = (call.needs, *call.takes, *LIMITS)
-    return {
-        "type": "object",
-        "properties": {
-            one: {**_ARGUMENTS[one][0], "description": _ARGUMENTS[one][1]} for one in taken
-        },
-        "required": [call.needs],
-        "additionalProperties": False,
-    }
+    return tuple(CALLS.values())
 
 
 def answer_call(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> PaperCallReply:
@@ -196,10 +144,9 @@ def _run(base: "PaperBase", name: str, arguments: Mapping[str, Any]) -> dict[str
     call = CALLS.get(name)
     if call is None:
         raise SettingsError(f"unknown call {name!r}; available: {', '.join(CALLS)}")
-    allowed = (call.needs, *call.takes, *LIMITS)
     for given in arguments:
-        if given not in allowed:
-            near = get_close_matches(given, allowed, n=1)
+        if given not in call.allowed:
+            near = get_close_matches(given, call.allowed, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise SettingsError(f"{name} takes no argument {given!r:.80}{hint}")
     if call.needs not in arguments:

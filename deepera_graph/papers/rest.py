@@ -22,7 +22,6 @@ from deepera_graph.papers.calls import (
     PaperCallReply,
     answer_call,
     describe_error,
-    describe_paper_calls,
 )
 from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import Neighbours, to_json
@@ -263,8 +262,8 @@ def _describe_parameters(path: str, name: str) -> list[dict[str, Any]]:
     Lists are texts with commas between names.
     """
     names = ("get", "references") if (in_path := "{id:path}" in path) else (name,)
-    told = {one.call: one.arguments["properties"] for one in describe_paper_calls()}
-    schemas = {one: schema for each in names for one, schema in told[each].items()}
+    told = (CALLS[each].arguments["properties"] for each in names)
+    schemas = {one: schema for properties in told for one, schema in properties.items()}
     return [
         {
             "name": one,

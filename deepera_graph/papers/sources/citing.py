@@ -67,12 +67,13 @@ class OpenAlex(CitationService):
         if k > MOST_SAMPLED:
             raise SettingsError(f"OpenAlex draws at most {MOST_SAMPLED} works, got {k}")
         limits = scope or Scope()
-        n = k + len(limits.hide)
-        how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
         kept = (f"concepts.id:{concept}", "has_abstract:true")
-        return sending.run(
-            self._collect(lambda web: self._list(web, how, n, limits, *kept), k, limits)
-        )
+
+        def draw(web: Web, n: int) -> Pages:
+            how = {"sample": str(min(n, MOST_SAMPLED)), "seed": str(seed)}
+            return self._list(web, how, n, limits, *kept)
+
+        return sending.run(self._collect(draw, k, limits))
 
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         async for page in self._list(web, {"search": query.join()}, k, scope):
@@ -94,9 +95,7 @@ class OpenAlex(CitationService):
         size = min(k, self.page_size)
         for number in range(1, -(-k // size) + 1):
             more = {"per_page": size, "page": number, "select": ",".join(_WORK_FIELDS)}
-            found = await web.get(
-                f"{self.base_url}/works", {**asked, **more}, _read_works, apart=self._who()
-            )
+            found = await self._ask(web, "works", {**asked, **more}, _read_works)
             yield found
             if len(found) < size:
                 return
@@ -113,12 +112,11 @@ class OpenAlex(CitationService):
             named = f"doi:10.48550/arxiv.{id}"
         else:
             raise ServiceError(f"it knows no paper by an id such as {id!r:.40}")
-        asked = {"select": "id"}
-        address = f"{self.base_url}/works/{quote(named, safe=':/')}"
-        return await web.get(address, asked, _read_own, apart=self._who())
+        path = f"works/{quote(named, safe=':/')}"
+        return await self._ask(web, path, {"select": "id"}, _read_own)
 
-    def _who(self) -> dict[str, str]:
-        return {"api_key": self._key} if self._key else {}
+    def _who(self) -> Mapping[str, str]:
+        return {"api_key": self._key}
 
 
 def _read_own(text: str) -> str:
@@ -131,9 +129,7 @@ def _read_works(text: str) -> list[PaperRecord | ImportProblem]:
 
 def _read_work(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     ids = fields.get("ids") or {}
-    pmid = str(ids.get("pmid") or "").rstrip("/").rpartition("/")[2]
-    pmc = str(ids.get("pmcid") or "").rstrip("/").rpartition("/")[2].removeprefix("PMC")
-    return with_ids(from_openalex(place, fields), PMID=pmid, PMC=pmc)
+    return with_ids(from_openalex(place, fields), PMID=ids.get("pmid"), PMC=ids.get("pmcid"))
 
 
 _PAPER_FIELDS = (
@@ -191,9 +187,8 @@ class SemanticScholar(CitationService):
         while start < k:
             size = min(k - start, self.page_size)
             more = {"offset": start, "limit": size, "fields": fields}
-            found, following = await web.get(
-                f"{self.base_url}/{path}", {**asked, **more}, partial(_read_papers, inner=inner)
-            )
+            read = partial(_read_papers, inner=inner)
+            found, following = await self._ask(web, path, {**asked, **more}, read)
             yield found
             if not found or following <= start:
                 return
@@ -220,5 +215,5 @@ def _name(id: str) -> str:
 
 def _read_paper(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     ids = fields.get("externalIds") or {}
-    pmc = str(ids.get("PubMedCentral") or "").removeprefix("PMC")
-    return with_ids(from_semantic_scholar(place, fields), PMID=ids.get("PubMed"), PMC=pmc)
+    record = from_semantic_scholar(place, fields)
+    return with_ids(record, PMID=ids.get("PubMed"), PMC=ids.get("PubMedCentral"))

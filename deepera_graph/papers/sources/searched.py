@@ -43,9 +43,10 @@ class PubMed(Service):
     interval: ClassVar[float] = 0.34
     page_size = 200  # as many as EFetch takes in an address
 
+    def _who(self) -> Mapping[str, str]:
+        return {"tool": "deepera-graph", "email": self._contact, "api_key": self._key}
+
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
-        who = {"tool": "deepera-graph", "email": self._contact, "api_key": self._key}
-        who = {name: value for name, value in who.items() if value}
         asked: dict[str, Any] = {
             "db": "pubmed",
             "term": query.join(),
@@ -56,14 +57,11 @@ class PubMed(Service):
         if (span := span_of(scope)) is not None:
             first, last = (day.replace("-", "/") for day in span)
             asked |= {"datetype": "pdat", "mindate": first, "maxdate": last}
-        ids = await web.get(f"{self.base_url}/esearch.fcgi", asked, _read_ids, apart=who)
+        ids = await self._ask(web, "esearch.fcgi", asked, _read_ids)
         for start in range(0, len(ids), self.page_size):
             lot = ids[start : start + self.page_size]
             fetched = {"db": "pubmed", "id": ",".join(lot), "retmode": "xml"}
-            records = await web.get(
-                f"{self.base_url}/efetch.fcgi", fetched, _read_articles, apart=who
-            )
-            yield _in_order(lot, records)
+            yield _in_order(lot, await self._ask(web, "efetch.fcgi", fetched, _read_articles))
 
 
 def _read_ids(text: str) -> list[str]:
@@ -121,7 +119,7 @@ def _read_article(place: int, found: Element) -> PaperRecord | ImportProblem:
         url=f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/",
         source="pubmed",
     )
-    return with_ids(record, PMC=ids.get("pmc", "").removeprefix("PMC"))
+    return with_ids(record, PMC=ids.get("pmc"))
 
 
 def _read_abstract(article: Element) -> Iterator[str]:
@@ -177,6 +175,9 @@ class EuropePMC(Service):
     page_size = 100
     has_markup = True
 
+    def _who(self) -> Mapping[str, str]:
+        return {"email": self._contact}
+
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         terms = query.join()
         if (span := span_of(scope)) is not None:
@@ -190,10 +191,7 @@ class EuropePMC(Service):
                 "pageSize": size,
                 "cursorMark": mark,
             }
-            who = {"email": self._contact} if self._contact else {}
-            found, following = await web.get(
-                f"{self.base_url}/search", asked, _read_page, apart=who
-            )
+            found, following = await self._ask(web, "search", asked, _read_page)
             yield found
             if len(found) < size or not following or following == mark:
                 return
@@ -210,13 +208,12 @@ class EuropePMC(Service):
         return await sending.arun(self._full_text(f"{named} AND OPEN_ACCESS:y"))
 
     async def _full_text(self, terms: str) -> str:
-        web, who = self._open_web(), {"email": self._contact} if self._contact else {}
+        web = self._open_web()
         asked = {"query": terms, "format": "json", "resultType": "lite", "pageSize": 1}
         try:
             async with asyncio.timeout(self.seconds):
-                id = await web.get(f"{self.base_url}/search", asked, _read_pmcid, apart=who)
-                address = f"{self.base_url}/{id}/fullTextXML"
-                return await web.get(address, {}, _read_whole, apart=who) if id else ""
+                id = await self._ask(web, "search", asked, _read_pmcid)
+                return await self._ask(web, f"{id}/fullTextXML", {}, _read_whole) if id else ""
         except (TimeoutError, ServiceError, *UNREADABLE):
             return ""
         finally:
@@ -242,7 +239,6 @@ def _read_page(text: str) -> tuple[list[PaperRecord | ImportProblem], str]:
 
 def _read_result(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
     pmid, doi = fields.get("pmid"), fields.get("doi")
-    pmc = str(fields.get("pmcid") or "").removeprefix("PMC")
     own = f"{fields.get('source')}:{fields.get('id')}" if fields.get("id") else ""
     journal = (fields.get("journalInfo") or {}).get("journal") or {}
     record = make_record(
@@ -262,7 +258,7 @@ def _read_result(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportP
         url=f"https://europepmc.org/article/{fields.get('source')}/{fields.get('id')}",
         source="europe_pmc",
     )
-    return with_ids(record, PMC=pmc)
+    return with_ids(record, PMC=fields.get("pmcid"))
 
 
 def _read_people(fields: Mapping[str, Any]) -> list[Any]:
@@ -309,7 +305,7 @@ class ArXiv(Service):
                 "sortBy": "relevance",
                 "sortOrder": "descending",
             }
-            found = await web.get(f"{self.base_url}/query", asked, _read_feed)
+            found = await self._ask(web, "query", asked, _read_feed)
             yield found
             if len(found) < size:
                 return
@@ -342,5 +338,4 @@ def _read_entry(place: int, entry: Element) -> PaperRecord | ImportProblem:
 
 
 def _text_in(element: Element, name: str, space: str = _ATOM) -> str:
-    found = element.find(f"{space}{name}")
-    return "" if found is None else " ".join("".join(found.itertext()).split())
+    return _text(element.find(f"{space}{name}"))

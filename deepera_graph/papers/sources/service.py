@@ -112,8 +112,7 @@ class Service(ABC):
         wanted, limits = SourceQuery.of(query), scope or Scope()
         if why := self._refuse(limits):
             return SourceAnswer(source=self.name, status="not_asked", reason=why)
-        n = k + len(limits.hide)  # what is hidden comes, too, and is left out
-        return await self._collect(lambda web: self._pages(web, wanted, n, limits), k, limits)
+        return await self._collect(lambda web, n: self._pages(web, wanted, n, limits), k, limits)
 
     def _refuse(self, scope: Scope) -> str:
         """Return why there is no use in asking; empty if there is."""
@@ -125,6 +124,17 @@ class Service(ABC):
 
     def _headers(self) -> Mapping[str, str]:
         return {}
+
+    def _who(self) -> Mapping[str, str]:
+        """Return what tells the service who asks; empty values are left out."""
+        return {}
+
+    async def _ask(
+        self, web: Web, path: str, asked: Mapping[str, Any], read: Callable[[str], T]
+    ) -> T:
+        """Ask for a path of the service; answers are kept whoever asks."""
+        who = {name: value for name, value in self._who().items() if value}
+        return await web.get(f"{self.base_url}/{path}", asked, read, apart=who)
 
     def _open_web(self) -> Web:
         """Open what asks for this service; the caller closes it."""
@@ -139,15 +149,15 @@ class Service(ABC):
         )
 
     async def _collect(
-        self, open_pages: Callable[[Web], Pages], k: int, scope: Scope
+        self, open_pages: Callable[[Web, int], Pages], k: int, scope: Scope
     ) -> SourceAnswer:
-        """Read pages in time, and say how it went."""
+        """Read pages in time, and say how it went; what is hidden comes, too, and is left out."""
         check_at_least("k", k, least=1)
         begun, web = time.monotonic(), self._open_web()
         found, status, reason, wait = _Found(k, scope, clean=self.has_markup), "", "", None
         try:
             async with asyncio.timeout(self.seconds):
-                async for page in open_pages(web):
+                async for page in open_pages(web, k + len(scope.hide)):
                     if found.is_full or not found.take(page):
                         break
         except TimeoutError:
@@ -194,9 +204,8 @@ class CitationService(Service):
 
     async def _follow(self, way: CitationWay, id: str, k: int, scope: Scope | None) -> SourceAnswer:
         limits = scope or Scope()
-        n = k + len(limits.hide)
         return await self._collect(
-            lambda web: self._neighbours(web, way, normalize_id(id), n, limits), k, limits
+            lambda web, n: self._neighbours(web, way, normalize_id(id), n, limits), k, limits
         )
 
     @abstractmethod
@@ -260,10 +269,14 @@ def read_each(
 
 
 def with_ids(record: PaperRecord | ImportProblem, **more: object) -> PaperRecord | ImportProblem:
-    """Return a record that is known by further ids: ``with_ids(record, PMID="123")``."""
+    """Return a record that is known by further ids: ``with_ids(record, PMID="123")``.
+
+    An id of PubMed Central may begin with ``PMC``, and each may be the end of an address.
+    """
     if isinstance(record, ImportProblem):
         return record
-    ids = [normalize_id(f"{name}:{value}") for name, value in more.items() if value]
+    bare = {name: str(value or "").rstrip("/").rpartition("/")[2] for name, value in more.items()}
+    ids = [normalize_id(f"{name}:{one.removeprefix('PMC')}") for name, one in bare.items() if one]
     return replace(record, aliases=tuple(dict.fromkeys((*record.aliases, *ids))))
 
 
