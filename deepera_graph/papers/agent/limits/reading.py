@@ -10,53 +10,17 @@ Source:
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from deepera_graph.papers.agent.limits import Limits
-from deepera_graph.papers.agent.limits.patterns import (
-    AFTER,
-    AGES,
-    APART,
-    APART_BEFORE,
-    BARE_YEARS,
-    CLAUSE,
-    DIRECTIONS,
-    END,
-    ENDS_APART,
-    EXCLUDING,
-    GAP,
-    HANGS,
-    IS_TWICE,
-    JOINED,
-    LEADING,
-    LIST,
-    NEAR_AFTER,
-    NEAR_AGES,
-    NEAR_EXCLUDING,
-    NEAR_NOT_AT,
-    NEAR_ONLY,
-    NEAR_YEARS,
-    NOT_AT,
-    NUMBERS,
-    ONLY_AT,
-    ONLY_TYPES,
-    PHRASES,
-    PLAIN_MARKS,
-    TRAILING,
-    TWICE,
-    TYPES,
-    YEAR_WORDS,
-    YEARS,
-    NearWords,
-    Pick,
-    Span,
-    join_spans,
-    venue_patterns,
-)
+from deepera_graph.papers.agent.limits import Limits, patterns
+from deepera_graph.papers.agent.limits.patterns import NearWords, Pick, Span
 from deepera_graph.text.words import stems
 
 _LONGEST_SAID = 300  # characters of what is left out, behind the last comma of a list
 _REACH = 200  # characters before what was taken out in which another limit may begin
+_WITH_REPEATS = ("better", "notes")
 
 
 def read_limits(
@@ -78,7 +42,7 @@ def read_limits(
         apart: Only years and kinds of papers that stand apart at the end of what is asked, as in
             "..., since 2015, excluding reviews?"; "deaths since 2015" may well be the topic.
     """
-    text = " ".join(question.translate(PLAIN_MARKS).split())
+    text = " ".join(question.translate(patterns.PLAIN_MARKS).split())
     asked = int(as_of[:4]) if as_of[:4].isdigit() else year
     reading = _Reading(text, asked, venues, apart=apart)
     reading.read()
@@ -91,17 +55,8 @@ class _Reading:
     def __init__(self, text: str, asked: int | None, venues: Sequence[str], *, apart: bool) -> None:
         self._text, self._asked, self._apart = text, asked, apart
         self._venues = {one.casefold(): one for one in venues}
-        self._from: list[int] = []
-        self._to: list[int] = []
-        self._not_years: list[int] = []
-        self._only: list[str] = []
-        self._not_venues: list[str] = []
-        self._types: list[str] = []
-        self._not_types: list[str] = []
-        self._exclude: list[str] = []
+        self._found: dict[str, list[Any]] = defaultdict(list)  # by the fields of `Limits`
         self._contrasts: list[str] = []  # words of the question that are searched for all the same
-        self._notes: list[str] = []
-        self._better: tuple[str, ...] = ()
         self._near: NearWords | None = None  # for which the spans are known
         self._spans: list[Span] = []
 
@@ -112,8 +67,8 @@ class _Reading:
                 self._read_exclusions()
                 self._read_years()
             return
-        if IS_TWICE.search(self._text.lower()):
-            self._text = TWICE.sub(lambda found: f" {found['keep']} ", self._text)
+        if patterns.IS_TWICE.search(self._text.lower()):
+            self._text = patterns.TWICE.sub(lambda found: f" {found['keep']} ", self._text)
         self._read_direction()
         self._read_years()
         self._read_types()
@@ -121,27 +76,26 @@ class _Reading:
         self._read_exclusions()
 
     def limits(self, question: str) -> Limits:
-        topic = _tidy(self._text)
-        in_topic = set(stems(topic)) if self._exclude else set()
-        is_topic = {one for one in self._exclude if in_topic.issuperset(stems(one))}
-        self._notes += [
+        found, topic = self._found, _tidy(self._text)
+        in_topic = set(stems(topic)) if found["exclude"] else set()
+        is_topic = {one for one in found["exclude"] if in_topic.issuperset(stems(one))}
+        found["notes"] += [
             f"{one!r} is what is asked for, and is not left out" for one in sorted(is_topic)
         ]
         contrasts = [one for one in self._contrasts if _bare(one) not in is_topic]
         topic = " ".join([topic.rstrip(" .?!"), *contrasts]) if contrasts else topic
+        found["exclude"] = [one for one in found["exclude"] if one not in is_topic]
+        low, high = found.pop("year_from", ()), found.pop("year_to", ())
+        lists = {
+            name: tuple(values if name in _WITH_REPEATS else dict.fromkeys(values))
+            for name, values in found.items()
+        }
         return Limits(
             question=question,
             topic=topic or " ".join(question.split()),
-            exclude=tuple(dict.fromkeys(one for one in self._exclude if one not in is_topic)),
-            year_from=max(self._from, default=None),
-            year_to=min(self._to, default=None),
-            not_years=tuple(dict.fromkeys(self._not_years)),
-            venues=tuple(dict.fromkeys(self._only)),
-            not_venues=tuple(dict.fromkeys(self._not_venues)),
-            types=tuple(dict.fromkeys(self._types)),
-            not_types=tuple(dict.fromkeys(self._not_types)),
-            better=self._better,
-            notes=tuple(self._notes),
+            year_from=max(low, default=None),
+            year_to=min(high, default=None),
+            **lists,
         )
 
     def _take(
@@ -161,9 +115,13 @@ class _Reading:
         """Whether this is read: where limits have to, it stands apart from what is asked."""
         if not self._apart:
             return True
-        begins = APART.match(found[0]) or APART_BEFORE.search(self._text[: found.start()])
-        is_bare = BARE_YEARS.fullmatch(found[0])  # "rents, 2008 to 2012"
-        return bool(begins and not is_bare and found.start() and ENDS_APART.match(self._text, end))
+        begins = patterns.APART.match(found[0]) or patterns.APART_BEFORE.search(
+            self._text[: found.start()]
+        )
+        is_bare = patterns.BARE_YEARS.fullmatch(found[0])  # "rents, 2008 to 2012"
+        return bool(
+            begins and not is_bare and found.start() and patterns.ENDS_APART.match(self._text, end)
+        )
 
     def _search(
         self, pattern: "re.Pattern[str]", at: int, near: NearWords | None
@@ -182,9 +140,9 @@ class _Reading:
 
     def _cut(self, start: int, end: int) -> None:
         """Take out a part of the text; what signs are left stay known, with what is before them."""
-        self._text = f"{self._text[:start]} {GAP} {self._text[end:]}"
-        more = start + len(f" {GAP} ") - end
-        self._spans = join_spans(
+        self._text = f"{self._text[:start]} {patterns.GAP} {self._text[end:]}"
+        more = start + len(f" {patterns.GAP} ") - end
+        self._spans = patterns.join_spans(
             (first, last)
             if last <= start
             else (max(first + min(more, 0), 0), max(last + more, start))
@@ -192,54 +150,56 @@ class _Reading:
         )
 
     def _read_direction(self) -> None:
-        for near, pattern, first, second in DIRECTIONS:
+        for near, pattern, first, second in patterns.DIRECTIONS:
             if found := self._search(pattern, 0, near):
-                self._better = (_bare(found[first]), _bare(found[second]))
+                self._found["better"] = [_bare(found[first]), _bare(found[second])]
                 return
 
     def _read_years(self) -> None:
-        for pattern, add in AGES:
-            for found in self._take(pattern, NEAR_AGES):
+        for pattern, add in patterns.AGES:
+            for found in self._take(pattern, patterns.NEAR_AGES):
                 self._count_back(found, add)
-        for pattern, low, high in YEARS:
-            for found in self._take(pattern, NEAR_YEARS):
+        for pattern, low, high in patterns.YEARS:
+            for found in self._take(pattern, patterns.NEAR_YEARS):
                 self._keep_years([_span(one) for one in found.groups() if one], low, high)
 
     def _keep_years(self, spans: Sequence[Span], low: Pick | None, high: Pick | None) -> None:
         if low is not None:
-            self._from.append(low(spans))
+            self._found["year_from"].append(low(spans))
         if high is not None:
-            self._to.append(high(spans))
+            self._found["year_to"].append(high(spans))
         if low is None and high is None:
-            self._not_years += range(spans[0][0], spans[0][1] + 1)
+            self._found["not_years"] += range(spans[0][0], spans[0][1] + 1)
 
     def _count_back(self, found: "re.Match[str]", add: int) -> None:
         """Read "the last five years" and the like."""
         if self._asked is None:
-            self._notes.append(f"{found[0].strip(' ,')!r} needs a date of asking (as_of)")
+            self._found["notes"].append(f"{found[0].strip(' ,')!r} needs a date of asking (as_of)")
             return
         n = _number(found["n"]) * (10 if found["unit"].lower().startswith("decade") else 1)
-        self._from.append(self._asked - n + add)
+        self._found["year_from"].append(self._asked - n + add)
         said = found[0].lower()
         if "last year" in said or "this year" in said:  # "the past year" goes on until today
-            self._from[-1] = self._asked - ("last" in said)
-            self._to.append(self._from[-1])
+            self._found["year_from"][-1] = self._asked - ("last" in said)
+            self._found["year_to"].append(self._found["year_from"][-1])
 
     def _read_types(self) -> None:
-        for pattern in ONLY_TYPES:
-            for found in self._take(pattern, NEAR_ONLY):
-                self._types += [TYPES[tuple(stems(one))] for one in split_phrases(found["types"])]
+        for pattern in patterns.ONLY_TYPES:
+            for found in self._take(pattern, patterns.NEAR_ONLY):
+                self._found["types"] += [
+                    patterns.TYPES[tuple(stems(one))] for one in split_phrases(found["types"])
+                ]
 
     def _read_venues(self) -> None:
-        for found in self._take(NOT_AT, NEAR_NOT_AT):
-            self._not_venues += self._names(found[1])
+        for found in self._take(patterns.NOT_AT, patterns.NEAR_NOT_AT):
+            self._found["not_venues"] += self._names(found[1])
         low = self._text.casefold()
         named = [name for key, name in self._venues.items() if " ".join(key.split()) in low]
-        for found in self._take(ONLY_AT, NEAR_ONLY):
-            self._only += self._names(found[1])
-        for pattern in venue_patterns(named):
+        for found in self._take(patterns.ONLY_AT, patterns.NEAR_ONLY):
+            self._found["venues"] += self._names(found[1])
+        for pattern in patterns.venue_patterns(named):
             for found in self._take(pattern, None):
-                self._only += self._names(found[1])
+                self._found["venues"] += self._names(found[1])
 
     def _names(self, text: str) -> list[str]:
         whole = text.strip(" .,?")
@@ -254,7 +214,10 @@ class _Reading:
         return [self._venues.get(one.casefold(), one) for one in parts if one]
 
     def _read_exclusions(self) -> None:
-        for pattern, near in ((AFTER, NEAR_AFTER), (EXCLUDING, NEAR_EXCLUDING)):
+        for pattern, near in (
+            (patterns.AFTER, patterns.NEAR_AFTER),
+            (patterns.EXCLUDING, patterns.NEAR_EXCLUDING),
+        ):
             at = 0
             while found := self._search(pattern, at, near):
                 said, end = _said(found, self._text)
@@ -271,12 +234,12 @@ class _Reading:
     def _leave_out(self, said: str) -> None:
         """Tell kinds of documents and venues from what a paper is about."""
         for one in split_phrases(said):
-            if (kind := TYPES.get(tuple(stems(one)))) is not None:
-                self._not_types.append(kind)
+            if (kind := patterns.TYPES.get(tuple(stems(one)))) is not None:
+                self._found["not_types"].append(kind)
             elif one.casefold() in self._venues:
-                self._not_venues.append(self._venues[one.casefold()])
+                self._found["not_venues"].append(self._venues[one.casefold()])
             else:
-                self._exclude.append(one)
+                self._found["exclude"].append(one)
 
 
 def split_phrases(text: str) -> list[str]:
@@ -284,15 +247,15 @@ def split_phrases(text: str) -> list[str]:
 
     "Search and rescue" is one, and so is what hangs on a preposition: "speech against A and B".
     """
-    kept = JOINED.sub(lambda found: found[0].replace(" ", GAP), _bare(text))
+    kept = patterns.JOINED.sub(lambda found: found[0].replace(" ", patterns.GAP), _bare(text))
     parts = re.split(r"\s*,\s*(?:(?:and|or|nor)\s+)?|\s+(?:nor|or)\s+(?!similar)", kept)
     parts = [each for one in parts for each in _split_and(one)]
-    return [bare for one in parts if (bare := _bare(one.replace(GAP, " ")))]
+    return [bare for one in parts if (bare := _bare(one.replace(patterns.GAP, " ")))]
 
 
 def _split_and(text: str) -> list[str]:
     parts = re.split(r"\s+and\s+", text)
-    return [text] if HANGS.search(_bare(parts[0])) else parts
+    return [text] if patterns.HANGS.search(_bare(parts[0])) else parts
 
 
 def _bare(text: str) -> str:
@@ -300,17 +263,17 @@ def _bare(text: str) -> str:
     text = text.strip(" .,;:?!()")
     before = None
     while before != text:
-        before, text = text, LEADING.sub("", text).strip()
-        text = TRAILING.sub("", text).strip(" .,;:?!()") or text
+        before, text = text, patterns.LEADING.sub("", text).strip()
+        text = patterns.TRAILING.sub("", text).strip(" .,;:?!()") or text
     return text
 
 
 def _tidy(text: str) -> str:
     """Return what is left of a question without the holes and marks of what was taken out."""
-    text = re.sub(rf"\(\s*(?:[{GAP},;\s]*)\)", " ", text)
+    text = re.sub(rf"\(\s*(?:[{patterns.GAP},;\s]*)\)", " ", text)
     if "please" in text.lower():
         text = re.sub(r"\s+please\b|^please\s", " ", text, flags=re.I)
-    text = " ".join(text.replace(GAP, " ").split())
+    text = " ".join(text.replace(patterns.GAP, " ").split())
     text = re.sub(r"\([ ,;]+", "(", text)
     if any(end in text for end in (" )", ",)", ";)")):
         text = re.sub(r"(?<![ ,;])[ ,;]+\)", ")", text)
@@ -324,11 +287,11 @@ def _tidy(text: str) -> str:
 
 def _said(found: "re.Match[str]", text: str) -> tuple[str, int]:
     """Return what is left out, and where it ends: at the next mark, or after a list with commas."""
-    if found.re is AFTER:
+    if found.re is patterns.AFTER:
         return found["said"] or found["first"], found.end()
-    listed = LIST.match(text, found.end())
+    listed = patterns.LIST.match(text, found.end())
     begin = listed.end() if listed else found.end()
-    end = END.search(text, begin, begin + _LONGEST_SAID)
+    end = patterns.END.search(text, begin, begin + _LONGEST_SAID)
     if end is None and len(text) > begin + _LONGEST_SAID:
         return "", begin
     at = end.start() if end else len(text)
@@ -339,21 +302,22 @@ def _is_limit(said: str, cue: str) -> bool:
     """Whether this is a thing, and not a clause of the question: "without lowering the rate"."""
     phrases = split_phrases(said)
     if cue.lower().endswith("without") and re.match(r"\s*\w+ing\s+\w", said):
-        return bool(phrases) and _bare(said) != said.strip() and not CLAUSE.search(said)
+        return bool(phrases) and _bare(said) != said.strip() and not patterns.CLAUSE.search(said)
     return bool(phrases) and not any(
-        len(one.split()) > PHRASES["most"] or CLAUSE.search(one) for one in phrases
+        len(one.split()) > patterns.PHRASES["most"] or patterns.CLAUSE.search(one)
+        for one in phrases
     )
 
 
 def _names_types(said: str) -> bool:
-    return all(tuple(stems(one)) in TYPES for one in split_phrases(said))
+    return all(tuple(stems(one)) in patterns.TYPES for one in split_phrases(said))
 
 
 def _span(word: str) -> Span:
     """Return the first and last year of ``2015``, ``2010s``, ``'90s`` or ``nineties``."""
     low = word.lower().strip("'")
-    if low in YEAR_WORDS:
-        return YEAR_WORDS[low], YEAR_WORDS[low] + 9
+    if low in patterns.YEAR_WORDS:
+        return patterns.YEAR_WORDS[low], patterns.YEAR_WORDS[low] + 9
     digits = re.sub(r"\D", "", low)
     year = int(digits) if len(digits) == 4 else 1900 + int(digits)
     return (year, year + 9) if low.endswith("s") else (year, year)
@@ -362,4 +326,4 @@ def _span(word: str) -> Span:
 def _number(text: str | None) -> int:
     if not text:
         return 1
-    return int(text) if text.isdigit() else NUMBERS.index(text.lower()) + 1
+    return int(text) if text.isdigit() else patterns.NUMBERS.index(text.lower()) + 1
