@@ -188,7 +188,7 @@ def test_what_a_base_holds_is_counted_once_until_it_changes(tmp_path, monkeypatc
     PaperBase.build(tmp_path / "b.papers", first).close()
     counted = []
     monkeypatch.setattr(
-        "deepera_graph.papers.search.describe_file",
+        "deepera_graph.papers.library.store.describe_file",
         lambda db: counted.append(1) or describe_file(db),
     )
     with PaperBase.open(tmp_path / "b.papers") as base:

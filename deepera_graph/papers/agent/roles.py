@@ -25,17 +25,7 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import AnswerError, SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
-from deepera_graph.papers.agent.asking import (
-    PACKAGE,
-    PAGE,
-    evolve_messages,
-    find_paper,
-    fuse_messages,
-    judge_messages,
-    plan_messages,
-    read_broken,
-    reorder_messages,
-)
+from deepera_graph.papers.agent import asking
 from deepera_graph.papers.agent.limits import Limits, check_limits
 from deepera_graph.papers.agent.limits.reading import read_limits
 from deepera_graph.papers.agent.planning import find_seeds
@@ -109,7 +99,7 @@ def paper_roles(
 def _prompts_hash() -> str:
     """Return 12 hex digits that change when a prompt changes."""
     digest = sha256()
-    for one in sorted(files(PACKAGE).iterdir(), key=lambda one: one.name):
+    for one in sorted(files(asking.PACKAGE).iterdir(), key=lambda one: one.name):
         if one.name.endswith(".md"):
             digest.update(f"{one.name}\0{one.read_text(encoding='utf-8')}\n\0".encode())
     return digest.hexdigest()[:12]
@@ -210,7 +200,7 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
     async def _play(self, task: LimitsTask, config: RunnableConfig | None) -> LimitsRead:
         question = show.one_line(task["question"])
         messages = messages_of(
-            PACKAGE, "limits", question=question, as_of=task["as_of"] or "not known"
+            asking.PACKAGE, "limits", question=question, as_of=task["as_of"] or "not known"
         )
         said, notes = await request_reply(self.model, messages, LimitsReply, config)
         by_rules = read_limits(question)  # what the reply has no field for
@@ -239,7 +229,7 @@ class LlmQueries(LlmRole[PlanTask, SearchPlan]):
     """Writes queries."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        messages = plan_messages("queries", task)
+        messages = asking.plan_messages("queries", task)
         said, notes = await request_reply(self.model, messages, QueriesReply, config)
         return _searches(_texts(said.queries), said.thought, _texts(said.names), **notes)
 
@@ -248,7 +238,7 @@ class LlmFuse(LlmRole[PlanTask, SearchPlan]):
     """Writes the first queries of SPAR: the question in a few words, and its parts."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        said, notes = await request_reply(self.model, fuse_messages(task), FuseReply, config)
+        said, notes = await request_reply(self.model, asking.fuse_messages(task), FuseReply, config)
         return _searches(_texts([said.whole, *said.parts]), said.thought, **notes)
 
 
@@ -259,7 +249,7 @@ class LlmEvolve(LlmRole[PlanTask, SearchPlan]):
         seeds = find_seeds(task)[:N_EVOLVED]
         if not seeds:
             return _searches((), "no paper fits", usage=Usage())
-        messages = evolve_messages(task, seeds)
+        messages = asking.evolve_messages(task, seeds)
         said, notes = await request_reply(self.model, messages, EvolveReply, config)
         queries = _texts([text for one in said.papers for text in one.queries])
         return _searches(queries, said.thought, _texts(said.names), **notes)
@@ -269,7 +259,7 @@ def _searches(
     queries: Sequence[str], thought: str, names: Sequence[str] = (), **more: Any
 ) -> SearchPlan:
     return SearchPlan(
-        actions=[Action(tool="search", text=one, k=PAGE) for one in queries[:N_QUERIES]],
+        actions=[Action(tool="search", text=one, k=asking.PAGE) for one in queries[:N_QUERIES]],
         is_complete=not queries,
         thought=sanitize_line(thought),
         names=[*names],
@@ -284,18 +274,18 @@ class LlmScout(LlmRole[PlanTask, SearchPlan]):
     """
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        messages = plan_messages("scout", task)
+        messages = asking.plan_messages("scout", task)
         said, notes = await request_reply(self.model, messages, ScoutReply, config)
         actions, refused = [], []
         for call in said.calls:
             text = sanitize_line(call.argument)
             if call.tool != "search":
-                text = find_paper(text, task["pool"])
+                text = asking.find_paper(text, task["pool"])
             if not 1 <= call.page <= _MOST_PAGES:
                 refused.append(f"{call.tool} {text!r:.400}: page {call.page} does not exist")
                 continue
-            offset = PAGE * (call.page - 1)
-            actions.append(Action(tool=call.tool, text=text, k=PAGE, offset=offset))
+            offset = asking.PAGE * (call.page - 1)
+            actions.append(Action(tool=call.tool, text=text, k=asking.PAGE, offset=offset))
         return SearchPlan(
             actions=actions,
             is_complete=not said.calls,
@@ -312,9 +302,9 @@ class LlmReorder(LlmRole[RankTask, Reordered]):
     async def _play(self, task: RankTask, config: RunnableConfig | None) -> Reordered:
         if len(task["papers"]) < 2:
             return Reordered(ids=[one["id"] for one in task["papers"]], usage=Usage())
-        messages = reorder_messages(task)
+        messages = asking.reorder_messages(task)
         reply, notes = await request_reply(self.model, messages, OrderReply, config)
-        ids = [find_paper(one, task["papers"]) for one in reply.ids]
+        ids = [asking.find_paper(one, task["papers"]) for one in reply.ids]
         return Reordered(ids=ids, **notes)
 
 
@@ -323,14 +313,16 @@ class LlmPaperJudge(LlmRole[SelectTask, Selected]):
 
     async def _play(self, task: SelectTask, config: RunnableConfig | None) -> Selected:
         limits, papers = Limits.from_dict(task["limits"]), task["papers"]
-        reply, notes = await request_reply(self.model, judge_messages(task), PapersReply, config)
+        reply, notes = await request_reply(
+            self.model, asking.judge_messages(task), PapersReply, config
+        )
         known = dict(enumerate(papers, 1))
         verdicts: dict[str, PaperVerdict] = {}
         for said in reply.papers:
             one = known.get(said.paper)
             if one is None:
                 continue
-            broken = read_broken(said.breaks, limits)
+            broken = asking.read_broken(said.breaks, limits)
             verdicts[one["id"]] = PaperVerdict(
                 id=one["id"],
                 score=min(1.0, max(0.0, said.score)),

@@ -11,12 +11,12 @@ from uuid import UUID
 
 from langchain_core.documents import Document
 from langchain_qdrant import QdrantVectorStore
-from qdrant_client import models
+from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
 from deepera_graph.ranges import check_at_least
-from deepera_graph.retrieval import Where
+from deepera_graph.retrieval import Where, search
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
     Journal,
@@ -25,25 +25,7 @@ from deepera_graph.retrieval.collections.connection import (
     wrap_errors,
 )
 from deepera_graph.retrieval.fusion import in_thread
-from deepera_graph.retrieval.search import (
-    FUSIONS,
-    METADATA,
-    Fusion,
-    Near,
-    StoredPassage,
-    Vectors,
-    build_condition,
-    build_filter,
-    build_payload,
-    build_points,
-    build_probes,
-    fetch_points,
-    find_near,
-    number_point,
-    rank_points,
-    read_point,
-    scroll_points,
-)
+from deepera_graph.retrieval.search import FUSIONS, Fusion, Near, StoredPassage, Vectors
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
 
@@ -135,34 +117,32 @@ class PassageStore:
         Raises:
             InputError: A passage has no text, or metadata that is no JSON.
         """
-        points = build_points(self.vectorstore, passages, vectors)
+        points = search.build_points(self.vectorstore, passages, vectors)
         self._set_journal("WAL")
-        with self._open(), hide_hints():
-            self.vectorstore.client.upsert(self.vectorstore.collection_name, points=points)
+        with self._open() as (client, name), hide_hints():
+            client.upsert(name, points=points)
 
     def put_metadata(self, passages: Sequence[Document]) -> None:
         """Write the metadata of passages that are there; their vectors stay."""
         changes = [
             models.OverwritePayloadOperation(
                 overwrite_payload=models.SetPayload(
-                    payload=build_payload(name, one), points=[number_point(name)]
+                    payload=search.build_payload(name, one), points=[search.number_point(name)]
                 )
             )
             for one in passages
             for name in [name_passage(one)]
         ]
         if changes:
-            with self._open():
-                name = self.vectorstore.collection_name
-                self.vectorstore.client.batch_update_points(name, changes)
+            with self._open() as (client, name):
+                client.batch_update_points(name, changes)
 
     def remove(self, ids: Sequence[str]) -> None:
         """Delete passages by their ids; those that are not there are no matter."""
-        numbers: list[int | str | UUID] = [number_point(one) for one in ids]
+        numbers: list[int | str | UUID] = [search.number_point(one) for one in ids]
         if numbers:
-            with self._open():
-                name = self.vectorstore.collection_name
-                self.vectorstore.client.delete(name, points_selector=numbers)
+            with self._open() as (client, name):
+                client.delete(name, points_selector=numbers)
 
     def defer_links(self) -> None:
         """Have a server take passages without linking their vectors, until `build_links`.
@@ -183,9 +163,8 @@ class PassageStore:
         Raises:
             SettingsError: The store is embedded.
         """
-        with self._open():
-            name = self.vectorstore.collection_name
-            links = self.vectorstore.client.get_collection(name).config.hnsw_config.m
+        with self._open() as (client, name):
+            links = client.get_collection(name).config.hnsw_config.m
         if not links:
             self._tune_server(hnsw_config=models.HnswConfigDiff(m=LINKS))
 
@@ -210,9 +189,8 @@ class PassageStore:
         if self._embedded:
             raise SettingsError("only a Qdrant server has an index of vectors that can be tuned")
         if self.mode != "sparse":
-            with self._open():
-                name = self.vectorstore.collection_name
-                self.vectorstore.client.update_collection(name, **how)
+            with self._open() as (client, name):
+                client.update_collection(name, **how)
 
     def search(
         self, question: str, k: int = 30, *, where: Where | None = None, fusion: Fusion = "ranks"
@@ -241,12 +219,12 @@ class PassageStore:
         check_at_least("k", k, 1)
         if fusion not in FUSIONS:
             raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
-        conditions = build_filter(where)
-        probes = build_probes(self.vectorstore, question)
+        conditions = search.build_filter(where)
+        probes = search.build_probes(self.vectorstore, question)
         with self._open():
-            ranked = rank_points(self.vectorstore, probes, k, conditions, fusion)
+            ranked = search.rank_points(self.vectorstore, probes, k, conditions, fusion)
         return [
-            read_point(found.point, score=found.score, rank=rank)
+            search.read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
         ]
 
@@ -261,9 +239,9 @@ class PassageStore:
             SettingsError: *where* is out of range.
         """
         names = list(dict.fromkeys(ids))
-        conditions = build_filter(where)
+        conditions = search.build_filter(where)
         with self._open():
-            found = fetch_points(self.vectorstore, names, conditions)
+            found = search.fetch_points(self.vectorstore, names, conditions)
         return [found[name] for name in names if name in found]
 
     asearch, afetch = in_thread(search), in_thread(fetch)
@@ -279,7 +257,7 @@ class PassageStore:
         offset: Any = None
         while True:
             with self._open():
-                found, offset = scroll_points(
+                found, offset = search.scroll_points(
                     self.vectorstore, batch_size, offset, with_vectors=vectors
                 )
             yield from found
@@ -292,7 +270,7 @@ class PassageStore:
         On a server this is its own, approximate search.
         """
         with self._open():
-            return find_near(self.vectorstore, vectors, k)
+            return search.find_near(self.vectorstore, vectors, k)
 
     @property
     def is_on_server(self) -> bool:
@@ -301,8 +279,8 @@ class PassageStore:
 
     def count(self) -> int:
         """Return how many passages there are."""
-        with self._open():
-            return self.vectorstore.client.count(self.vectorstore.collection_name).count
+        with self._open() as (client, name):
+            return client.count(name).count
 
     @property
     def embeddings_name(self) -> str | None:
@@ -312,24 +290,22 @@ class PassageStore:
 
     def has_field(self, name: str) -> bool:
         """Tell whether any passage has a metadata field, as conditions name it, with a value."""
-        given = models.Filter(must_not=[build_condition(name, None)])
-        with self._open():
-            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+        given = models.Filter(must_not=[search.build_condition(name, None)])
+        with self._open() as (client, collection):
             return bool(client.count(collection, count_filter=given).count)
 
     def field_names(self, n: int = 200) -> list[str]:
         """Return which metadata the first *n* passages have, in alphabetical order."""
-        with self._open():
-            client, collection = self.vectorstore.client, self.vectorstore.collection_name
+        with self._open() as (client, collection):
             found, _ = client.scroll(collection, limit=n, with_payload=True)
-        names = {name for one in found for name in (one.payload or {}).get(METADATA) or {}}
+        names = {name for one in found for name in (one.payload or {}).get(search.METADATA) or {}}
         return sorted(map(str, names))
 
     def drop_if_new(self) -> None:
         """Delete the collection if it was made when this store was opened, and holds nothing."""
         if self.is_new and not self.count():
-            with self._open():
-                self.vectorstore.client.delete_collection(self.vectorstore.collection_name)
+            with self._open() as (client, name):
+                client.delete_collection(name)
 
     def close(self) -> None:
         """Let go of the folder or the connection; passages in memory are gone."""
@@ -351,8 +327,9 @@ class PassageStore:
             _logger.warning(_SLOW, self.count())
 
     @contextmanager
-    def _open(self) -> Iterator[None]:
+    def _open(self) -> Iterator[tuple[QdrantClient, str]]:
+        """Lend the client, and the name of the collection."""
         if self._closed:
             raise StoreError("this passage store is closed")
         with self._lock if self._embedded else nullcontext(), wrap_errors(self._place):
-            yield
+            yield self.vectorstore.client, self.vectorstore.collection_name
