@@ -15,18 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import InputError
+from deepera_graph.literature import paper_keys
 from deepera_graph.literature.citation import Citation, find_arxiv
-from deepera_graph.literature.paper_keys import (
-    RETRACTED,
-    PaperStatus,
-    family_key,
-    find_named,
-    gravest,
-    normalize_id,
-    read_title,
-    read_word,
-    title_key,
-)
+from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.passages import field_key
 
 if TYPE_CHECKING:
@@ -61,7 +52,7 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
         if one.status != "preprint":  # what else is said of one holds for all
             graver[number].append(one.status)
     return [
-        StudyOf(number, gravest((one.status, *graver[number])))
+        StudyOf(number, paper_keys.gravest((one.status, *graver[number])))
         for number, one in zip(numbers, sources, strict=True)
     ]
 
@@ -85,7 +76,7 @@ def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) ->
             groups.name(id, place)
     by_title: dict[str, set[int]] = defaultdict(set)
     for place, one in enumerate(sources):
-        by_title[title_key(read_title(one.title).title)].add(place)
+        by_title[paper_keys.title_key(paper_keys.read_title(one.title).title)].add(place)
     links = [
         pair
         for title, places in by_title.items()
@@ -109,7 +100,7 @@ def list_ids(source: Citation) -> list[tuple[str, str]]:
     """Return the DOI, PMID and arXiv id of a source, each with its kind, in one form."""
     ids = []
     for text in filter(None, (source.doi, source.url, source.arxiv)):
-        id = normalize_id(text)
+        id = paper_keys.normalize_id(text)
         if id.startswith("10."):
             ids.append(("doi", _VERSION.sub(r"\1", id)))
         elif arxiv := find_arxiv(text):
@@ -122,11 +113,11 @@ def list_ids(source: Citation) -> list[tuple[str, str]]:
 
 def _settle(sources: Sequence[Citation]) -> list[Citation]:
     """Take ``Retraction of ...`` for a notice where there is a paper of the title it names."""
-    titles = {title_key(one.title) for one in sources if one.title}
-    named = [find_named(one.title) for one in sources]
+    titles = {paper_keys.title_key(one.title) for one in sources if one.title}
+    named = [paper_keys.find_named(one.title) for one in sources]
     return [
-        replace(one, title=title, status=RETRACTED, is_notice=True)
-        if title and title_key(title) in titles
+        replace(one, title=title, status=paper_keys.RETRACTED, is_notice=True)
+        if title and paper_keys.title_key(title) in titles
         else one
         for one, title in zip(sources, named, strict=True)
     ]
@@ -146,7 +137,7 @@ class _About(NamedTuple):
         papers = [one for one in ones if not one.is_notice]
         return cls(
             place=min(places),
-            names=frozenset(filter(None, (family_key(one.authors) for one in papers))),
+            names=frozenset(filter(None, (paper_keys.family_key(one.authors) for one in papers))),
             years=frozenset(int(one.year) for one in papers if one.year),
             has_doi=any(one.doi for one in papers),
             is_preprint=any(one.status == "preprint" for one in papers),
@@ -255,7 +246,7 @@ class Retractions:
 
     def find(self, source: Citation) -> PaperStatus | None:
         """Return what became of a paper; None if no notice names it."""
-        return gravest(map(self.statuses.get, list_ids(source)))
+        return paper_keys.gravest(map(self.statuses.get, list_ids(source)))
 
     def mark(self, passages: "Iterable[Document]") -> "list[Document]":
         """Return copies of passages; those that a notice names have it as `paper_status`.
@@ -265,7 +256,7 @@ class Retractions:
         marked = []
         for one in passages:
             source = Citation.of(one.metadata, one.id or "")
-            status = gravest((self.find(source), source.status))
+            status = paper_keys.gravest((self.find(source), source.status))
             more = {"paper_status": status} if status else {}
             marked.append(one.model_copy(update={"metadata": {**one.metadata, **more}}))
         return marked
@@ -307,6 +298,6 @@ def read_retractions(path: str | Path) -> Retractions:
         if nature.lower() == _REINSTATED:
             reinstated.update(ids)
         for id in ids:
-            if status := gravest((found.get(id), read_word(nature))):
+            if status := paper_keys.gravest((found.get(id), paper_keys.read_word(nature))):
                 found[id] = status
     return Retractions({id: found[id] for id in found if id not in reinstated})

@@ -8,16 +8,9 @@ from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
 from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
+from deepera_graph.text import jsonl
 from deepera_graph.text.bibtex import read_bibtex
-from deepera_graph.text.jsonl import (
-    BOM,
-    RawRecord,
-    decode_lines,
-    find_bad_byte,
-    parse_object,
-    parse_value,
-    read_raw_lines,
-)
+from deepera_graph.text.jsonl import RawRecord
 from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 LINES = (".jsonl", ".ndjson")
@@ -56,19 +49,19 @@ def read_records(
 
 
 def _read_json_lines(source: BinaryIO) -> Iterator[RawRecord]:
-    for line in read_raw_lines(source):
+    for line in jsonl.read_raw_lines(source):
         try:
-            yield RawRecord(line.number, parse_object(line.text))
+            yield RawRecord(line.number, jsonl.parse_object(line.text))
         except InputError as error:
             yield RawRecord(line.number, {}, str(error))
 
 
 def _read_json(source: BinaryIO) -> Iterator[RawRecord]:
-    text = source.read().removeprefix(BOM)
+    text = source.read().removeprefix(jsonl.BOM)
     if not text.strip():
         return
     try:
-        value = parse_value(text)
+        value = jsonl.parse_value(text)
     except InputError as error:
         if _has_json_lines(text):
             yield from _read_json_lines(io.BytesIO(text))
@@ -85,7 +78,7 @@ def _read_json(source: BinaryIO) -> Iterator[RawRecord]:
 
 def _has_json_lines(text: bytes) -> bool:
     try:
-        return isinstance(parse_value(text.lstrip().partition(b"\n")[0]), dict)
+        return isinstance(jsonl.parse_value(text.lstrip().partition(b"\n")[0]), dict)
     except InputError:
         return False
 
@@ -102,7 +95,7 @@ def _find_items(value: Any) -> list[Any]:
 def _read_table(
     source: BinaryIO, delimiter: str, to_value: Callable[[str, str], Any]
 ) -> Iterator[RawRecord]:
-    lines = decode_lines(source)
+    lines = jsonl.decode_lines(source)
     first = next(lines, "")
     if delimiter == ",":
         delimiter = max(_DELIMITERS, key=first.count)
@@ -145,7 +138,7 @@ def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:
 
 
 def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
-    if find_bad_byte(cells):
+    if jsonl.find_bad_byte(cells):
         return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
         return "the row has more or fewer cells than the header"

@@ -12,17 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
+from deepera_graph.papers.library import vectors
 from deepera_graph.papers.library.store import count_vectors, read_about
-from deepera_graph.papers.library.vectors import (
-    DECIMALS,
-    VectorsInfo,
-    append_rows,
-    check_embeddings,
-    name_of,
-    open_rows,
-    probe,
-    vectors_path,
-)
+from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.stores.embeddings import Floats
 
 if TYPE_CHECKING:
@@ -164,7 +156,7 @@ class VectorServer:
                 search_params=models.SearchParams(exact=True),
                 with_payload=False,
             )
-        pairs = [(round(one.score, DECIMALS), int(one.id)) for one in found.points]
+        pairs = [(round(one.score, vectors.DECIMALS), int(one.id)) for one in found.points]
         return sorted(pairs, key=lambda one: (-one[0], one[1]))
 
     def drop(self) -> None:
@@ -213,7 +205,7 @@ class BaseVectors:
                 f"got {rows.shape[1]}"
             )
         if self._server is None:
-            after = append_rows(vectors_path(self._writer.path), self.info, rows)
+            after = vectors.append_rows(vectors.vectors_path(self._writer.path), self.info, rows)
         else:
             self._server.put(numbers, rows)
             after = replace(self.info, count=self.info.count + len(rows))
@@ -243,20 +235,20 @@ def prepare_vectors(writer: "Writer", embeddings: Any, url: str | None = None) -
     """Return what the base says of its vectors, or is to say of those that begin now."""
     told = read_about(writer.db, "vectors")
     wanted = check_url(url) if url else ""
-    path = vectors_path(writer.path)
+    path = vectors.vectors_path(writer.path)
     if told:
         info = VectorsInfo.from_json(told)
         if info.url or path.is_file():
-            check_embeddings(info, embeddings, str(writer.path))
+            vectors.check_embeddings(info, embeddings, str(writer.path))
             if not info.url:
-                open_rows(path, info)
+                vectors.open_rows(path, info)
             return replace(info, url=wanted or info.url)
     writer.forget_vectors()
     path.unlink(missing_ok=True)
-    first = probe(embeddings)
+    first = vectors.probe(embeddings)
     return VectorsInfo(
         base=read_about(writer.db, "uid"),
-        embeddings=name_of(embeddings),
+        embeddings=vectors.name_of(embeddings),
         dimensions=len(first),
         probe=first,
         url=wanted,
@@ -287,8 +279,8 @@ def _settle(writer: "Writer", info: VectorsInfo, server: VectorServer) -> Vector
 
 def _move(writer: "Writer", info: VectorsInfo, server: VectorServer) -> VectorsInfo:
     """Move vectors from the file to a server; the file goes when all of them are there."""
-    path = vectors_path(writer.path)
-    rows = open_rows(path, replace(info, url=""), checksum=False)
+    path = vectors.vectors_path(writer.path)
+    rows = vectors.open_rows(path, replace(info, url=""), checksum=False)
     places = writer.db.execute("SELECT n, place FROM vectors ORDER BY n").fetchall()
     server.begin()
     for start in range(0, len(places), _MOVED_AT_ONCE):

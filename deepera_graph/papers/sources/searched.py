@@ -12,17 +12,10 @@ from deepera_graph.papers.importing import ImportProblem, make_record
 from deepera_graph.papers.importing.forms import from_arxiv
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
+from deepera_graph.papers.sources import service
 from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
-from deepera_graph.papers.sources.service import (
-    Pages,
-    Service,
-    read_each,
-    read_json,
-    read_xml,
-    span_of,
-    with_ids,
-)
+from deepera_graph.papers.sources.service import Pages, Service
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _YEAR = re.compile(r"\d{4}")
@@ -54,7 +47,7 @@ class PubMed(Service):
             "retmax": k,
             "sort": "relevance",
         }
-        if (span := span_of(scope)) is not None:
+        if (span := service.span_of(scope)) is not None:
             first, last = (day.replace("-", "/") for day in span)
             asked |= {"datetype": "pdat", "mindate": first, "maxdate": last}
         ids = await self._ask(web, "esearch.fcgi", asked, _read_ids)
@@ -65,7 +58,7 @@ class PubMed(Service):
 
 
 def _read_ids(text: str) -> list[str]:
-    result = read_json(text)["esearchresult"]
+    result = service.read_json(text)["esearchresult"]
     if said := result.get("ERROR"):
         raise ServiceError(str(said))
     ids: list[str] = [str(one) for one in result["idlist"]]
@@ -73,7 +66,7 @@ def _read_ids(text: str) -> list[str]:
 
 
 def _read_articles(text: str) -> list[PaperRecord | ImportProblem]:
-    root = read_xml(text)
+    root = service.read_xml(text)
     if root.tag != "PubmedArticleSet":
         raise ServiceError(f"its XML is no set of articles, but <{root.tag}>")
     found = (one for one in root if one.tag in _SETS)
@@ -119,7 +112,7 @@ def _read_article(place: int, found: Element) -> PaperRecord | ImportProblem:
         url=f"https://pubmed.ncbi.nlm.nih.gov/{pmid}/",
         source="pubmed",
     )
-    return with_ids(record, PMC=ids.get("pmc"))
+    return service.with_ids(record, PMC=ids.get("pmc"))
 
 
 def _read_abstract(article: Element) -> Iterator[str]:
@@ -180,7 +173,7 @@ class EuropePMC(Service):
 
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         terms = query.join()
-        if (span := span_of(scope)) is not None:
+        if (span := service.span_of(scope)) is not None:
             terms = f"({terms}) AND (FIRST_PDATE:[{span[0]} TO {span[1]}])"
         mark, n, size = _FIRST, 0, min(k, self.page_size)
         while n < k:
@@ -221,19 +214,19 @@ class EuropePMC(Service):
 
 
 def _read_pmcid(text: str) -> str:
-    found = read_json(text)["resultList"]["result"]
+    found = service.read_json(text)["resultList"]["result"]
     return str(found[0].get("pmcid") or "") if found else ""
 
 
 def _read_whole(text: str) -> str:
-    read_xml(text)
+    service.read_xml(text)
     return text
 
 
 def _read_page(text: str) -> tuple[list[PaperRecord | ImportProblem], str]:
     """Return the records of a page, and the mark of the next."""
-    page = read_json(text)
-    records = read_each(page["resultList"]["result"], _read_result)
+    page = service.read_json(text)
+    records = service.read_each(page["resultList"]["result"], _read_result)
     return records, str(page.get("nextCursorMark") or "")
 
 
@@ -258,7 +251,7 @@ def _read_result(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportP
         url=f"https://europepmc.org/article/{fields.get('source')}/{fields.get('id')}",
         source="europe_pmc",
     )
-    return with_ids(record, PMC=fields.get("pmcid"))
+    return service.with_ids(record, PMC=fields.get("pmcid"))
 
 
 def _read_people(fields: Mapping[str, Any]) -> list[Any]:
@@ -288,12 +281,12 @@ class ArXiv(Service):
     page_size = 100
 
     def _refuse(self, scope: Scope) -> str:
-        last = (span_of(scope) or ("", "9999"))[1]
+        last = (service.span_of(scope) or ("", "9999"))[1]
         return f"arXiv begins in {_SINCE}" if int(last[:4]) < _SINCE else ""
 
     async def _pages(self, web: Web, query: SourceQuery, k: int, scope: Scope) -> Pages:
         terms = query.join(word="all:{}")
-        if (span := span_of(scope)) is not None:
+        if (span := service.span_of(scope)) is not None:
             first, last = (day.replace("-", "") for day in span)
             terms = f"({terms}) AND submittedDate:[{first}0000 TO {last}2359]"
         size = min(k, self.page_size)
@@ -312,7 +305,7 @@ class ArXiv(Service):
 
 
 def _read_feed(text: str) -> list[PaperRecord | ImportProblem]:
-    feed = read_xml(text)
+    feed = service.read_xml(text)
     if feed.tag != f"{_ATOM}feed":
         raise ServiceError(f"its XML is no feed, but <{feed.tag.rpartition('}')[2]}>")
     entries = feed.findall(f"{_ATOM}entry")

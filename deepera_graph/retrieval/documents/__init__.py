@@ -11,6 +11,7 @@ from deepera_graph.retrieval.documents.article import (
     Article,
     Block,
     build_article,
+    check_article,
     decode,
     peek,
     read_whole,
@@ -89,7 +90,4 @@ def read_document(
 
 def _read_text(file: Path, source: BinaryIO) -> Article:
     text = decode(read_whole(source, file), file)
-    article = build_article([Block(text)], "", {})
-    if article is None:
-        raise InputError(f"{file}: the file is empty")
-    return article
+    return check_article(build_article([Block(text)], "", {}), f"{file}: the file is empty")

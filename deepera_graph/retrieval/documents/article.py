@@ -259,6 +259,13 @@ def build_article(
     return Article(sections, title, metadata, unread) if sections else None
 
 
+def check_article(made: Article | None, why: str) -> Article:
+    """Return an article that has a text; raise an error that says why there is none."""
+    if made is None:
+        raise InputError(why)
+    return made
+
+
 def take_title(blocks: Sequence[Block], title: str = "") -> tuple[list[Block], str]:
     """Return the blocks without the heading that is the title of all, and the title.
 

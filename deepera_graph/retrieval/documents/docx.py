@@ -17,19 +17,8 @@ from zipfile import ZipFile
 
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign
-from deepera_graph.retrieval.documents.article import (
-    CELLS,
-    MOST_BYTES,
-    Article,
-    Block,
-    build_article,
-    find_usual,
-    is_references,
-    join_words,
-    parse_xml,
-    read_whole,
-    write_raised,
-)
+from deepera_graph.retrieval.documents import article
+from deepera_graph.retrieval.documents.article import Article, Block
 
 Raiser = Callable[[str, str], str]
 OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx
@@ -57,16 +46,14 @@ def read_docx(name: object, source: BinaryIO) -> Article:
     of contents and the references. A file without headings is cut at the usual ones.
     """
     blocks, title, about = read_docx_blocks(name, source)
-    article = build_article(blocks, title, about)
-    if article is None:
-        raise InputError(f"{name}: has no text")
-    return article
+    made = article.build_article(blocks, title, about)
+    return article.check_article(made, f"{name}: has no text")
 
 
 def read_docx_blocks(
     name: object,
     source: BinaryIO,
-    raise_text: Raiser = write_raised,
+    raise_text: Raiser = article.write_raised,
     prepare: Callable[[Element], None] | None = None,
 ) -> tuple[list[Block], str, dict[str, Any]]:
     """Return all of a file in blocks, the references too, its title, and what it says of itself.
@@ -74,7 +61,7 @@ def read_docx_blocks(
     *raise_text* writes a raised text, given what stands before it; *prepare* may change the body
     before it is read.
     """
-    raw = read_whole(source, name)
+    raw = article.read_whole(source, name)
     if raw.startswith(OLD_WORD):
         raise InputError(
             f"{name}: protected by a password, or in the old form of Word; save it again"
@@ -90,8 +77,8 @@ def _read(
     name: object, raw: bytes, raise_text: Raiser, prepare: Callable[[Element], None] | None
 ) -> tuple[list[Block], str, dict[str, Any]]:
     with ZipFile(io.BytesIO(raw)) as archive:
-        if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
-            raise InputError(f"{name}: unpacks to more than {MOST_BYTES >> 20} MB")
+        if sum(one.file_size for one in archive.infolist()) > article.MOST_BYTES:
+            raise InputError(f"{name}: unpacks to more than {article.MOST_BYTES >> 20} MB")
         main = _find_main(archive, name)
         styles = _read_styles(
             _load(archive, posixpath.join(main.rpartition("/")[0], "styles.xml"), name)
@@ -109,7 +96,7 @@ def _read(
             blocks.append(block)
     if not any(block.level for block in blocks):
         blocks = [_guess_heading(block) for block in blocks]
-    title = join_words(" ".join(titles)) or about.pop(_TITLE, "")
+    title = article.join_words(" ".join(titles)) or about.pop(_TITLE, "")
     about.pop(_TITLE, None)
     return blocks, title, about
 
@@ -130,7 +117,7 @@ def _find_main(archive: ZipFile, name: object) -> str:
 def _load(archive: ZipFile, part: str, name: object) -> Element | None:
     if part not in archive.namelist():
         return None
-    return parse_xml(archive.read(part), f"{name}: {part}")
+    return article.parse_xml(archive.read(part), f"{name}: {part}")
 
 
 def _read_styles(root: Element | None) -> _Styles:
@@ -177,7 +164,7 @@ def _read_blocks(
         elif child.tag == "tbl":
             for row in child.iter("tr"):
                 cells = (_text_of(cell, raise_text) for cell in _cells_of(row))
-                yield "", Block(CELLS.join(filter(None, cells)))
+                yield "", Block(article.CELLS.join(filter(None, cells)))
         elif child.tag not in _LEFT_OUT and child.tag != "sectPr":
             yield from _read_blocks(child, styles, raise_text)
 
@@ -191,7 +178,7 @@ def _cells_of(row: Element) -> Iterator[Element]:
 
 
 def _text_of(element: Element, raise_text: Raiser) -> str:
-    return join_words("".join(_read_texts(element, raise_text)))
+    return article.join_words("".join(_read_texts(element, raise_text)))
 
 
 def _read_texts(element: Element, raise_text: Raiser) -> Iterator[str]:
@@ -214,7 +201,7 @@ def _read_texts(element: Element, raise_text: Raiser) -> Iterator[str]:
 
 
 def _guess_heading(block: Block) -> Block:
-    is_heading = find_usual(block.text) or is_references(block.text)
+    is_heading = article.find_usual(block.text) or article.is_references(block.text)
     return Block(block.text, 1) if is_heading else block
 
 
@@ -222,7 +209,7 @@ def _read_about(root: Element | None) -> dict[str, Any]:
     """Return title and authors, if these are full names; a name alone is that of an account."""
     if root is None:
         return {}
-    found = {field: join_words(root.findtext(tag) or "") for field, tag in
+    found = {field: article.join_words(root.findtext(tag) or "") for field, tag in
              ((_TITLE, "title"), ("authors", "creator"))}  # fmt: skip
     if " " not in found["authors"] or found["authors"].lower() in _NO_AUTHORS:
         found["authors"] = ""

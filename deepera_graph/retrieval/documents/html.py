@@ -9,17 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import find_doi
 from deepera_graph.packages import call_foreign
-from deepera_graph.retrieval.documents.article import (
-    CELLS,
-    Article,
-    Block,
-    build_article,
-    decode,
-    join_words,
-    read_whole,
-    take_title,
-    write_raised,
-)
+from deepera_graph.retrieval.documents import article
+from deepera_graph.retrieval.documents.article import Article, Block
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.references import find_year
 
@@ -58,16 +49,15 @@ def read_html(name: object, source: BinaryIO) -> Article:
     references. Headings of the highest level below the title begin sections; the cells of a row
     are separated by ``|``.
     """
-    raw = read_whole(source, name)
+    raw = article.read_whole(source, name)
     page = _Page()
     call_foreign(f"{name}: broken HTML", lambda: page.read(_decode(raw, name)), error=InputError)
     title, about = _read_meta(page.meta)
     blocks = page.main if sum(len(one.text.split()) for one in page.main) >= _ENOUGH else page.whole
-    blocks, title = take_title(blocks, title)
-    article = build_article(blocks, title or join_words(page.title), about)
-    if article is None:
-        raise InputError(f"{name}: has no text; a page that a script fills cannot be read")
-    return article
+    blocks, title = article.take_title(blocks, title)
+    made = article.build_article(blocks, title or article.join_words(page.title), about)
+    why = f"{name}: has no text; a page that a script fills cannot be read"
+    return article.check_article(made, why)
 
 
 def _decode(raw: bytes, name: object) -> str:
@@ -75,7 +65,7 @@ def _decode(raw: bytes, name: object) -> str:
     head = raw[:4096]
     found = _CHARSET.search(head) or _XML_CHARSET.search(head)
     declared = found[1].decode("ascii", "replace") if found else ""
-    return decode(raw, name, declared=declared, otherwise="cp1252")
+    return article.decode(raw, name, declared=declared, otherwise="cp1252")
 
 
 class _Open(NamedTuple):
@@ -166,7 +156,7 @@ class _Page(HTMLParser):
             heading = _HEADING.fullmatch(tag)
             self._level = int(heading[1]) if heading and not self._n_hidden else 0
         elif tag in {"td", "th"} and self._has_text:
-            self._text.append(CELLS)
+            self._text.append(article.CELLS)
         elif tag == "sup":
             self._raised, self._is_cited = len(self._text), False
         elif tag == "a":
@@ -180,10 +170,10 @@ class _Page(HTMLParser):
         before = self._text[max(self._raised - 1, 0) : self._raised]
         del self._text[self._raised :]
         if not self._is_cited:
-            self._text.append(write_raised("".join(before), text))
+            self._text.append(article.write_raised("".join(before), text))
 
     def _end_block(self) -> None:
-        text = join_words("".join(self._text)).strip("| ")
+        text = article.join_words("".join(self._text)).strip("| ")
         if text:
             block = Block(text, self._level)
             self.whole.append(block)
@@ -206,13 +196,15 @@ class _Page(HTMLParser):
 
 def _read_meta(meta: dict[str, list[str]]) -> tuple[str, dict[str, Any]]:
     found = {
-        field: [join_words(one) for name in names for one in meta.get(name, ()) if one.strip()]
+        field: [
+            article.join_words(one) for name in names for one in meta.get(name, ()) if one.strip()
+        ]
         for field, names in _META.items()
     }
     title = next(iter(found["title"]), "")
     named = next((meta[name] for name in _META["authors"] if any(meta.get(name, ()))), [])
     about: dict[str, Any] = {
-        "authors": "; ".join(join_words(one) for one in named if one.strip()),
+        "authors": "; ".join(article.join_words(one) for one in named if one.strip()),
         "year": find_year(found["year"]),
         "journal": next(iter(found["journal"]), ""),
         "doi": next(filter(None, map(find_doi, found["doi"])), ""),

@@ -8,16 +8,8 @@ from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, import_extra
-from deepera_graph.retrieval.documents.article import (
-    CELLS,
-    Article,
-    Block,
-    build_article,
-    decode,
-    join_words,
-    read_whole,
-    take_title,
-)
+from deepera_graph.retrieval.documents import article
+from deepera_graph.retrieval.documents.article import Article, Block
 from deepera_graph.text.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
@@ -33,11 +25,10 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
     """
     blocks, about, unread = read_markdown_blocks(name, source)
     title = about.pop("title", "")
-    blocks, title = take_title(blocks, title if isinstance(title, str) else str(title))
-    article = build_article(blocks, title, about, unread)
-    if article is None:
-        raise InputError(f"{name}: has no text but {'a heading' if title else 'marks'}")
-    return article
+    blocks, title = article.take_title(blocks, title if isinstance(title, str) else str(title))
+    made = article.build_article(blocks, title, about, unread)
+    why = f"{name}: has no text but {'a heading' if title else 'marks'}"
+    return article.check_article(made, why)
 
 
 def read_markdown_blocks(
@@ -47,7 +38,7 @@ def read_markdown_blocks(
 
     A block is one line, or the lines of its paragraph if they are to be kept.
     """
-    text = decode(read_whole(source, name), name).replace("\r\n", "\n")
+    text = article.decode(article.read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:
         front = None
@@ -68,11 +59,11 @@ def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:
     cells = list[str]()
     for before, token in pairwise([nothing, *tokens]):
         if token.type == "tr_close":
-            yield Block(CELLS.join(cells))
+            yield Block(article.CELLS.join(cells))
             cells = []
         elif token.type == "inline":
             lines = _read_inline(token.children).splitlines()
-            words = ("\n" if keep_lines else " ").join(filter(None, map(join_words, lines)))
+            words = ("\n" if keep_lines else " ").join(filter(None, map(article.join_words, lines)))
             if before.type in {"th_open", "td_open"}:
                 cells.append(words)
             else:
@@ -80,7 +71,7 @@ def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:
         elif token.type in {"fence", "code_block"}:
             yield Block(token.content)
         elif token.type == "html_block":
-            yield Block(join_words(_remove_tags(token.content)))
+            yield Block(article.join_words(_remove_tags(token.content)))
 
 
 def _remove_tags(html: str) -> str:
@@ -106,7 +97,7 @@ def _read_front_matter(text: str) -> tuple[dict[str, Any], str]:
     try:
         found = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        return {}, f"the front matter is no YAML: {join_words(str(error)):.160}"
+        return {}, f"the front matter is no YAML: {article.join_words(str(error)):.160}"
     if not isinstance(found, Mapping):
         return {}, ""
     plain = {str(key): _to_plain(value) for key, value in found.items()}
