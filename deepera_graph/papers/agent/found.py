@@ -11,7 +11,13 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus, name_status
 from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
 from deepera_graph.papers.agent.planning import order
-from deepera_graph.papers.agent.state import ActionRecord, FoundBy, PooledPaper, StopReason
+from deepera_graph.papers.agent.state import (
+    ActionRecord,
+    FoundBy,
+    JudgedPaper,
+    PooledPaper,
+    StopReason,
+)
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.paper import (
     Listed,
@@ -30,7 +36,7 @@ FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
 _SHOWN, _SHOWN_OUT = 20, 5
 _N_LOOKUPS = 3  # that a paper names
 _LOOKUPS = {"S": "search", "R": "references", "C": "citations"}
-_JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
+_JUDGED = tuple(JudgedPaper.__annotations__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from deepera_graph.papers.agent.state import (
     Action,
     ActionRecord,
     ActionSeen,
+    JudgedPaper,
     PaperSearchState,
     PaperSeen,
     PlanTask,
@@ -25,7 +26,7 @@ _MOST_NAMES = 20
 _NEAR = 0.5  # a score from which on SPAR follows a paper
 _OF_ACTIONS = tuple(ActionSeen.__annotations__)
 _OF_PAPERS = ("title", "abstract", "year", "venue")
-_JUDGED = ("score", "verdict", "fits", "reason", "quote", "against")
+_JUDGED = tuple(JudgedPaper.__annotations__)
 _SHOWN_CHARS = 400  # of a query in a problem
 
 

@@ -48,29 +48,37 @@ class SearchPlan(RoleAnswer):
     )
 
 
-class ActionRecord(TypedDict):
-    """One call of the base, and what came of it.
+class ActionSeen(TypedDict):
+    """An action and its yield, as a planner sees it.
 
     `id` is S1, R2 or C3: S for a search, R for references, C for citations, with its place among
     all calls. `found` papers came back, `more` says that there is another page, `new` were not in
-    the pool, `kept` of these break no limit and were not judged unfit, `left` were new and did not
-    fit into `max_papers`. `ids` are those that came into the pool or were there, in order.
+    the pool, `kept` of these break no limit and were not judged unfit.
     """
 
     id: str
-    step: int
     tool: Tool
     text: str
-    k: int
     offset: int
-    mode: SearchMode | None
-    weight: float
     status: Status
-    cause: str
     found: int
     more: bool
     new: int
     kept: int
+
+
+class ActionRecord(ActionSeen):
+    """One call of the base, and what came of it.
+
+    `left` papers were new and did not fit into `max_papers`; `ids` are those that came into the
+    pool or were there, in order.
+    """
+
+    step: int
+    k: int
+    mode: SearchMode | None
+    weight: float
+    cause: str
     left: int
     ids: list[str]
 
@@ -83,48 +91,41 @@ class FoundBy(TypedDict):
     share: float
 
 
-class PooledPaper(TypedDict):
-    """A paper of the pool.
+class JudgedPaper(TypedDict):
+    """What is known of a paper by judging it.
 
-    `score` is the selector's, in [0, 1], or None while there is none; `fused` joins the ranks of
-    all calls that found it. `verdict` is ``out`` only for what breaks a limit, ``unjudged`` if the
-    selector failed or was not asked. `fits` says whether it was judged to fit well enough: None if
-    nobody knows; False without a score was too far from the topic to be judged. `against` is the
-    limit that it breaks. `doubt`, in [0, 1], is how much a paper that is in may break one: `fused`
-    counts by that share less.
+    `score` is the selector's, in [0, 1], or None while there is none. `verdict` is ``out`` only for
+    what breaks a limit, ``unjudged`` if the selector failed or was not asked. `fits` says whether
+    it was judged to fit well enough: None if nobody knows; False without a score was too far from
+    the topic to be judged. `against` is the limit that it breaks.
     """
 
-    paper: dict[str, Any]
-    found_by: list[FoundBy]
-    fused: float
     score: float | None
     verdict: Verdict
     fits: bool | None
     reason: str
     quote: str
     against: str
+
+
+class PooledPaper(JudgedPaper):
+    """A paper of the pool.
+
+    `fused` joins the ranks of all calls that found it. `doubt`, in [0, 1], is how much a paper that
+    is in may break a limit: `fused` counts by that share less.
+    """
+
+    paper: dict[str, Any]
+    found_by: list[FoundBy]
+    fused: float
     doubt: float
 
 
-class ActionSeen(TypedDict):
-    """An action and its yield, as a planner sees it."""
-
-    id: str
-    tool: Tool
-    text: str
-    offset: int
-    status: Status
-    found: int
-    more: bool
-    new: int
-    kept: int
-
-
-class PaperSeen(TypedDict):
+class PaperSeen(JudgedPaper):
     """A paper of the pool as planners and selectors see it.
 
     `calls` found it, the first in round `step`; `followed` are the tools by which its citations
-    were followed. The rest is as in `PooledPaper`.
+    were followed.
     """
 
     id: str
@@ -132,12 +133,6 @@ class PaperSeen(TypedDict):
     abstract: str
     year: int | None
     venue: str
-    score: float | None
-    verdict: Verdict
-    fits: bool | None
-    reason: str
-    quote: str
-    against: str
     calls: list[str]
     step: int
     followed: list[Tool]
