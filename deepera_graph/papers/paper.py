@@ -153,17 +153,11 @@ class Paper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperRecord:
-    """A paper as a file brings it: with what it cites, and its other ids.
-
-    Attributes:
-        paper: The paper.
-        references: Ids of what it cites, in order, each once; they need not be in the base.
-        aliases: Other ids it is known by, e.g. of a preprint.
-    """
+    """A paper as a file brings it: with what it cites, and its other ids."""
 
     paper: Paper
-    references: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()  # ids of what it cites, in order, each once; of any paper
+    aliases: tuple[str, ...] = ()  # other ids it is known by, e.g. of a preprint
 
     @property
     def ids(self) -> tuple[str, ...]:

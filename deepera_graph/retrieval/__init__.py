@@ -23,19 +23,12 @@ _MOST_NAMES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionInfo:
-    """What a collection is.
+    """What a collection is."""
 
-    Attributes:
-        name: As `open_store` takes it.
-        n_passages: How many it holds.
-        mode: ``sparse``, ``dense`` or ``hybrid``; empty if another program made it.
-        embeddings: What made its dense vectors, if that was recorded.
-    """
-
-    name: str
+    name: str  # as `open_store` takes it
     n_passages: int
-    mode: str
-    embeddings: str
+    mode: str  # ``sparse``, ``dense`` or ``hybrid``; empty if another program made it
+    embeddings: str  # what made its dense vectors, if that was recorded
 
 
 def find_folder(store: str | Path, collection: str) -> Path | None:

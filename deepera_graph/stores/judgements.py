@@ -53,18 +53,11 @@ def _compact(connection: sqlite3.Connection, n_removed: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """What a judgement cache holds.
+    """What a judgement cache holds."""
 
-    Attributes:
-        entries: Stored answers by role, in the order of the alphabet.
-        n_bytes: Size on disk with SQLite's own side files, or in memory, >= 0.
-        oldest: When the oldest answer was stored, in UTC; None if there is none.
-        newest: When the newest answer was stored, in UTC; None if there is none.
-    """
-
-    entries: Mapping[str, int]
-    n_bytes: int
-    oldest: datetime | None
+    entries: Mapping[str, int]  # stored answers by role, in the order of the alphabet
+    n_bytes: int  # on disk with SQLite's own side files, or in memory, >= 0
+    oldest: datetime | None  # when it was stored, in UTC; None if there is none
     newest: datetime | None
 
     @property

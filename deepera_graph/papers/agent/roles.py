@@ -53,16 +53,10 @@ _MOST_PAGES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class PaperRoles(RoleSet):
-    """The roles that a chat model plays, under its name.
+    """The roles that a chat model plays, under its name; see the classes of each.
 
-    Attributes:
-        understand: Reads the limits of a question.
-        queries: Writes queries for a question and what was found so far.
-        scout: Chooses calls.
-        judge: Says of papers how well they fit, and what breaks a limit.
-        fuse: Writes the first queries of SPAR; None: `queries` does.
-        evolve: Writes queries of SPAR out of single papers; None: `queries` does.
-        reorder: Orders the best papers of SPAR; None: they stay in the order of their scores.
+    The last three are of SPAR: without `fuse` or `evolve`, `queries` writes its queries; without
+    `reorder` papers stay in the order of their scores.
     """
 
     understand: Runnable[LimitsTask, LimitsRead]

@@ -278,21 +278,14 @@ class Selector(NamedTuple):
 
     It is no `Judge`: it is given papers with the limits of a search, marks what breaks a limit, and
     may leave all scores to the searches. `EvidenceSelector` makes one of a judge.
-
-    Attributes:
-        name: ``deepera``, ``vectors``, ``rules``, ``llm``, or ``own``.
-        role: Judges a list of papers.
-        scores: Whether it says how well papers fit, so that all of them are worth its while; the
-            others only look for what breaks a limit, and for a reason.
-        is_costly: Whether judging a paper is a call of a model that somebody pays for.
-        about: What the manifest says of it.
+    One that does not score is asked of few: it looks for what breaks a limit, and for a reason.
     """
 
-    name: str
+    name: str  # ``deepera``, ``vectors``, ``rules``, ``llm``, or ``own``
     role: Runnable[SelectTask, Selected]
-    scores: bool = True
-    is_costly: bool = False
-    about: str = ""
+    scores: bool = True  # whether it says how well papers fit
+    is_costly: bool = False  # whether judging a paper is a call of a model that somebody pays for
+    about: str = ""  # what the manifest says of it
 
 
 def make_selector(selector: Any, roles: PaperRoles | None) -> Selector:

@@ -48,28 +48,18 @@ _OUTCOMES = ("added", "updated", "unchanged", "merged")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildReport:
     """What became of all records; every one is in one of the counts, or among the problems.
-
-    Attributes:
-        read: Records read, of all sources, those of earlier runs that were stopped among them.
-        added: New papers.
-        updated: Papers that a later source says something new of.
-        unchanged: Papers that were there before, as they are.
-        merged: Records of papers that are there under another id.
-        problems: How many records could not be used, by kind.
-        told: The first problems of each kind.
-        papers: In the base now.
-        embedded: Vectors made in this run.
+    Records of earlier runs that were stopped are read, too.
     """
 
     read: int = 0
     added: int = 0
-    updated: int = 0
+    updated: int = 0  # papers that a later source says something new of
     unchanged: int = 0
-    merged: int = 0
-    problems: dict[str, int] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
-    papers: int = 0
-    embedded: int = 0
+    merged: int = 0  # records of papers that are there under another id
+    problems: dict[str, int] = field(default_factory=dict)  # records not used, by kind
+    told: tuple[str, ...] = ()  # the first problems of each kind
+    papers: int = 0  # in the base now
+    embedded: int = 0  # vectors made in this run
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

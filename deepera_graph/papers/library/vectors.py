@@ -30,25 +30,15 @@ _MOST_CHARACTERS = 8_000  # of a query that are embedded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorsInfo:
-    """What a base says of its vectors.
+    """What a base says of its vectors."""
 
-    Attributes:
-        base: The base they belong to.
-        embeddings: Who made them.
-        dimensions: Of a vector.
-        count: Rows that count.
-        checksum: CRC-32 of these rows.
-        probe: The vector of a fixed text, by which other weights of the same name are told.
-        url: The Qdrant server that has them; empty if they lie beside the base.
-    """
-
-    base: str
-    embeddings: str
+    base: str  # they belong to
+    embeddings: str  # that made them
     dimensions: int
-    count: int = 0
-    checksum: int = 0
-    probe: tuple[float, ...] = ()
-    url: str = ""
+    count: int = 0  # rows that count
+    checksum: int = 0  # CRC-32 of these rows
+    probe: tuple[float, ...] = ()  # of a fixed text: other weights of the same name are told by it
+    url: str = ""  # of the Qdrant server that has them; empty if they lie beside the base
 
     def to_json(self) -> str:
         """Return it as a base keeps it."""

@@ -54,31 +54,17 @@ class ServiceError(Exception):
 
 
 class Web:
-    """The requests of one search, up to its deadline.
-
-    Args:
-        name: Of the source.
-        deadline: On the clock of `time.monotonic`.
-        interval: Seconds between two requests to a host; none to this machine.
-        contact: Address of mail, or empty.
-        secrets: What no text may show.
-        headers: Sent along, a key among them.
-        kept: Where answers are kept.
-
-    Attributes:
-        asked: The first address, without what is secret.
-        n_fetched: Requests that were answered by the service, not by the cache.
-    """
+    """The requests of one search, up to its deadline."""
 
     def __init__(
         self,
         name: str,
         *,
-        deadline: float,
-        interval: float,
+        deadline: float,  # on the clock of `time.monotonic`
+        interval: float,  # seconds between two requests to a host; none to this machine
         contact: str,
-        secrets: Collection[str],
-        headers: Mapping[str, str],
+        secrets: Collection[str],  # what no text may show
+        headers: Mapping[str, str],  # sent along, a key among them
         kept: JudgementCache | None,
     ) -> None:
         hide_keys_in_logs()
@@ -87,7 +73,8 @@ class Web:
         self._client = httpx.AsyncClient(
             headers={"User-Agent": user_agent(contact), **headers}, verify=_certificates()
         )
-        self.asked, self.n_fetched, self.n_kept = "", 0, 0
+        self.asked = ""  # the first address, without what is secret
+        self.n_fetched, self.n_kept = 0, 0  # answered by the service, and by the cache
 
     async def close(self) -> None:
         """Close the connections."""

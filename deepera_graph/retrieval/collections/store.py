@@ -112,19 +112,12 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSample:
-    """What the first passages of a collection have in their metadata.
+    """What the first passages of a collection have in their metadata, the most frequent first."""
 
-    Attributes:
-        n_passages: How many were looked at.
-        fields: Field to how many of them have it, the most frequent first.
-        examples: Field to the first value of it.
-        sources: `source` to how many of them are from it, the most frequent first.
-    """
-
-    n_passages: int
-    fields: dict[str, int]
-    examples: dict[str, Any]
-    sources: dict[str, int]
+    n_passages: int  # that were looked at
+    fields: dict[str, int]  # how many of them have a field
+    examples: dict[str, Any]  # the first value of a field
+    sources: dict[str, int]  # how many of them are from a source
 
 
 class Catalogue:

@@ -164,19 +164,12 @@ _SMALL_CAPITALS = re.compile(r"\b([A-Z]) ([A-Z]{2,})")
 
 
 class Section(NamedTuple):
-    """What stands under one heading, and where.
+    """What stands under one heading, and where."""
 
-    Attributes:
-        name: The heading, such as ``Results``; empty if there is none.
-        text: Not blank; of a form with pages one page after the other, separated by single spaces.
-        starts: Where in it each page begins; empty for a form without pages.
-        pages: The numbers of these pages, counted from 1.
-    """
-
-    name: str
-    text: str
-    starts: tuple[int, ...] = ()
-    pages: tuple[int, ...] = ()
+    name: str  # the heading, such as ``Results``; empty if there is none
+    text: str  # not blank; of a form with pages one after the other, separated by single spaces
+    starts: tuple[int, ...] = ()  # where in it each page begins; empty for a form without pages
+    pages: tuple[int, ...] = ()  # the numbers of these pages, counted from 1
 
     def find_place(self, start: int, end: int) -> dict[str, Any]:
         """Return where a part of the text stands, as far as the file says.
@@ -198,19 +191,12 @@ class Section(NamedTuple):
 
 
 class Article(NamedTuple):
-    """What was read of a document.
+    """What was read of a document."""
 
-    Attributes:
-        sections: Not empty.
-        title: What the file says of itself, or nothing.
-        metadata: `authors`, `year`, `journal`, `doi`, ..., as far as the file tells them.
-        unread: What is wrong with parts that could not be read, or nothing.
-    """
-
-    sections: tuple[Section, ...]
-    title: str
-    metadata: dict[str, Any]
-    unread: str = ""
+    sections: tuple[Section, ...]  # not empty
+    title: str  # as the file says it, or nothing
+    metadata: dict[str, Any]  # `authors`, `year`, `journal`, `doi`, ..., as far as it tells them
+    unread: str = ""  # what is wrong with parts that could not be read
 
     @property
     def whole(self) -> Section:

@@ -75,20 +75,13 @@ class _Open(NamedTuple):
 
 
 class _Page(HTMLParser):
-    """Collects the blocks of a page, in time linear in its length, however deep it nests.
-
-    Attributes:
-        whole: All that is shown.
-        main: What of it stands in `main` or `article`.
-        meta: The values of each `meta` element, in order.
-        title: Of the window.
-    """
+    """Collects the blocks of a page, in time linear in its length, however deep it nests."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.whole, self.main = list[Block](), list[Block]()
-        self.meta: dict[str, list[str]] = {}
-        self.title = ""
+        self.whole, self.main = list[Block](), list[Block]()  # what stands in `main` or `article`
+        self.meta: dict[str, list[str]] = {}  # the values of each `meta` element, in order
+        self.title = ""  # of the window
         self._open, self._n_open = list[_Open](), Counter[str]()
         self._n_hidden = self._n_main = 0
         self._text, self._level, self._has_text = list[str](), 0, False

@@ -129,17 +129,11 @@ _SOFT_BREAK = re.compile("[\ufffe\x02]\r?\n?")  # how PDFium marks a hyphen that
 
 
 class PdfPages(NamedTuple):
-    """What was read of the pages.
-
-    Attributes:
-        texts: Of the pages that could be read, by number, counted from 1.
-        bad: What is wrong with the others.
-        info: What the file says of itself: ``Title``, ``Author``, ...
-    """
+    """What was read of the pages, by their numbers, counted from 1."""
 
     texts: dict[int, str]
-    bad: dict[int, str]
-    info: dict[str, str]
+    bad: dict[int, str]  # what is wrong with the others
+    info: dict[str, str]  # what the file says of itself: ``Title``, ``Author``, ...
 
 
 def check_pdf_reader(reader: str, file: Path | None = None) -> None:

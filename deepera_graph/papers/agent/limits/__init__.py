@@ -28,35 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a question asks for, and what it does not want.
-
-    Attributes:
-        question: As it was asked.
-        topic: What is searched for: the question without its limits.
-        exclude: What a paper must not be about, use or be evaluated on, in the question's words.
-        year_from: Earliest year, inclusive.
-        year_to: Latest year, inclusive.
-        not_years: Years left out.
-        venues: Only these.
-        not_venues: None of these.
-        types: Only these kinds of documents: ``review``, ``meta-analysis``, ``trial`` ...
-        not_types: None of these.
-        better: What has to come out ahead, and of what: ``("A", "B")``; empty if nothing has to.
-        notes: What could not be read, in words.
-    """
+    """What a question asks for, and what it does not want; years are inclusive."""
 
     question: str
-    topic: str
-    exclude: tuple[str, ...] = ()
+    topic: str  # what is searched for: the question without its limits
+    exclude: tuple[str, ...] = ()  # must not be what it is about, uses or is tested on; as asked
     year_from: int | None = None
     year_to: int | None = None
     not_years: tuple[int, ...] = ()
-    venues: tuple[str, ...] = ()
+    venues: tuple[str, ...] = ()  # only these
     not_venues: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()  # only these kinds of documents: ``review``, ``trial`` ...
     not_types: tuple[str, ...] = ()
-    better: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    better: tuple[str, ...] = ()  # what has to come out ahead, and of what: ``("A", "B")``
+    notes: tuple[str, ...] = ()  # what could not be read, in words
 
     def narrow(self, scope: Scope, venues: Sequence[str] = ()) -> tuple[Scope, tuple[str, ...]]:
         """Return a scope with the question's years and venues in it, and notes on what was not.

@@ -47,17 +47,11 @@ Span = tuple[int, int]
 
 
 class NearWords(NamedTuple):
-    """What stands in all that a pattern finds: it is looked for around that alone.
+    """What stands in all that a pattern finds: it is looked for around that alone."""
 
-    Attributes:
-        signs: One of them is in every find; in lower case.
-        before: Characters from the beginning of a find to the sign, as many as any limit has.
-        after: Characters behind the sign from which it is plain that something is found.
-    """
-
-    signs: "Sequence[str | re.Pattern[str]]"
-    before: int
-    after: int
+    signs: "Sequence[str | re.Pattern[str]]"  # one of them is in every find; in lower case
+    before: int  # characters from the beginning of a find to the sign, as many as any limit has
+    after: int  # characters behind the sign from which it is plain that something is found
 
     def spans(self, text: str) -> list[Span]:
         """Return where in a text in lower case finds may begin and end; those that meet as one."""
