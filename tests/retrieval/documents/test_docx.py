@@ -9,7 +9,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from deepera_graph.errors import InputError
-from deepera_graph.retrieval.documents import docx as reading
+from deepera_graph.retrieval.documents import article
 from deepera_graph.retrieval.sources import read_passages
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_named(write, content, message):
 
 
 def test_a_file_that_unpacks_to_too_much_is_not_unpacked(write, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(article, "MOST_BYTES", 1 << 20)
     name = write("a.docx", zipped(word__document=" " * (2 << 20)))
     with pytest.raises(InputError, match=r"^a\.docx: unpacks to more than 1 MB"):
         read(name)
