@@ -38,6 +38,13 @@ Outcome = Literal["added", "updated", "unchanged", "merged", "duplicate"]
 LOCK = ".lock"  # added to the name of the file
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _PLACEHOLDERS = ", ".join("?" * 14)
+_INSERTS = {
+    "papers": f"INSERT INTO papers VALUES ({_PLACEHOLDERS})",
+    "scopes": "INSERT INTO scopes VALUES (?, ?, ?, ?, ?)",
+    "words": "INSERT INTO words (rowid, title, abstract) VALUES (?, ?, ?)",
+    "titles": "INSERT OR IGNORE INTO titles VALUES (?, ?, ?)",
+    "refs": "INSERT OR IGNORE INTO refs VALUES (?, ?, ?)",
+}
 
 
 class Known(NamedTuple):
@@ -127,7 +134,7 @@ class Writer:
 
     def commit(self, identity: str, done: int, *, finished: bool, report: Any) -> None:
         """Commit what was put since the last time, and that *done* records of a source are."""
-        with PAPERS.wrap_errors(self.path), self._changing() as db:
+        with self._changing() as db:
             self._flush()
             db.execute(
                 "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
@@ -141,24 +148,25 @@ class Writer:
 
     def place_vectors(self, places: Iterable[tuple[int, int]], header: str) -> None:
         """Note where the vectors of papers are, by their numbers, and what is in their file."""
-        with PAPERS.wrap_errors(self.path), self._changing() as db:
+        with self._changing() as db:
             db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", places)
             write_about(db, "vectors", header)
 
     def forget_vectors(self) -> None:
         """Forget all vectors."""
-        with PAPERS.wrap_errors(self.path), self._changing() as db:
+        with self._changing() as db:
             db.execute("DELETE FROM vectors")
             db.execute("DELETE FROM about WHERE name = 'vectors'")
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:
         """Commit what is done here, and have readers look anew at what they know of the base."""
-        self._begin_transaction()
-        yield self._db
-        generation = int(read_about(self._db, "generation", "0")) + 1
-        write_about(self._db, "generation", str(generation))
-        self._db.execute("COMMIT")
+        with PAPERS.wrap_errors(self.path):
+            self._begin_transaction()
+            yield self._db
+            generation = int(read_about(self._db, "generation", "0")) + 1
+            write_about(self._db, "generation", str(generation))
+            self._db.execute("COMMIT")
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -226,11 +234,11 @@ class Writer:
         number, paper = self._next, record.paper
         self._next += 1
         batch = self._batch
-        batch.papers.append((number, *to_row(paper), self._run))
-        batch.scopes.append((number, *self._scope_of(paper)))
-        batch.words.append((number, paper.title, paper.abstract))
-        batch.titles += _title_rows(number, paper.title)
-        batch.refs += _reference_rows(number, record.references, record.ids)
+        batch.rows["papers"].append((number, *to_row(paper), self._run))
+        batch.rows["scopes"].append((number, *self._scope_of(paper)))
+        batch.rows["words"].append((number, paper.title, paper.abstract))
+        batch.rows["titles"] += _title_rows(number, paper.title)
+        batch.rows["refs"] += _reference_rows(number, record.references, record.ids)
         for id in record.ids:
             if self._find(id) is None:
                 batch.numbers[id] = number
@@ -285,15 +293,10 @@ class Writer:
                 "INSERT INTO words (words, rowid, title, abstract) VALUES ('delete', ?, ?, ?)",
                 (number, before.title, before.abstract),
             )
-            db.execute(
-                "INSERT INTO words (rowid, title, abstract) VALUES (?, ?, ?)",
-                (number, after.title, after.abstract),
-            )
+            db.execute(_INSERTS["words"], (number, after.title, after.abstract))
             db.execute("DELETE FROM vectors WHERE n = ?", (number,))
             db.execute("DELETE FROM titles WHERE n = ?", (number,))
-            db.executemany(
-                "INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", _title_rows(number, after.title)
-            )
+            db.executemany(_INSERTS["titles"], _title_rows(number, after.title))
         run = db.execute("SELECT run FROM papers WHERE n = ?", (number,)).fetchone()[0]
         db.execute(
             f"INSERT OR REPLACE INTO papers VALUES ({_PLACEHOLDERS})", (number, *to_row(after), run)
@@ -335,13 +338,10 @@ class Writer:
 
     def _flush(self) -> None:
         batch, db = self._batch, self._db
-        if not batch.papers:
+        if not batch.rows["papers"]:
             return
-        db.executemany(f"INSERT INTO papers VALUES ({_PLACEHOLDERS})", batch.papers)
-        db.executemany("INSERT INTO scopes VALUES (?, ?, ?, ?, ?)", batch.scopes)
-        db.executemany("INSERT INTO words (rowid, title, abstract) VALUES (?, ?, ?)", batch.words)
-        db.executemany("INSERT OR IGNORE INTO titles VALUES (?, ?, ?)", batch.titles)
-        db.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", batch.refs)
+        for table, rows in batch.rows.items():
+            db.executemany(_INSERTS[table], rows)
         db.executemany("INSERT OR IGNORE INTO ids VALUES (?, ?)", batch.numbers.items())
         self._batch = _Batch()
 
@@ -359,12 +359,10 @@ def _remove(path: Path) -> None:
 
 
 class _Batch:
+    """Rows that are not written yet, by table; and what is known of their ids."""
+
     def __init__(self) -> None:
-        self.papers: list[tuple[Any, ...]] = []
-        self.scopes: list[tuple[Any, ...]] = []
-        self.words: list[tuple[int, str, str]] = []
-        self.titles: list[tuple[int, int, int]] = []
-        self.refs: list[tuple[int, int, str]] = []
+        self.rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _INSERTS}
         self.numbers: dict[str, int] = {}
 
 
