@@ -6,27 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from deepera_graph.schema import FOR_MANY, Direction
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, words
 
-_AUXILIARY = (
-    r"(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have|had|may|might|must)"
-    r"(?:n['’]t)?"
+_WORDS = {name: text.split() for name, text in read_lists(__file__).items()}
+_ANY = {name: f"(?:{'|'.join(found)})" for name, found in _WORDS.items()}
+_ASKING = re.compile(rf"{_ANY['asking']}\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(
+    rf"(?:^|[:;,.?!–—]\s+|\s-\s+){_ANY['auxiliary']}(?:n['’]t)?\s+\w", re.IGNORECASE
 )
-_ASKING = re.compile(
-    r"(?:who|what|when|where|which|why|how|whose|is|are|was|were|does|do|did|can|could|should|"
-    r"would|will|has|have|had|may|might)\b",
-    re.IGNORECASE,
-)
-_YES_OR_NO = re.compile(rf"(?:^|[:;,.?!–—]\s+|\s-\s+){_AUXILIARY}\s+\w", re.IGNORECASE)
 _LEAST_CLAIM = 4  # words; fewer are keywords
 _WORD = re.compile(r"[^\W_][\w'’&./-]*")
-_LINKS_TEXT = "of the de la le du del der den van von di da and a al el y e bin ibn &"
-_LINKS = frozenset(_LINKS_TEXT.split())
-_LOOSE_TEXT = "in on for to at no or from with"
-_LOOSE_LINKS = _LINKS.union(_LOOSE_TEXT.split())  # as in titles of works
+_LINKS = frozenset(_WORDS["links"])
+_LOOSE_LINKS = _LINKS.union(_WORDS["loose_links"])
 _MOST_LINKS = 2  # as in "University of the West Indies"
-_OPENERS_TEXT = "name moreover furthermore since besides according known notable"
-_OPENERS = STOP_WORDS.union(_OPENERS_TEXT.split())  # words that open a sentence and no name
+_OPENERS = STOP_WORDS.union(_WORDS["openers"])
 _BRACKETS = re.compile(r"(?<!\s)\s*\([^)]*\)")
 _QUOTED = re.compile(r"[\"“]([^\"“”]{2,80})[\"”]")
 _BETWEEN = re.compile(r"\s(?:and|or|in|on|at|from|for|with|to|&)\s", re.IGNORECASE)
@@ -51,18 +45,9 @@ def asks_yes_or_no(question: str) -> bool:
     return _YES_OR_NO.search(text) is not None
 
 
-# verbs of a claim, as in ``A prevents B``; as nouns they are rare
-_VERBS = """
-accelerate affect aggravate alter attenuate cause decrease delay enhance impair improve increase
-induce inhibit lead lower prevent produce promote protect raise reduce shorten slow stimulate
-suppress trigger worsen
-""".split()  # noqa: SIM905
+_VERBS = _WORDS["verbs"]
 _STATES = {f"{verb}s": verb for verb in _VERBS} | {"reaches": "reach", "causes": "cause"}
-_SUBORDINATE = re.compile(
-    r"[,;:()]|\b(?:which|that|who|because|but|if|when|while|whereas|although|not|no|never|neither|"
-    r"nor|does|do|did|can|could|may|might|will|would|should|must|has|have|had)\b",
-    re.IGNORECASE,
-)
+_SUBORDINATE = re.compile(rf"[,;:()]|\b{_ANY['subordinate']}\b", re.IGNORECASE)
 _MOST_WORDS = 20
 
 

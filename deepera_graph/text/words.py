@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,15 +11,15 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakSet
 
+from deepera_graph.text.plain import read_lists
+
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*$")
 _SPLIT = re.compile(r"[-‐‑/'’.,]")
 _GREEK_NAMES = "alpha beta gamma delta epsilon kappa lambda mu sigma tau omega"
 _GREEK = str.maketrans(dict(zip("αβγδεκλμστω", _GREEK_NAMES.split(), strict=True)))
-_LISTS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+_LISTS = read_lists(__file__)
 _SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isinstance(text, str)}
 _VERBS = {form: verb for verb, forms in _LISTS["irregular_verbs"].items() for form in forms.split()}
 STOP_WORDS = _SETS["stop"]

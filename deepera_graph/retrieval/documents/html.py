@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,16 +25,7 @@ _NO_TEXT = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style)\b.*?(?:</\1\s*>|\Z)|<[!?][^>]*(?:>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-_CLOSED_BY = {  # an open element that the start of these ends
-    "p": _BLOCKS,
-    "li": {"li"},
-    "dt": {"dt", "dd"},
-    "dd": {"dt", "dd"},
-    "tr": {"tr", "tbody", "tfoot"},
-    "td": {"td", "th", "tr", "tbody", "tfoot"},
-    "th": {"td", "th", "tr", "tbody", "tfoot"},
-    "option": {"option"},
-}
+_CLOSED_BY: Mapping[str, Collection[str]] = {"p": _BLOCKS, **_WORDS["closed_by"]}
 _HEADING = re.compile("h([1-6])")
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_CHARSET = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""")
