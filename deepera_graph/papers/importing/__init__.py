@@ -13,6 +13,7 @@ from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
 from deepera_graph.ranges import suggest_value
 from deepera_graph.retrieval.documents.article import to_utf8
 from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.records import read_records
 from deepera_graph.text.references import NO_ABSTRACT
 
@@ -26,19 +27,8 @@ _READERS: Mapping[str, str] = {  # imported with the first file
     "bibtex": "read_bibtex",
 }
 _SUFFIXES: dict[str, Form] = {".bib": "bibtex", ".xml": "acl"}
-_MARKS: dict[Form, tuple[str, ...]] = {  # fields that only this form has; the first that fits
-    "openalex": ("abstract_inverted_index", "referenced_works", "authorships"),
-    "s2": (
-        "paperId",
-        "corpusid",
-        "corpusId",
-        "externalids",
-        "externalIds",
-        "paper_id",
-        "outCitations",
-    ),
-    "arxiv": ("authors_parsed", "update_date", "journal-ref"),
-}
+FIELDS = read_lists(__file__, "fields.toml")
+_MARKS: Mapping[Form, Sequence[str]] = FIELDS["marks"]
 _N_LOOKED_AT = 20
 
 

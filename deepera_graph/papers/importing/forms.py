@@ -10,7 +10,7 @@ Source:
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import (
     BAD_LINE,
     DAMAGED,
+    FIELDS,
     NO_ID,
     ImportProblem,
     alone,
@@ -36,21 +37,8 @@ from deepera_graph.passages import ID_FIELDS, field_key, has_value
 from deepera_graph.text.bibtex import read_entries, split_authors
 from deepera_graph.text.jsonl import open_records
 
-_ARXIV_NAMES = ("arxiv", "arxiv_id")
-_PAPER_IDS = (*_ARXIV_NAMES, "doi", "pmid", "key")
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "title": ("title", "article_title"),
-    "abstract": ("abstract", "abstract_note", "text", "summary"),
-    "authors": ("authors", "author"),
-    "year": ("year", "publication_year"),
-    "date": ("date",),
-    "venue": ("venue", "journal", "publication_title", "source_title", "journal_book"),
-    "categories": ("categories",),
-    "doi": ("doi",),
-    "arxiv": _ARXIV_NAMES,
-    "url": ("url", "link"),
-    "source": ("source",),
-}
+_NAMES: Mapping[str, Sequence[str]] = FIELDS["names"]
+_PAPER_IDS = (*_NAMES["arxiv"], "doi", "pmid", "key")
 _MOST_NAMED = 12  # fields of a record, in a message
 _key_of = lru_cache(maxsize=4096)(field_key)
 
@@ -77,7 +65,7 @@ def from_plain(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportPro
     return made
 
 
-def _find(known: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+def _find(known: Mapping[str, Any], names: Sequence[str]) -> Any:
     return next((known[_key_of(name)] for name in names if _key_of(name) in known), None)
 
 
@@ -89,7 +77,7 @@ def _paper_ids(known: Mapping[str, Any]) -> list[Any]:
     """Return ids that papers have elsewhere; no key that is a number, as other libraries have."""
     pmid, key = known.get("pmid"), str(known.get("key") or "")
     return [
-        _find(known, _ARXIV_NAMES),
+        _find(known, _NAMES["arxiv"]),
         known.get("doi"),
         pmid and f"PMID:{pmid}",
         "" if key.isdecimal() else key,
