@@ -232,7 +232,7 @@ def test_numbers_that_stand_for_texts_are_read_as_such(official):
 
 
 def test_an_edition_that_is_not_known_is_refused(official):
-    with pytest.raises(SettingsError, match="one of 5, 8 and 9, got 7"):
+    with pytest.raises(SettingsError, match="edition must be one of 5, 8, 9, got 7"):
         official(FIVE_GOLDEN, FIVE_GIVEN, "a", 7)
 
 
