@@ -122,7 +122,7 @@ def test_weights_that_are_none_are_refused(weights):
 
 
 def test_an_unknown_way_is_refused():
-    with pytest.raises(SettingsError, match="min-max, got 'median'"):
+    with pytest.raises(SettingsError, match=r"how must be one of .*'min-max', got 'median'"):
         weigh([{"q": ranking("ab")}], [1], how="median")
 
 
