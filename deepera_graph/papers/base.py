@@ -28,7 +28,7 @@ from deepera_graph.papers.paper import Paper, ask_notices, mark_papers
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval.fusion import in_thread
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class PaperBase:
                 what was committed stays.
         """
         paths: list[str | Path] = [sources] if isinstance(sources, str | Path) else list(sources)
-        if batch_size < 1:
-            raise SettingsError(f"batch_size must be >= 1, got {batch_size!r}")
+        check_at_least("batch_size", batch_size, 1)
 
         def watch(what: str, done: int, of: int | None = None) -> None:
             if on_progress is not None:
@@ -194,10 +193,8 @@ class PaperBase:
                 a venue of the scope.
             StoreError: The base cannot be read.
         """
-        if mode is not None and mode not in get_args(SearchMode):
-            known = get_args(SearchMode)
-            hint = suggest_value(str(mode), known)
-            raise SettingsError(f"mode must be one of {', '.join(known)}, got {mode!r}{hint}")
+        if mode is not None:
+            check_choice("mode", mode, get_args(SearchMode))
         _check_text("query", query)
         check_length(query)
         k, offset = _check_page(k, offset)
@@ -342,7 +339,6 @@ def _check_text(name: str, value: Any) -> None:
 
 
 def _check_page(k: Any, offset: Any) -> tuple[int, int]:
-    for name, value, least in (("k", k, 1), ("offset", offset, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SettingsError(f"{name} must be a whole number >= {least}, got {value!r:.80}")
+    check_at_least("k", k, 1)
+    check_at_least("offset", offset, 0)
     return min(k, _MOST), min(offset, _MOST)

@@ -30,6 +30,7 @@ from deepera_graph.papers.results import (
     Way,
     to_json,
 )
+from deepera_graph.ranges import check_positive
 from deepera_graph.text.plain import read_lists
 
 if TYPE_CHECKING:
@@ -192,8 +193,7 @@ class RemotePapers:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingsError(f"{url!r} is no address such as http://localhost:8080")
-        if not timeout > 0:
-            raise SettingsError(f"timeout must be > 0 seconds, got {timeout!r}")
+        check_positive("timeout", timeout)
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._host, self._port, self._timeout = str(parts.hostname), parts.port, timeout
         self._root = parts.path.rstrip("/")

@@ -8,9 +8,10 @@ from typing import Any, BinaryIO
 
 from langchain_core.documents import Document
 
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import RETRACTED
+from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.documents import find_form
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader, check_reader_name
 from deepera_graph.retrieval.file_records import BadRecord, Record, read_file
@@ -92,8 +93,8 @@ def read_passages(
         SettingsError: *max_words* is out of range, there is no such *pdf_reader*, or its package is
             not installed and the file a PDF.
     """
-    if max_words is not None and max_words < 1:
-        raise SettingsError(f"max_words must be >= 1, got {max_words!r}")
+    if max_words is not None:
+        check_at_least("max_words", max_words, 1)
     check_reader_name(pdf_reader)
     paths = [path] if isinstance(path, str | Path) else list(path)
     if "" in paths:  # `Path` would take it for the current folder

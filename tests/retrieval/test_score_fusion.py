@@ -71,5 +71,7 @@ def test_a_hybrid_store_fuses_as_it_is_told():
         assert next(one.id for one in by_scores) == "lamp"
         assert by_scores[0].metadata["retrieval_score"] == pytest.approx(1.0)
         assert store.search("the lamp", 3) == store.search("the lamp", 3, fusion="ranks")
-        with pytest.raises(SettingsError, match="fusion must be one of ranks, scores, got 'luck'"):
+        with pytest.raises(
+            SettingsError, match="fusion must be one of 'ranks', 'scores', got 'luck'"
+        ):
             store.search("the lamp", 3, fusion="luck")

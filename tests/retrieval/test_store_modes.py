@@ -66,7 +66,7 @@ def test_a_new_dense_collection_needs_embeddings(mode):
 
 
 def test_an_unknown_mode_is_named():
-    with pytest.raises(SettingsError, match=r"sparse, dense, hybrid, got 'bm25'"):
+    with pytest.raises(SettingsError, match=r"'sparse', 'dense', 'hybrid', got 'bm25'"):
         open_store("c", mode="bm25")
 
 

@@ -6,7 +6,6 @@ from typing import Any, Literal, get_args
 
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.chat.parsing import sanitize_line
-from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus, name_status
 from deepera_graph.papers.agent.limits import Limits, breaks_by_facts
@@ -28,7 +27,7 @@ from deepera_graph.papers.paper import (
     write_list,
 )
 from deepera_graph.papers.results import Scope
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.text.jsonl import format_json
 from deepera_graph.usage import Usage
 
@@ -206,12 +205,9 @@ class Found(AgentResult):
         Raises:
             SettingsError: There is no such format, or *k* is below 1.
         """
-        known = get_args(FoundFormat)
-        if format not in known:
-            hint = suggest_value(str(format), known)
-            raise SettingsError(f"format must be one of {', '.join(known)}, got {format!r}{hint}")
-        if k is not None and k < 1:
-            raise SettingsError(f"k must be >= 1, got {k!r}")
+        check_choice("format", format, get_args(FoundFormat))
+        if k is not None:
+            check_at_least("k", k, 1)
         if format == "text":
             return self.to_text(k=k or _SHOWN)
         if format == "mermaid":

@@ -15,7 +15,7 @@ from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
 from deepera_graph.papers.library.words import QUESTION_WORDS
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import check_choice
 from deepera_graph.usage import Usage
 
 _ASKING = frozenset(QUESTION_WORDS["before_subject"])
@@ -264,11 +264,7 @@ def make_planner(
     roles: PaperRoles | None,
 ) -> Writer:
     """Return the planner of a style, see `PaperSearch`; *planner* or *roles* write its queries."""
-    if style not in get_args(Style):
-        known = get_args(Style)
-        raise SettingsError(
-            f"style must be one of {', '.join(known)}, got {style!r}{suggest_value(style, known)}"
-        )
+    check_choice("style", style, get_args(Style))
     if style in _WITHOUT_MODEL:
         if planner is not None:
             raise SettingsError(f"style {style!r} plans by itself, and takes no planner")

@@ -7,10 +7,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import InputError
 from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import check_choice
 from deepera_graph.retrieval.documents.article import to_utf8
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.plain import read_lists
@@ -90,9 +90,8 @@ def to_record(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProb
 
 def check_form(form: str | None) -> None:
     """Raise `SettingsError` if there is no such form."""
-    if form is not None and form not in get_args(Form):
-        hint = suggest_value(form, get_args(Form))
-        raise SettingsError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}{hint}")
+    if form is not None:
+        check_choice("form", form, get_args(Form))
 
 
 def _load(form: str) -> Any:

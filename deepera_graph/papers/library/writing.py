@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 
 from filelock import FileLock, Timeout
 
-from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.errors import StoreError
 from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
 from deepera_graph.papers.library.store import (
     PAPERS,
@@ -31,6 +31,7 @@ from deepera_graph.papers.paper import (
     may_be_same,
     venue_key,
 )
+from deepera_graph.ranges import check_choice
 from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
 
 Merge = Literal["ids", "titles", "none"]
@@ -72,8 +73,7 @@ class Writer:
     """
 
     def __init__(self, path: str | Path, *, merge: Merge = "ids", overwrite: bool = False) -> None:
-        if merge not in get_args(Merge):
-            raise SettingsError(f"merge must be one of {', '.join(get_args(Merge))}, got {merge!r}")
+        check_choice("merge", merge, get_args(Merge))
         self.path, self._merge = Path(path), merge
         self._batch = _Batch()
         self._run = 0

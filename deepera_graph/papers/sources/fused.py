@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 from typing import Any
 
 from langchain_core.documents import Document
@@ -22,7 +21,7 @@ from deepera_graph.papers.sources.base import (
     SourceAnswer,
     SourceQuery,
 )
-from deepera_graph.papers.sources.service import SECONDS
+from deepera_graph.papers.sources.service import SECONDS, check_seconds
 from deepera_graph.ranges import check_at_least
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.files import MAX_WORDS, cut_text
@@ -136,8 +135,7 @@ class Literature:
                 raise SettingsError(
                     f"a source must be a name, or have name, search and asearch, got {one!r:.80}"
                 )
-        if not (isfinite(seconds) and seconds > 0):
-            raise SettingsError(f"seconds must be > 0, got {seconds!r}")
+        check_seconds(seconds)
         names = [one.name for one in sources]
         if twice := [one for one in names if names.count(one) > 1]:
             raise SettingsError(f"two sources are named {twice[0]!r}")

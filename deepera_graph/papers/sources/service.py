@@ -78,8 +78,7 @@ class Service(ABC):
         found = base_url or os.environ.get(variable, "").strip() or self.address
         if urlsplit(found).scheme not in ("http", "https") or not urlsplit(found).hostname:
             raise SettingsError(f"{variable} must start with http:// or https://, got {found!r}")
-        if not (isfinite(seconds) and seconds > 0):
-            raise SettingsError(f"seconds must be > 0, got {seconds!r}")
+        check_seconds(seconds)
         self.base_url, self.seconds, self.cache = found.rstrip("/"), float(seconds), cache
         self._key = api_key or os.environ.get(self.key_variable, "").strip()
         self._contact = read_contact(contact)
@@ -211,6 +210,12 @@ class CitationService(Service):
     @abstractmethod
     def _neighbours(self, web: Web, way: CitationWay, id: str, k: int, scope: Scope) -> Pages:
         """Yield pages of what a paper cites, or of what cites it, as `_pages` does."""
+
+
+def check_seconds(seconds: float) -> None:
+    """Raise `SettingsError` unless a time limit is above 0, and ends."""
+    if not (isfinite(seconds) and seconds > 0):
+        raise SettingsError(f"seconds must be > 0, got {seconds!r}")
 
 
 class _Found:

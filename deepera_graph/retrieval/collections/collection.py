@@ -8,7 +8,13 @@ from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings,
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import (
+    check_choice,
+    check_not_negative,
+    check_positive,
+    check_share,
+    suggest_value,
+)
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import AVERAGE_LENGTH, K1, B, count_terms, weigh_terms
 
@@ -34,12 +40,9 @@ class HashedTermEmbeddings(SparseEmbeddings):
     def __init__(
         self, *, k1: float = K1, b: float = B, average_length: float = AVERAGE_LENGTH
     ) -> None:
-        if not k1 >= 0:
-            raise SettingsError(f"k1 must be >= 0, got {k1!r}")
-        if not 0 <= b <= 1:
-            raise SettingsError(f"b must be in [0, 1], got {b!r}")
-        if not average_length > 0:
-            raise SettingsError(f"average_length must be > 0, got {average_length!r}")
+        check_not_negative("k1", k1)
+        check_share("b", b)
+        check_positive("average_length", average_length)
         self.k1, self.b, self.average_length = k1, b, average_length
 
     def embed_documents(self, texts: list[str]) -> list[SparseVector]:
@@ -70,9 +73,8 @@ def open_collection(
     The vectors a collection has tell its mode, the name of the sparse vector how terms were
     hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
     """
-    if mode is not None and mode not in get_args(Mode):
-        known, hint = ", ".join(get_args(Mode)), suggest_value(mode, get_args(Mode))
-        raise SettingsError(f"mode must be one of {known}, got {mode!r}{hint}")
+    if mode is not None:
+        check_choice("mode", mode, get_args(Mode))
     if not name:
         raise SettingsError("no collection can be named ''")
     if client.collection_exists(name):

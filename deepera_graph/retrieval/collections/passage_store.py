@@ -15,7 +15,7 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import check_at_least
+from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval import Where, search
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
@@ -217,8 +217,7 @@ class PassageStore:
             raise InputError("the question is empty")
         check_length(question)
         check_at_least("k", k, 1)
-        if fusion not in FUSIONS:
-            raise SettingsError(f"fusion must be one of {', '.join(FUSIONS)}, got {fusion!r}")
+        check_choice("fusion", fusion, FUSIONS)
         conditions = search.build_filter(where)
         probes = search.build_probes(self.vectorstore, question)
         with self._open():

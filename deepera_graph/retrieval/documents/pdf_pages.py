@@ -10,9 +10,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
-from deepera_graph.ranges import suggest_value
+from deepera_graph.ranges import check_choice
 
 _MIDDLE = (0.3, 0.7)  # of the width of a page's text, where a gutter may be
 _LEAST_ROWS = 5  # with words on both sides of it
@@ -146,9 +146,7 @@ def check_pdf_reader(reader: str, file: Path | None = None) -> None:
 
 def check_reader_name(reader: str) -> None:
     """Raise `SettingsError` unless there is such a reader."""
-    if reader not in _PACKAGES:
-        hint, known = suggest_value(reader, _PACKAGES), ", ".join(_PACKAGES)
-        raise SettingsError(f"pdf_reader must be one of {known}, got {reader!r}{hint}")
+    check_choice("pdf_reader", reader, tuple(_PACKAGES))
 
 
 def read_pages(name: object, content: bytes, reader: PdfReader) -> PdfPages:

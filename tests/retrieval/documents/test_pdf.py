@@ -243,7 +243,9 @@ def test_pdfium_reads_a_file_without_its_table_of_objects(write):
 
 def test_a_reader_that_is_not_known_or_not_installed_is_named(write, monkeypatch):
     name = write("a.pdf", write_pdf(["Kelp grew."]))
-    with pytest.raises(SettingsError, match="pdf_reader must be one of pypdf, pdfium, got 'pdfum'"):
+    with pytest.raises(
+        SettingsError, match="pdf_reader must be one of 'pypdf', 'pdfium', got 'pdfum'"
+    ):
         read_passages(name, pdf_reader="pdfum")
     monkeypatch.setitem(sys.modules, "pypdfium2", None)
     with pytest.raises(SettingsError, match=r"needs pypdfium2: pip install '.*\[pdfium\]'"):
