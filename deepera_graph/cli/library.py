@@ -125,8 +125,8 @@ def index(
     noted = _Noted()
     read = PassageSource(*source, reading=reading, verbose=output.verbose, on_record=noted.note)
     read.check()
+    from deepera_graph.papers.library import count_papers
     from deepera_graph.papers.library.building import embed_papers
-    from deepera_graph.papers.library.store import count_papers
     from deepera_graph.papers.library.writing import Writer
 
     file = Path(find_papers(store, store.library or ""))
@@ -291,8 +291,8 @@ def move(
     output: options.OutputOptions,
 ) -> None:
     """Give a library that was made before 0.10 its papers: a base, or those its passages name."""
+    from deepera_graph.papers.library import check_there, count_papers
     from deepera_graph.papers.library.building import name_papers
-    from deepera_graph.papers.library.store import check_there, count_papers
     from deepera_graph.papers.library.vectors import vectors_path
     from deepera_graph.papers.library.writing import Writer
 

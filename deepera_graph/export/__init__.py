@@ -23,6 +23,10 @@ BELOW = "below the threshold"
 _USAGE = ("calls", "input_tokens", "output_tokens")  # failed and cached calls are in the report
 _CITED = re.compile(r"\[([^\[\]]+)\]")
 _NOTHING = "Say that no evidence was found; do not answer from other knowledge."
+_OF_PASSAGE = (
+    "id", "rank", "score", "kept", "status", "reason", "quote", "summary", "study",
+)  # fmt: skip
+_IF_KNOWN = ("band", "paper_status", "direction", "position")
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
     "section", "page", "quote", "summary", "reason", "id", "study", "paper_status",
@@ -182,22 +186,8 @@ def _describe_intent(result: RerankResult) -> dict[str, Any]:
 
 
 def _describe_passage(passage: RankedPassage) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "id": passage.id,
-        "rank": passage.rank,
-        "score": passage.score,
-        "kept": passage.kept,
-        "status": passage.status,
-        "reason": passage.reason,
-        "quote": passage.quote,
-        "summary": passage.summary,
-        "study": passage.study,
-    }
-    if passage.band:
-        fields["band"] = passage.band
-    if passage.paper_status:
-        fields["paper_status"] = passage.paper_status
-    said = {"direction": passage.direction, "position": passage.position}
+    fields: dict[str, Any] = {name: getattr(passage, name) for name in _OF_PASSAGE}
+    said = {name: getattr(passage, name) for name in _IF_KNOWN}
     fields |= {name: value for name, value in said.items() if value}
     if passage.quote_status:
         fields["quote_status"], fields["quote_span"] = passage.quote_status, passage.quote_span

@@ -13,6 +13,7 @@ from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embe
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import list_ids
 from deepera_graph.papers.importing import Form
+from deepera_graph.papers.library import read_about
 from deepera_graph.papers.library.building import (
     BATCH_SIZE,
     BuildReport,
@@ -20,7 +21,6 @@ from deepera_graph.papers.library.building import (
     import_files,
     import_vectors,
 )
-from deepera_graph.papers.library.store import read_about
 from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.papers.library.vectors_kept import check_url
 from deepera_graph.papers.library.writing import Merge, Writer

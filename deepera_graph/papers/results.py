@@ -308,13 +308,8 @@ class Hits(SequenceAnswer[Hit]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {
-            "status": self.status,
-            "mode": self.mode,
-            "offset": self.offset,
-            "more": self.more,
-            "hits": [one.to_dict() for one in self.hits],
-        }
+        plain = {name: getattr(self, name) for name in ("status", "mode", "offset", "more")}
+        return {**plain, "hits": [one.to_dict() for one in self.hits]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,14 +344,9 @@ class Neighbours(SequenceAnswer[Paper]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {
-            "status": self.status,
-            "total": self.total,
-            "outside": self.outside,
-            "offset": self.offset,
-            "more": self.more,
-            "papers": [one.to_dict() for one in self.papers],
-        }
+        names = ("status", "total", "outside", "offset", "more")
+        plain = {name: getattr(self, name) for name in names}
+        return {**plain, "papers": [one.to_dict() for one in self.papers]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings, find_embeddings
-from deepera_graph.papers.library import store
-from deepera_graph.papers.library.store import PaperFile, ScopeCondition
+from deepera_graph.papers import library
+from deepera_graph.papers.library import PaperFile, ScopeCondition
 from deepera_graph.papers.library.vectors import (
     RowsHere,
     VectorsInfo,
@@ -79,7 +79,7 @@ class LocalPapers:
     def has_vectors(self) -> bool:
         """Whether it can be searched by meaning."""
         with self._file.reading() as db:
-            return bool(store.read_about(db, "vectors"))
+            return bool(library.read_about(db, "vectors"))
 
     def close(self) -> None:
         """Let go of the file, and of the server of its vectors."""
@@ -109,7 +109,7 @@ class LocalPapers:
             else:
                 ranked = self._by_both(seek, offset + k + 1)
             shown = ranked[offset : offset + k]
-            papers = store.read_papers(db, [one.number for one in shown])
+            papers = library.read_papers(db, [one.number for one in shown])
             hits = tuple(
                 Hit(paper, rank, dict(one.by), round(one.score, 6))
                 for rank, (one, paper) in enumerate(
@@ -123,7 +123,7 @@ class LocalPapers:
         """Return a paper."""
         with self._reading(scope) as (db, _, limits):
             number = self._find_allowed(db, id, limits)
-            return None if number is None else store.read_papers(db, [number])[0]
+            return None if number is None else library.read_papers(db, [number])[0]
 
     def title(self, title: str, *, scope: Scope) -> TitleMatch:
         """Return the paper that a title names."""
@@ -137,10 +137,10 @@ class LocalPapers:
             if number is None:
                 return Neighbours("unknown", offset=offset)
             if way == "citations":
-                found, outside = store.list_citations(db, number, limits), 0
+                found, outside = library.list_citations(db, number, limits), 0
             else:
-                found, outside = store.list_references(db, number, limits)
-            papers = tuple(store.read_papers(db, found[offset : offset + k]))
+                found, outside = library.list_references(db, number, limits)
+            papers = tuple(library.read_papers(db, found[offset : offset + k]))
             return Neighbours(
                 "ok" if papers else "empty",
                 papers,
@@ -168,19 +168,19 @@ class LocalPapers:
         with self._file.reading() as db:
             db.execute("BEGIN")
             try:
-                generation = store.read_about(db, "generation", "0")
+                generation = library.read_about(db, "generation", "0")
                 state = self._state
                 if state is None or state.generation != generation:
                     state = self._state = _State(db, generation)
                 check_venues(scope, state.venues.names)
-                yield db, state, store.build_limits(db, scope, state.venues)
+                yield db, state, library.build_limits(db, scope, state.venues)
             finally:
                 db.execute("COMMIT")
 
     @staticmethod
     def _find_allowed(db: sqlite3.Connection, id: str, limits: ScopeCondition) -> int | None:
-        number = store.find_number(db, id)
-        kept = store.keep_allowed(db, [] if number is None else [number], limits)
+        number = library.find_number(db, id)
+        kept = library.keep_allowed(db, [] if number is None else [number], limits)
         return kept[0] if kept else None
 
     def _by_meaning(self, seek: "_Seek", n: int) -> list[Ranked]:
@@ -190,7 +190,7 @@ class LocalPapers:
         found: list[tuple[float, int]] = []
         for best in rows.rank(query, seek):
             scores = {number: score for score, number in best}
-            kept = store.keep_allowed(seek.db, scores, seek.limits)
+            kept = library.keep_allowed(seek.db, scores, seek.limits)
             found = [(scores[number], number) for number in kept]
             if len(found) > n:
                 break
@@ -204,7 +204,7 @@ class LocalPapers:
         for way, ranked in rankings.items():
             for rank, one in enumerate(ranked, start=1):
                 ranks.setdefault(one.number, {})[way] = rank
-        ids = store.read_ids(seek.db, list(ranks))
+        ids = library.read_ids(seek.db, list(ranks))
         joined, rest = list[tuple[float, str, Ranked]](), list[tuple[float, str, Ranked]]()
         for number, by in ranks.items():
             first = {way: rank for way, rank in by.items() if rank <= DEPTH}
@@ -270,14 +270,14 @@ class _Seek(NamedTuple):
         words = self._rarest() if len(self.words) > MOST_WORDS else self.words
         gate = self._gate(words)
         if not words or len(gate) == len(words):
-            rows = store.rank_words(self.db, match_any(words), n, self.limits) if words else []
+            rows = library.rank_words(self.db, match_any(words), n, self.limits) if words else []
             return _in_order(self.db, rows, "sparse")
-        rows = store.rank_words(self.db, match_gated(gate, words), n, self.limits)
+        rows = library.rank_words(self.db, match_gated(gate, words), n, self.limits)
         first = _in_order(self.db, rows, "sparse")
         if len(rows) >= n:
             return first
         seen = {number for _, number in rows}
-        whole = store.rank_words(self.db, match_any(words), n + len(rows), self.limits)
+        whole = library.rank_words(self.db, match_any(words), n + len(rows), self.limits)
         rest = _in_order(self.db, [row for row in whole if row[1] not in seen], "sparse")
         ranks = enumerate(rest, start=len(first) + 1)
         return [*first, *(one._replace(by={"sparse": rank}) for rank, one in ranks)]
@@ -304,7 +304,7 @@ class _Seek(NamedTuple):
 
 
 def _in_order(db: sqlite3.Connection, rows: list[tuple[float, int]], way: str) -> list[Ranked]:
-    ids = store.read_ids(db, [number for _, number in rows])
+    ids = library.read_ids(db, [number for _, number in rows])
     ordered = sorted(rows, key=lambda row: (-row[0], ids[row[1]]))
     return [
         Ranked(score, number, {way: rank}) for rank, (score, number) in enumerate(ordered, start=1)
@@ -318,7 +318,7 @@ class _RowsOnServer:
         self._server, self._numbers = server, numbers
 
     def rank(self, query: Floats, seek: _Seek) -> Iterator[list[tuple[float, int]]]:
-        few = store.list_allowed(seek.db, seek.limits, MOST_NAMED)
+        few = library.list_allowed(seek.db, seek.limits, MOST_NAMED)
         with _suggesting_words():
             for best in self._server.rank(query, few):
                 yield [one for one in best if one[1] in self._numbers]
@@ -341,20 +341,20 @@ class _State:
     """What is known of one state of a base, until papers are added."""
 
     def __init__(self, db: sqlite3.Connection, generation: str) -> None:
-        self.generation, self.n_papers = generation, store.count_papers(db)
-        self.venues, self.vectors = store.read_venues(db), store.read_about(db, "vectors")
+        self.generation, self.n_papers = generation, library.count_papers(db)
+        self.venues, self.vectors = library.read_venues(db), library.read_about(db, "vectors")
         self.rows: _Rows | None = None
         self._counts: dict[str, int] = {}
         self._about: Mapping[str, Any] = {}
 
     def describe(self, db: sqlite3.Connection) -> dict[str, Any]:
-        self._about = self._about or store.describe_file(db)
+        self._about = self._about or library.describe_file(db)
         return deepcopy(dict(self._about))
 
     def count(self, db: sqlite3.Connection, word: str) -> int:
         found = self._counts.get(word)
         if found is None:
-            found = store.count_word(db, word)
+            found = library.count_word(db, word)
             if len(self._counts) < _MOST_COUNTS:
                 self._counts[word] = found
         return found

@@ -19,7 +19,7 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.calls import answer_call
-from deepera_graph.papers.library.store import describe_file
+from deepera_graph.papers.library import describe_file
 from deepera_graph.papers.rest import create_app, read_filter, serve
 from deepera_graph.passages import MOST_QUESTION
 from deepera_graph.serve.backing.library import Library
@@ -188,7 +188,7 @@ def test_what_a_base_holds_is_counted_once_until_it_changes(tmp_path, monkeypatc
     PaperBase.build(tmp_path / "b.papers", first).close()
     counted = []
     monkeypatch.setattr(
-        "deepera_graph.papers.library.store.describe_file",
+        "deepera_graph.papers.library.describe_file",
         lambda db: counted.append(1) or describe_file(db),
     )
     with PaperBase.open(tmp_path / "b.papers") as base:

@@ -176,7 +176,7 @@ def check_papers(place: places.PlaceOptions, library: str) -> str:
     if is_address(found) or Path(found).is_file():
         return found
     if found == library:
-        from deepera_graph.papers.library.store import check_there
+        from deepera_graph.papers.library import check_there
 
         check_there(found)
     if find_collection_folder(store_of(place, library)) is not None:

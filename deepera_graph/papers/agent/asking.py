@@ -116,10 +116,10 @@ def read_broken(said: str, limits: Limits) -> str:
 
 def plan_messages(node: str, task: PlanTask) -> list[BaseMessage]:
     """Ask for the next round: what was done, what was not, and the best and newest papers."""
-    return _messages(
+    return fill_messages(
         node,
         task,
-        "\n".join(map(_pool_line, choose_shown(task["pool"]))) or show.NONE,
+        "\n".join(map(pool_line, choose_shown(task["pool"]))) or show.NONE,
         calls=_call_lines(task),
         refused="\n".join(map(show.one_line, task["refused"])) or show.NONE,
         calls_left=str(task["calls_left"]),
@@ -127,26 +127,16 @@ def plan_messages(node: str, task: PlanTask) -> list[BaseMessage]:
     )
 
 
-def fuse_messages(task: PlanTask) -> list[BaseMessage]:
-    """Ask for the first queries, when nothing was found yet."""
-    return _messages("fuse", task)
-
-
 def evolve_messages(task: PlanTask, seeds: Sequence[PaperSeen]) -> list[BaseMessage]:
     """Ask for queries that grow out of single papers."""
     block = "\n".join(_whole_line(one["id"], one) for one in seeds)
-    return _messages("evolve", task, block, calls=_call_lines(task))
+    return fill_messages("evolve", task, block, calls=_call_lines(task))
 
 
 def judge_messages(task: SelectTask) -> list[BaseMessage]:
     """Ask for verdicts on papers, which are numbered from 1."""
     lines = [_whole_line(str(number), one) for number, one in enumerate(task["papers"], 1)]
-    return _messages("judge", task, "\n".join(lines))
-
-
-def reorder_messages(task: RankTask) -> list[BaseMessage]:
-    """Ask for the order of the best papers."""
-    return _messages("reorder", task, "\n".join(map(_pool_line, task["papers"])))
+    return fill_messages("judge", task, "\n".join(lines))
 
 
 def choose_shown(pool: Sequence[PaperSeen]) -> list[PaperSeen]:
@@ -170,7 +160,7 @@ def find_paper(said: str, pool: Sequence[PaperSeen]) -> str:
     return ids.get(bare) or ids.get(inner) or folded.get(inner.casefold()) or inner
 
 
-def _messages(
+def fill_messages(
     node: str, task: PlanTask | SelectTask | RankTask, block: str | None = None, **more: str
 ) -> list[BaseMessage]:
     """Fill the templates of a node with the question, its limits, and a block of papers."""
@@ -204,7 +194,7 @@ def _call_line(one: ActionSeen) -> str:
     )
 
 
-def _pool_line(one: PaperSeen) -> str:
+def pool_line(one: PaperSeen) -> str:
     """Return a paper with all that is known of it, the sentence that was found last."""
     parts = [
         "not judged" if one["score"] is None else f"score {one['score']:.2f}",

@@ -232,7 +232,9 @@ class LlmFuse(LlmRole[PlanTask, SearchPlan]):
     """Writes the first queries of SPAR: the question in a few words, and its parts."""
 
     async def _play(self, task: PlanTask, config: RunnableConfig | None) -> SearchPlan:
-        said, notes = await request_reply(self.model, asking.fuse_messages(task), FuseReply, config)
+        said, notes = await request_reply(
+            self.model, asking.fill_messages("fuse", task), FuseReply, config
+        )
         return _searches(_texts([said.whole, *said.parts]), said.thought, **notes)
 
 
@@ -296,7 +298,8 @@ class LlmReorder(LlmRole[RankTask, Reordered]):
     async def _play(self, task: RankTask, config: RunnableConfig | None) -> Reordered:
         if len(task["papers"]) < 2:
             return Reordered(ids=[one["id"] for one in task["papers"]], usage=Usage())
-        messages = asking.reorder_messages(task)
+        lines = "\n".join(map(asking.pool_line, task["papers"]))
+        messages = asking.fill_messages("reorder", task, lines)
         reply, notes = await request_reply(self.model, messages, OrderReply, config)
         ids = [asking.find_paper(one, task["papers"]) for one in reply.ids]
         return Reordered(ids=ids, **notes)

@@ -23,13 +23,13 @@ from deepera_graph.papers.importing import (
     read_papers,
     to_record,
 )
-from deepera_graph.papers.library.store import (
+from deepera_graph.papers.library import (
     count_papers,
     count_vectors,
     find_number,
     list_without_vectors,
 )
-from deepera_graph.papers.library.store import read_papers as read_papers_of
+from deepera_graph.papers.library import read_papers as read_papers_of
 from deepera_graph.papers.library.vectors import VectorsInfo, embed_rows, name_of, unit_rows
 from deepera_graph.papers.library.vectors_kept import open_vectors
 from deepera_graph.papers.library.writing import Writer

@@ -9,7 +9,7 @@ from deepera_graph.doctor.checks import Finding
 from deepera_graph.errors import DeepEraError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.library.store import (
+from deepera_graph.papers.library import (
     PAPERS,
     PaperFile,
     describe_file,

@@ -17,7 +17,7 @@ import numpy as np
 from deepera_graph.errors import InputError, StoreError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.literature.paper_keys import clean_text
-from deepera_graph.papers.library.store import VECTORS
+from deepera_graph.papers.library import VECTORS
 from deepera_graph.stores import embeddings as stored
 from deepera_graph.stores.embeddings import Floats, map_rows, name_embeddings, write_rows
 

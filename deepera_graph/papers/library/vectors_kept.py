@@ -9,11 +9,11 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.papers.library import vectors
-from deepera_graph.papers.library.store import count_vectors, read_about
+from deepera_graph.papers.library import count_vectors, read_about, vectors
 from deepera_graph.papers.library.vectors import VectorsInfo
 from deepera_graph.stores.embeddings import Floats
 
@@ -54,12 +54,19 @@ class VectorServer:
     """
 
     def __init__(self, info: VectorsInfo) -> None:
-        from deepera_graph.retrieval.collections.connection import connect, describe_place  # noqa: PLC0415 - slow
+        from qdrant_client import models  # noqa: PLC0415 - slow
+
+        from deepera_graph.retrieval.collections.connection import (  # noqa: PLC0415 - slow
+            connect,
+            describe_place,
+            wrap_errors,
+        )
 
         self.info, self.url = info, check_url(info.url)
         self.collection = f"papers-{info.base}"
         self.place = f"{describe_place(None, self.url)}, collection {self.collection!r}"
         key = os.environ.get(KEY_VARIABLE) or None
+        self._models, self._asking = models, partial(wrap_errors, self.place)
         self._client: QdrantClient = connect(None, self.url, api_key=key, must_exist=False)
 
     def close(self) -> None:
@@ -68,8 +75,7 @@ class VectorServer:
 
     def begin(self) -> None:
         """Make the collection anew, with nothing in it."""
-        from qdrant_client import models  # noqa: PLC0415 - of a slow import
-
+        models = self._models
         # Vectors have length 1, so the dot product is the cosine, and none is scaled once more.
         size = models.VectorParams(size=self.info.dimensions, distance=models.Distance.DOT)
         record = {"mode": "dense", "embeddings": self.info.embeddings, "papers": self.info.base}
@@ -81,8 +87,7 @@ class VectorServer:
 
     def put(self, numbers: Sequence[int], rows: Floats) -> None:
         """Write the vectors of papers, and wait until they can be found."""
-        from qdrant_client import models  # noqa: PLC0415 - of a slow import
-
+        models = self._models
         for start in range(0, len(numbers), _PUT_AT_ONCE):
             some = slice(start, start + _PUT_AT_ONCE)
             points = [
@@ -142,9 +147,7 @@ class VectorServer:
     def _ask(
         self, query: Floats, limit: int, allowed: Collection[int] | None
     ) -> list[tuple[float, int]]:
-        from qdrant_client import models  # noqa: PLC0415 - of a slow import
-
-        only = None
+        models, only = self._models, None
         if allowed is not None:
             only = models.Filter(must=[models.HasIdCondition(has_id=[*allowed])])
         with self._asking():
@@ -163,13 +166,6 @@ class VectorServer:
         """Remove the collection."""
         with self._asking():
             self._client.delete_collection(self.collection)
-
-    @contextmanager
-    def _asking(self) -> Iterator[None]:
-        from deepera_graph.retrieval.collections.connection import wrap_errors  # noqa: PLC0415 - slow
-
-        with wrap_errors(self.place):
-            yield
 
 
 def open_server(info: VectorsInfo, n: int) -> VectorServer:

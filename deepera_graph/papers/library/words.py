@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 
 from deepera_graph.literature.paper_keys import clean_text, hash_title, main_title, title_key
-from deepera_graph.papers.library.store import ScopeCondition, keep_allowed, rank_words, read_papers
+from deepera_graph.papers.library import ScopeCondition, keep_allowed, rank_words, read_papers
 from deepera_graph.papers.results import TitleMatch
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS

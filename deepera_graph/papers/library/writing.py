@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from deepera_graph.errors import StoreError
 from deepera_graph.literature.paper_keys import hash_title, main_title, title_key
-from deepera_graph.papers.library.store import (
+from deepera_graph.papers.library import (
     PAPERS,
     VECTORS,
     connect_writer,

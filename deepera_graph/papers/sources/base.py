@@ -138,16 +138,18 @@ class SourceAnswer(SequenceAnswer[Paper]):
 
     def describe(self) -> dict[str, Any]:
         """Return how it went as JSON has it, without the papers."""
-        return {
-            "source": self.source,
-            "status": self.status,
-            "papers": len(self.records),
-            "reason": self.reason,
-            "retry_after": self.retry_after,
-            "left_out": dict(self.left_out),
-            "asked": self.asked,
-            "cached": self.cached,
-        }
+        names = (
+            "source",
+            "status",
+            "papers",
+            "reason",
+            "retry_after",
+            "left_out",
+            "asked",
+            "cached",
+        )
+        plain = {name: getattr(self, name) for name in names}
+        return {**plain, "papers": len(self.records), "left_out": dict(self.left_out)}
 
     def __str__(self) -> str:
         """Return how it went in a line."""

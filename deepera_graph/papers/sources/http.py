@@ -44,13 +44,19 @@ UNREADABLE = (  # of another form than is documented
 
 
 class ServiceError(Exception):
-    """A service gave no answer that can be used."""
+    """A service gave no answer that can be used; another time it *may pass*."""
 
     def __init__(
-        self, reason: str, status: SourceStatus = "failed", retry_after: float | None = None
+        self,
+        reason: str,
+        status: SourceStatus = "failed",
+        retry_after: float | None = None,
+        *,
+        may_pass: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason, self.status, self.retry_after = reason, status, retry_after
+        self.may_pass = may_pass
 
 
 class Web:
@@ -118,13 +124,13 @@ class Web:
             await asyncio.sleep(max(wait, host.closed_for))
             try:
                 return await self._send(url, host)
-            except _AgainError as error:
+            except ServiceError as error:
                 pause = _PAUSE * 2 ** (attempt - 1) * (not here)
                 if error.retry_after is not None:
                     pause = error.retry_after
                     host.close(pause)
-                if attempt == _ATTEMPTS or pause >= self._left():
-                    raise error.final from None
+                if not error.may_pass or attempt == _ATTEMPTS or pause >= self._left():
+                    raise
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
@@ -136,8 +142,8 @@ class Web:
             raise ServiceError("it did not answer in time") from None
         except (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL) as error:
             said = hide(f"{error}", self._secrets)[:SHOWN] or type(error).__name__
-            why = ServiceError(f"it cannot be reached: {said}")
-            raise _AgainError(why) if _may_recover(error) else why from None
+            may_pass = _may_recover(error)
+            raise ServiceError(f"it cannot be reached: {said}", may_pass=may_pass) from None
         self.n_fetched += 1
         text = hide_secrets(body.decode("utf-8", "replace"), self._secrets)
         self._check(response, text, host)
@@ -163,11 +169,10 @@ class Web:
             return
         reason = f"HTTP {code}{f': {said}' if said else ''}"
         if is_limit:
-            raise _AgainError(ServiceError(reason, "rate_limited", wait), wait)
+            raise ServiceError(reason, "rate_limited", wait, may_pass=True)
         if code in _AGAIN:
-            raise _AgainError(
-                ServiceError(reason, "failed" if wait is None else "rate_limited", wait), wait
-            )
+            status: SourceStatus = "failed" if wait is None else "rate_limited"
+            raise ServiceError(reason, status, wait, may_pass=True)
         if code in _REDIRECTS:
             reason += ", a redirection, which is not followed as a key might go along"
         is_key = code in _REFUSED and any(self._secrets)
@@ -187,14 +192,6 @@ class Web:
             self._kept.forget(key)
             kept = {"fetched": int(time.time()), "text": text}
             self._kept.put(key, f"source {self._name}", kept)
-
-
-class _AgainError(Exception):
-    """A request that may succeed another time; *final* is what is said if it does not."""
-
-    def __init__(self, final: ServiceError, retry_after: float | None = None) -> None:
-        super().__init__(final.reason)
-        self.final, self.retry_after = final, retry_after
 
 
 @cache
