@@ -274,9 +274,9 @@ class GroupedJudge(FusedJudge):
         reply, notes = await request_reply(self.model, messages, kind, config)
         shown = "\n".join(message.text for message in messages)
         said = read_verdicts(reply.verdicts, len(tasks), member, shown)
-        notes = {**notes, "usage": Usage()}
+        of_one = {**notes, "usage": Usage()}
         found = [
-            one if isinstance(one, str) else _judgement(task, sentences, one, **notes)
+            one if isinstance(one, str) else _judgement(task, sentences, one, **of_one)
             for task, sentences, one in zip(tasks, split, said, strict=True)
         ]
         return found, notes["usage"]
