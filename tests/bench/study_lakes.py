@@ -100,7 +100,7 @@ class Compared:
     """What the table of rankers says, row by row."""
 
     def __init__(self, runner, result):
-        self.result, self.summaries = result, [one.summary for one in runner.data()]
+        self.result, self.summaries = result, [*runner.data()]
         self.missing, self.failures = runner.missing, runner.failures
         self.grids = {one.name: one for one in result.grids}
         metrics = len(runner.config.metrics)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from pydantic import BaseModel, ConfigDict
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.calibration.instance import Dataset, Instance
+from deepera_graph.calibration.instance import Instance
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import Job, Note, Ranker, Ranking, candidates_of, check_ranking
 from deepera_graph.schema import IntentKind
@@ -57,41 +57,17 @@ class QuestionRanking(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionLabels:
-    """What is known of a question besides its judgements; `types` is distractor id to type."""
-
-    question: str
-    source: str
-    setting: str
-    subject: str
-    types: Mapping[str, str]
-
-    @classmethod
-    def of(cls, instance: Instance) -> "QuestionLabels":
-        """Take them from an instance; a distractor without a type has the type ``distractor``."""
-        types = {
-            one.id: one.distractor_type or "distractor"
-            for one in instance.contexts
-            if one.is_distractor
-        }
-        return cls(instance.question, instance.dataset, instance.setting, instance.subject, types)
-
-
-@dataclass(frozen=True, slots=True)
 class RankedQuestion:
     """One question as a ranker ranked it; `first` holds the candidates in first-stage order."""
 
     judged: JudgedRanking
-    labels: QuestionLabels
     first: tuple[str, ...]
     ranked: QuestionRanking
 
     @classmethod
-    def of(
-        cls, candidates: JudgedRanking, labels: QuestionLabels, ranked: QuestionRanking
-    ) -> "RankedQuestion":
+    def of(cls, candidates: JudgedRanking, ranked: QuestionRanking) -> "RankedQuestion":
         """Join a ranking with the labels of its candidates, these in first-stage order."""
-        return cls(candidates.reorder(ranked.places), labels, candidates.ranked, ranked)
+        return cls(candidates.reorder(ranked.places), candidates.ranked, ranked)
 
     @property
     def scores(self) -> dict[str, float]:
@@ -200,12 +176,7 @@ def _read_notes(ranking: Ranking, notes: Mapping[str, Note]) -> dict[str, Any]:
 
 
 def cached_rankings(
-    ranker: Ranker,
-    dataset: Dataset,
-    summary: DatasetSummary,
-    folder: Path | None,
-    *,
-    retry_failed: bool = False,
+    ranker: Ranker, data: DatasetSummary, folder: Path | None, *, retry_failed: bool = False
 ) -> Iterator[QuestionRanking]:
     """Yield the rankings of a data set, from the cache in *folder* as far as they are there.
 
@@ -214,9 +185,9 @@ def cached_rankings(
     nothing is read back of one that could judge no passage at all.
     """
     if folder is None or ranker.fingerprint is None:
-        yield from rank_dataset(ranker, dataset)
+        yield from rank_dataset(ranker, data.dataset)
         return
-    made_of = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": summary.fingerprint}
+    made_of = {"format": _FORMAT, "ranker": ranker.fingerprint, "dataset": data.fingerprint}
     text = json.dumps(made_of, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{sha256(text.encode()).hexdigest()}.jsonl"
@@ -229,8 +200,8 @@ def cached_rankings(
             kept = {}
         if retry_failed:
             kept = {name: one for name, one in kept.items() if not one.failed}
-        places = [str(place) for place in range(summary.n_questions)]
-        left = (one for place, one in zip(places, dataset, strict=True) if place not in kept)
+        places = [str(place) for place in range(data.n_questions)]
+        left = (one for place, one in zip(places, data.dataset, strict=True) if place not in kept)
         new = rank_dataset(ranker, left)
         for place in places:
             if place in kept:

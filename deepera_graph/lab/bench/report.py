@@ -135,7 +135,7 @@ def _show_passage(run: RankerRun, question: RankedQuestion, context: Context) ->
     shown = _cut(context.text)
     before, found, after = shown.partition(quote) if quote else (shown, "", "")
     return ShownPassage(
-        kind="golden" if context.is_golden else question.labels.types.get(id, "other"),
+        kind="golden" if context.is_golden else question.judged.types.get(id, "other"),
         rank=question.judged.ranked.index(id) + 1 if returned else None,
         first_rank=question.first.index(id) + 1,
         score=None if failed else score,

@@ -7,7 +7,7 @@ the questions of run and judgements are compared first.
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from math import inf, isinf
 from typing import Self
@@ -34,6 +34,10 @@ class JudgedRanking:
     # id to grade >= 1, also of those outside the candidates; empty where nothing answers
     golden: Mapping[str, int]
     parents: Mapping[str, str | None]  # distractor to its golden passage, None if not known
+    question: str = ""
+    setting: str = ""
+    subject: str = ""
+    types: Mapping[str, str] = field(default_factory=dict)  # distractor to its type
 
     @classmethod
     def of(cls, instance: Instance, ranked: Sequence[str]) -> Self:
@@ -45,6 +49,14 @@ class JudgedRanking:
             n_candidates=len(instance.contexts),
             golden={**golden, **instance.golden_outside},
             parents={one.id: one.parent_id for one in instance.contexts if one.is_distractor},
+            question=instance.question,
+            setting=instance.setting,
+            subject=instance.subject,
+            types={
+                one.id: one.distractor_type or "distractor"
+                for one in instance.contexts
+                if one.is_distractor
+            },
         )
 
     def reorder(self, places: Sequence[int]) -> Self:
@@ -244,12 +256,16 @@ def check_metric(metric: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSummary:
-    """A data set without its texts."""
+    """A data set that was read: the labels of its questions, and what tells it from others."""
 
-    name: str
-    first_stage: str
-    labels: tuple[JudgedRanking, ...]
+    dataset: Dataset  # to be read again, for its texts
+    labels: tuple[JudgedRanking, ...]  # of each question, the candidates in first-stage order
     fingerprint: str
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self.dataset.name
 
     @property
     def n_questions(self) -> int:
@@ -287,4 +303,4 @@ def summarize_dataset(dataset: Dataset) -> DatasetSummary:
         labels.append(JudgedRanking.of(instance, [one.id for one in instance.contexts]))
     if not labels:
         raise DatasetError(f"data set {dataset.name!r} has no question")
-    return DatasetSummary(dataset.name, dataset.first_stage, tuple(labels), digest.hexdigest())
+    return DatasetSummary(dataset, tuple(labels), digest.hexdigest())

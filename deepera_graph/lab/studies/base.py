@@ -11,11 +11,10 @@ from typing import NamedTuple
 
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.calibration.instance import Dataset, Instance, MetricError, UnavailableError
+from deepera_graph.calibration.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.bench.rank import (
-    QuestionLabels,
     QuestionRanking,
     RankedQuestion,
     Step,
@@ -103,33 +102,6 @@ class StudyConfig(StudySettings):
         return self.n_repeats or 1
 
 
-@dataclass(frozen=True, slots=True)
-class StudyData:
-    """A data set with what is known of it; `labels` holds one a question."""
-
-    dataset: Dataset
-    summary: DatasetSummary
-    labels: tuple[QuestionLabels, ...]
-
-    @property
-    def name(self) -> str:
-        """Name of the data set."""
-        return self.summary.name
-
-    @classmethod
-    def read(cls, dataset: Dataset) -> "StudyData":
-        """Read a data set once, for its summary and its labels."""
-        labels: list[QuestionLabels] = []
-
-        def tap() -> Iterator[Instance]:
-            for instance in dataset:
-                labels.append(QuestionLabels.of(instance))
-                yield instance
-
-        found = summarize_dataset(Dataset(dataset.name, tap, dataset.first_stage))
-        return cls(dataset, found, tuple(labels))
-
-
 class NoFilterError(SettingsError):
     """No ranker says what to keep."""
 
@@ -138,7 +110,7 @@ class RankerRun(NamedTuple):
     """A ranker that went over a data set once."""
 
     ranker: Ranker
-    data: StudyData
+    data: DatasetSummary
     questions: tuple[RankedQuestion, ...]
 
     @property
@@ -168,14 +140,14 @@ class StudyRunner:
         self.missing: dict[tuple[str, str], str] = {}
         self._watch = watch
         self._failures: dict[tuple[str, str], Failures] = {}
-        self._data: dict[str, StudyData] = {}
+        self._data: dict[str, DatasetSummary] = {}
         self._runs: dict[tuple[str, str, str, str], RankerRun] = {}
 
-    def data(self) -> Iterator[StudyData]:
+    def data(self) -> Iterator[DatasetSummary]:
         """Yield the data sets; each is read once."""
         for dataset in self.datasets:
             if dataset.name not in self._data:
-                self._data[dataset.name] = StudyData.read(dataset)
+                self._data[dataset.name] = summarize_dataset(dataset)
             yield self._data[dataset.name]
 
     def runs(self) -> Iterator[RankerRun]:
@@ -189,7 +161,7 @@ class StudyRunner:
 
     def fresh_runs(self) -> Iterator[list[RankerRun]]:
         """Yield runs over the first questions of each data set, every one judged anew."""
-        sampled = (StudyData.read(one.first(self.config.n_sampled)) for one in self.datasets)
+        sampled = (summarize_dataset(one.first(self.config.n_sampled)) for one in self.datasets)
         return self._over(sampled, self.rankers, self._repeats_anew)
 
     def filter_runs(self) -> Iterator[list[RankerRun]]:
@@ -210,11 +182,11 @@ class StudyRunner:
                 )
             yield runs
 
-    def run_once(self, ranker: Ranker, data: StudyData) -> RankerRun:
+    def run_once(self, ranker: Ranker, data: DatasetSummary) -> RankerRun:
         """Return a run, from what is kept if it is there."""
         told = ranker.fingerprint
         what = str(id(ranker)) if told is None else repr(told)  # the run keeps the ranker alive
-        key = (data.name, data.summary.fingerprint, ranker.name, what)
+        key = (data.name, data.fingerprint, ranker.name, what)
         if key not in self._runs:
             self._runs[key] = self._run(ranker, data)
         return self._runs[key]
@@ -239,7 +211,7 @@ class StudyRunner:
 
     def _over(
         self,
-        data: Iterable[StudyData],
+        data: Iterable[DatasetSummary],
         rankers: Sequence[Ranker],
         repeats: Callable[[Ranker], Sequence[Ranker]],
     ) -> Iterator[list[RankerRun]]:
@@ -259,16 +231,14 @@ class StudyRunner:
         if problem is not None and not n_done:
             raise problem
 
-    def _run(self, ranker: Ranker, data: StudyData) -> RankerRun:
-        found = data.summary
+    def _run(self, ranker: Ranker, data: DatasetSummary) -> RankerRun:
         ranked: list[QuestionRanking] = []
         again, keep = self.config.retry_failed, self.config.keep
-        for one in cached_rankings(ranker, data.dataset, found, keep, retry_failed=again):
+        for one in cached_rankings(ranker, data, keep, retry_failed=again):
             ranked.append(one)
-            self._watch(Step(found.name, ranker.name, len(ranked), found.n_questions))
-        self._check_failures(ranker, found, ranked)
-        questions = map(RankedQuestion.of, found.labels, data.labels, ranked)
-        return RankerRun(ranker, data, tuple(questions))
+            self._watch(Step(data.name, ranker.name, len(ranked), data.n_questions))
+        self._check_failures(ranker, data, ranked)
+        return RankerRun(ranker, data, tuple(map(RankedQuestion.of, data.labels, ranked)))
 
     def _check_failures(
         self, ranker: Ranker, data: DatasetSummary, ranked: Sequence[QuestionRanking]

@@ -231,7 +231,7 @@ def manifest(runner: StudyRunner) -> dict[str, Any]:
                 if one.says_why
             },
         },
-        "datasets": {one.name: _describe_dataset(one.summary) for one in runner.data()},
+        "datasets": {one.name: _describe_dataset(one) for one in runner.data()},
         "rankers": {one.name: one.fingerprint for one in runner.rankers},
         "not_available": [
             {"dataset": dataset, "ranker": ranker, "reason": reason}
@@ -245,7 +245,7 @@ def _describe_dataset(one: DatasetSummary) -> dict[str, Any]:
         "questions": one.n_questions,
         "candidates": one.n_candidates,
         "ceiling": one.ceiling,
-        "first_stage": one.first_stage,
+        "first_stage": one.dataset.first_stage,
         "sha256": one.fingerprint,
     }
 

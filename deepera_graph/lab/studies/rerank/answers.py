@@ -18,12 +18,12 @@ from deepera_graph.lab.metrics.answers import (
     answer_overlaps,
     lfs,
 )
-from deepera_graph.lab.metrics.ranking import JudgedRanking
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import Note, candidates_of, texts_of
 from deepera_graph.lab.rankers.deepera import DeepEra, HandedOn
-from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
-from deepera_graph.lab.studies.experiment import Failures
-from deepera_graph.lab.tables import Column, MetricEstimate
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
+from deepera_graph.lab.studies.experiment import Drawing, Failures, StudyResult
+from deepera_graph.lab.tables import Column, Grid, MetricEstimate
 
 OVERLAPS = ("F1", "P", "R")
 # A passage that has the words of the answer and does not answer raises recall, and lowers LFS.
@@ -189,7 +189,7 @@ class AnswerStudy:
         std = values[LFS].std() if values[LFS].weights.any() else float("nan")
         return {LFS_STD: MetricEstimate(std, float("nan"), float("nan"), 0.0)}
 
-    def passages(self, data: StudyData, kept: Sequence[JudgedRanking]) -> Given:
+    def passages(self, data: DatasetSummary, kept: Sequence[JudgedRanking]) -> Given:
         """Yield every question with the passages that were kept, best first."""
         for instance, one in zip(data.dataset, kept, strict=True):
             texts = texts_of(candidates_of(instance))
@@ -220,6 +220,18 @@ class AnswerStudy:
     def failures(self) -> tuple[Failures, ...]:
         """What failed in any row: the worst run of each."""
         return tuple(self._failures.values())
+
+    def conclude(
+        self, *grids: Grid, drawings: Iterable[Drawing] = (), findings: Iterable[str] = ()
+    ) -> StudyResult:
+        """Return what a study found, with what is to be said of the answers in it."""
+        return StudyResult(
+            grids=grids,
+            drawings=tuple(drawings),
+            findings=(*self.findings(), *findings),
+            facts=self.facts(),
+            failures=self.failures,
+        )
 
     def findings(self) -> tuple[str, ...]:
         """Warn of a judge that judges its own answers, and of a spread that was not measured."""

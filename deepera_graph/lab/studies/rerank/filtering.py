@@ -38,6 +38,7 @@ from deepera_graph.thresholds import Threshold
 
 _WITH, _WITHOUT = "with", "without"
 NO_THRESHOLD = "none"
+_CURVES = (PRECISION, GOLDEN, "HitRate@1", EMPTY)
 WHOLE = "whole"
 NO_INTENT = "v1 without intent recognition"
 NO_FILTER = "v2 without filter"
@@ -78,15 +79,16 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
     )
     tuned, findings = tune_thresholds(runner, answers, measured)
     title = "What the filter keeps of the ranking of {}, by threshold"
-    return StudyResult(
-        grids=(grid, *tuned),
+    return answers.conclude(
+        grid,
+        *tuned,
         drawings=(
-            *draw_variants(measured, "threshold", title, _threshold_curves),
-            *draw_answers(answers, measured, "threshold", "threshold", _answers_by_threshold),
+            *draw_variants(
+                measured, "threshold", title, partial(_by_threshold, _CURVES, "percent")
+            ),
+            *draw_answers(answers, measured, "threshold", "threshold", _by_threshold),
         ),
-        findings=(*answers.findings(), *findings),
-        facts=answers.facts(),
-        failures=answers.failures,
+        findings=findings,
     )
 
 
@@ -101,13 +103,7 @@ def _explain_answers(answers: AnswerStudy) -> str:
     )
 
 
-def _threshold_curves(variants: Sequence[MeasuredVariant]) -> dict[str, CurvePoints]:
-    fixed = [one for one in variants if isinstance(one.label[0], float)]
-    columns = (PRECISION, GOLDEN, "HitRate@1", EMPTY)
-    return {column: curve_of(fixed, 0, column) for column in columns if fixed}
-
-
-def _answers_by_threshold(
+def _by_threshold(
     columns: Sequence[str], unit: Unit, variants: Sequence[MeasuredVariant]
 ) -> dict[str, CurvePoints]:
     fixed = [one for one in variants if isinstance(one.label[0], float)]
@@ -140,8 +136,8 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
         ),
     )
     title = "What the first n of {} hold, with and without the filter"
-    return StudyResult(
-        grids=(grid,),
+    return answers.conclude(
+        grid,
         drawings=(
             *draw_variants(
                 measured,
@@ -152,12 +148,7 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             ),
             *draw_answers(answers, measured, "cutoff", "n", _by_filter),
         ),
-        findings=(
-            *answers.findings(),
-            *_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
-        ),
-        facts=answers.facts(),
-        failures=answers.failures,
+        findings=_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
     )
 
 
@@ -209,12 +200,7 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
             f"generator v3 equals the whole.{_explain_answers(answers)}"
         ),
     )
-    return StudyResult(
-        grids=(grid,),
-        findings=(*answers.findings(), *_prefix_findings(runner, first, n)),
-        facts=answers.facts(),
-        failures=answers.failures,
-    )
+    return answers.conclude(grid, findings=_prefix_findings(runner, first, n))
 
 
 def _ablate(runner: StudyRunner, answers: AnswerStudy, runs: Sequence[RankerRun]) -> list[Variant]:

@@ -22,9 +22,14 @@ from deepera_graph.lab.bench.figures import (
 )
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.data.pools import with_look_alikes
-from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.metrics.ranking import (
+    DatasetSummary,
+    JudgedRanking,
+    compute,
+    summarize_dataset,
+)
 from deepera_graph.lab.rankers.base import Ranker
-from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import Drawing, StudyResult
 from deepera_graph.lab.studies.variants import Keep, keep_from
 from deepera_graph.lab.tables import Column, Grid, Row
@@ -44,7 +49,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
     rows: list[Row] = []
     bars: Bars = {}
     for run in runner.runs():
-        if any(question.labels.types for question in run.questions):
+        if any(question.judged.types for question in run.questions):
             for row in _look_alike_rows(runner, run):
                 rows.append(row)
                 if row[2] != _OTHER:
@@ -73,7 +78,7 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
 
 
 def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
-    counts = Counter(type for question in run.questions for type in question.labels.types.values())
+    counts = Counter(type for question in run.questions for type in question.judged.types.values())
     common = frozenset(type for type, count in counts.items() if count >= FEWEST)
     rare = (_RARE,) if len(common) < len(counts) else ()
     types = (_GOLDEN, _ALL, *sorted(common), *rare, _OTHER)
@@ -97,7 +102,7 @@ def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
 
 
 def _members(question: RankedQuestion, type: str, common: frozenset[str]) -> list[str]:
-    types, golden = question.labels.types, question.judged.golden
+    types, golden = question.judged.types, question.judged.golden
     if type == _GOLDEN:
         return [id for id in question.first if id in golden]
     if type == _OTHER:
@@ -157,7 +162,7 @@ def study_counts(runner: StudyRunner) -> StudyResult:
             f"{dataset.name}: {len(usable)} questions with at least {counts[-1]} look-alikes."
         )
         for n in counts:
-            data = StudyData.read(_thinned(dataset, usable, n, counts[0], runner.config.seed))
+            data = summarize_dataset(_thinned(dataset, usable, n, counts[0], runner.config.seed))
             rows += (row for one in runner.rankers if (row := _row(runner, one, dataset, data, n)))
     grid = Grid(
         name="counts",
@@ -196,7 +201,7 @@ def _thinned(
 
 
 def _row(
-    runner: StudyRunner, ranker: Ranker, dataset: Dataset, data: StudyData, n: int
+    runner: StudyRunner, ranker: Ranker, dataset: Dataset, data: DatasetSummary, n: int
 ) -> Row | None:
     try:
         runs = [runner.run_once(one, data) for one in ranker.runs(runner.config.n_repeats)]
@@ -206,7 +211,7 @@ def _row(
         runner.missing[dataset.name, ranker.name] = str(error)
         return None
     means = runner.estimate([_over_runs(runs, metric) for metric in _METRICS])
-    return dataset.name, ranker.name, n, data.summary.n_candidates, *means
+    return dataset.name, ranker.name, n, data.n_candidates, *means
 
 
 def _over_runs(runs: Sequence[RankerRun], metric: str) -> Values:

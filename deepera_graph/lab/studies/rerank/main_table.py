@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.calibration.statistics import paired_bootstraps
 from deepera_graph.lab.bench.figures import BarFigure, Bars, add_bar, draw_bars
 from deepera_graph.lab.bench.rank import RankedQuestion
-from deepera_graph.lab.metrics.ranking import JudgedRanking
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.deepera import DeepEra
-from deepera_graph.lab.studies.base import RankerRun, StudyConfig, StudyData, StudyRunner
+from deepera_graph.lab.studies.base import RankerRun, StudyConfig, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.studies.rerank.answers import (
     LFS_STD,
@@ -32,7 +31,7 @@ from deepera_graph.lab.studies.variants import (
     measure_answers,
     measure_lists,
 )
-from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row, Unit
+from deepera_graph.lab.tables import Column, Grid, Row, Unit
 
 _BASE = "base"
 _N_LABELS = 4  # columns of the main table before the first number that is measured
@@ -76,12 +75,12 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
     )
     units: tuple[Unit, ...] = ("percent", "number")
     changes = [_compare_with_base(runner, answers, measured, unit) for unit in units]
-    return StudyResult(
-        grids=(grid, *(one for one in changes if one.rows), *_side_by_side(grid)),
+    return answers.conclude(
+        grid,
+        *(one for one in changes if one.rows),
+        *_side_by_side(grid),
         drawings=_draw_main_table(grid),
-        findings=(*answers.findings(), *map(describe_data, runner.data())),
-        facts=answers.facts(),
-        failures=answers.failures,
+        findings=map(describe_data, runner.data()),
     )
 
 
@@ -214,7 +213,7 @@ def _compare_with_base(
     )
 
 
-def _pairs(runner: StudyRunner) -> Iterator[tuple[StudyData, StudyData]]:
+def _pairs(runner: StudyRunner) -> Iterator[tuple[DatasetSummary, DatasetSummary]]:
     """Yield the data sets that have a base: same source, and questions in common."""
     data = list(runner.data())
     named = runner.config.base
@@ -228,7 +227,7 @@ def _pairs(runner: StudyRunner) -> Iterator[tuple[StudyData, StudyData]]:
                 yield before, after
 
 
-def _pair_up(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]:
+def _pair_up(before: DatasetSummary, after: DatasetSummary) -> tuple[list[int], list[int]]:
     """Return the places of the questions that both have, pair by pair."""
     places = {one.question: place for place, one in enumerate(before.labels)}
     both = [
@@ -241,7 +240,7 @@ def _pair_up(before: StudyData, after: StudyData) -> tuple[list[int], list[int]]
 
 def _change_rows(
     runner: StudyRunner,
-    pair: tuple[StudyData, StudyData],
+    pair: tuple[DatasetSummary, DatasetSummary],
     measured: AllValues,
     columns: Sequence[str],
 ) -> Iterator[Row]:
@@ -256,15 +255,11 @@ def _change_rows(
     old = [measured[before.name, row].values[name].of_places(here) for row, name in names]
     new = [measured[after.name, row].values[name].of_places(there) for row, name in names]
     found = runner.estimate([*old, *new])
-    differences = paired_bootstraps(
-        list(zip(new, old, strict=True)),
-        n_resamples=runner.config.n_resamples,
-        seed=runner.config.seed,
-    )
+    differences = runner.resampling.differences([*zip(new, old, strict=True)])
     for place, (row, name) in enumerate(names):
         first, second = found[place], found[len(names) + place]
         relative = (second.mean - first.mean) / first.mean if first.mean else None
-        cells = (first, second, MetricEstimate(*differences[place], 0), relative)
+        cells = (first, second, differences[place], relative)
         yield before.name, after.name, row, name, len(here), *cells
 
 
@@ -297,7 +292,7 @@ def _cost_row(repeats: list[RankerRun]) -> Row:
     )
     return (
         *repeats[0].key,
-        repeats[0].data.summary.n_candidates,
+        repeats[0].data.n_candidates,
         float(seconds.mean()),
         float(seconds.max()),
         *map(float, counts.mean(axis=0)),

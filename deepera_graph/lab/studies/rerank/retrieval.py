@@ -12,9 +12,9 @@ from deepera_graph.calibration.instance import Dataset, DatasetError
 from deepera_graph.lab.bench.figures import CurveFigure, draw_column
 from deepera_graph.lab.build.search import DIMENSIONS, LsaEmbeddings
 from deepera_graph.lab.construction import CachedEmbeddings
-from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import BM25Index
-from deepera_graph.lab.studies.base import BM25, LSA, StudyConfig, StudyData, StudyRunner
+from deepera_graph.lab.studies.base import BM25, LSA, StudyConfig, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.stores.embeddings import unit_rows
@@ -157,7 +157,7 @@ class SearchedStore:
 
 
 def _rows(
-    runner: StudyRunner, data: StudyData, store: SearchedStore, name: str, search: Searcher
+    runner: StudyRunner, data: DatasetSummary, store: SearchedStore, name: str, search: Searcher
 ) -> list[Row]:
     """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])

@@ -24,13 +24,13 @@ _Groups = dict[str, list[RankedQuestion]]
 def study_drift(runner: StudyRunner) -> StudyResult:
     """Compare the scores of subjects, or of data sets if there is but one subject."""
     runs = [run for run, *_ in runner.filter_runs()]
-    subjects = {question.labels.subject for run in runs for question in run.questions}
+    subjects = {question.judged.subject for run in runs for question in run.questions}
     what = "subject" if len(subjects - {""}) > 1 else "data set"
     groups: dict[str, _Groups] = {}
     thresholds = {run.ranker.name: runner.threshold_of(run.ranker) for run in runs}
     for run in runs:
         for question in run.questions:
-            name = question.labels.subject if what == "subject" else run.data.name
+            name = question.judged.subject if what == "subject" else run.data.name
             of = groups.setdefault(run.ranker.name, {})
             of.setdefault(name or "(none)", []).append(question)
     quantiles = Grid(

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
-from deepera_graph.lab.studies.base import RankerRun, StudyData, StudyRunner
+from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
 from deepera_graph.lab.studies.rerank.answers import MeasuredRow
 from deepera_graph.lab.studies.variants import measure_lists
@@ -83,8 +83,8 @@ def _measure(repeats: Sequence[RankerRun], metrics: Sequence[str]) -> MeasuredRo
     return measure_lists(lists, partial(compute_all, metrics))._replace(costs=means)
 
 
-def _measure_oracle(data: StudyData, metrics: Sequence[str]) -> MeasuredRow:
-    ideal = [labels.ideal() for labels in data.summary.labels]
+def _measure_oracle(data: DatasetSummary, metrics: Sequence[str]) -> MeasuredRow:
+    ideal = [labels.ideal() for labels in data.labels]
     return measure_lists([ideal], partial(compute_all, metrics))._replace(costs=(0.0,) * 4)
 
 
@@ -137,22 +137,16 @@ def _differences(runner: StudyRunner, measured: dict[str, dict[str, MeasuredRow]
     )
 
 
-def describe_data(data: StudyData) -> str:
-    """Return what a data set holds, in a sentence or two."""
-    one = data.summary
-    return (
-        f"{one.name}: {one.n_questions} questions, {one.n_candidates:.1f} candidates each "
-        f"({one.n_distractors:.1f} labelled distractors), golden among them for "
-        f"{100 * one.ceiling:.1f} %; first stage: {one.first_stage}.{_describe_unanswered(one)}"
-    )
-
-
-def _describe_unanswered(summary: DatasetSummary) -> str:
-    """Say which questions the metrics are over, if some have no golden passage."""
-    n = summary.n_unanswered
-    if not n:
-        return ""
-    return (
+def describe_data(data: DatasetSummary) -> str:
+    """Return what a data set holds, in a few sentences."""
+    n = data.n_unanswered
+    unanswered = (
         f" Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K "
-        f"is over all, the other metrics over the {summary.n_questions - n} with a golden passage."
+        f"is over all, the other metrics over the {data.n_questions - n} with a golden passage."
+    )
+    return (
+        f"{data.name}: {data.n_questions} questions, {data.n_candidates:.1f} candidates each "
+        f"({data.n_distractors:.1f} labelled distractors), golden among them for "
+        f"{100 * data.ceiling:.1f} %; first stage: {data.dataset.first_stage}."
+        f"{unanswered if n else ''}"
     )

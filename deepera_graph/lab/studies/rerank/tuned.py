@@ -94,7 +94,7 @@ def tune_thresholds(
 def _split(runner: StudyRunner, run: RankerRun) -> tuple[list[int], list[int]]:
     """Return the places of the questions that choose, and of those that measure."""
     share, seed = runner.config.tune_share, runner.config.seed
-    chooses = [_draw(seed, one.labels.question) < share for one in run.questions]
+    chooses = [_draw(seed, one.judged.question) < share for one in run.questions]
     places = range(len(chooses))
     return [at for at in places if chooses[at]], [at for at in places if not chooses[at]]
 
@@ -222,7 +222,7 @@ def find_groupings(run: RankerRun, tuned: Sequence[int]) -> Iterator[tuple[str, 
     bounds = np.quantile([leads[at] for at in tuned], [1 / 3, 2 / 3]) if tuned else np.array([])
     ways: tuple[tuple[str, GroupOf], ...] = (
         ("by intent", lambda at: questions[at].intent),
-        ("by subject", lambda at: questions[at].labels.subject),
+        ("by subject", lambda at: questions[at].judged.subject),
         ("by difficulty", lambda at: LEADS[int(np.searchsorted(bounds, leads[at]))]),
         ("by difficulty, oracle", lambda at: _golden_rank(questions[at])),
     )
