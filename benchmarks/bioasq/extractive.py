@@ -22,16 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.bioasq.measures import evaluate_answers, evaluate_ideal
-from deepera_graph.bioasq.phase_b import WEIGHTS, sentences
+from deepera_graph.bioasq.phase_b import WEIGHTS
 from deepera_graph.bioasq.phase_b.extract import (
     YES,
+    Told,
     YesNoModel,
-    choose_names,
-    describe,
+    describe_sentences,
+    describe_support,
     join_sentences,
+    order_told,
 )
 from deepera_graph.bioasq.phase_b.terms import (
     Candidates,
+    choose_names,
     find_candidates,
     list_features,
     order_terms,
@@ -79,7 +82,7 @@ class AnswerLesson:
     texts: Sequence[str]
     features: Mapping[str, float]
     candidates: Candidates | None
-    told: Sequence[sentences.Told]
+    told: Sequence[Told]
     gains: Doubles
 
 
@@ -113,7 +116,7 @@ def read_lesson(
 ) -> AnswerLesson | None:
     """Return what is known of a question; None without snippets or ideal answers."""
     texts = [one for one in dict.fromkeys(each.text for each in question.snippets) if one.strip()]
-    told = sentences.describe(question.body, texts) if texts else []
+    told = describe_sentences(question.body, texts) if texts else []
     if not (told and question.ideal_answers):
         return None
     is_named = question.type in ("factoid", "list")
@@ -121,7 +124,7 @@ def read_lesson(
         edition,
         question,
         texts,
-        describe(question.body, texts, directions) if question.type == "yesno" else {},
+        describe_support(question.body, texts, directions) if question.type == "yesno" else {},
         find_candidates(question.body, texts) if is_named else None,
         told,
         np.array([_su4(one.text, question) for one in told]),
@@ -206,9 +209,7 @@ def fit_names(lessons: Sequence[AnswerLesson]) -> Trees:
     return convert_trees(lightgbm.train(dict(_TREES), data, ROUNDS).dump_model(), ROUNDS)
 
 
-def fit_sentences(
-    told: Sequence[Sequence[sentences.Told]], gains: Sequence[Doubles]
-) -> dict[str, float]:
+def fit_sentences(told: Sequence[Sequence[Told]], gains: Sequence[Doubles]) -> dict[str, float]:
     """Return weights of features: a ridge regression of the ROUGE-SU4 of sentences.
 
     Features and gains are those beside the mean of their question, as only its own sentences are
@@ -233,7 +234,7 @@ def answer(lesson: AnswerLesson, fitted: Fitted) -> BioasqQuestion:
     elif lesson.candidates is not None:
         terms = order_terms(lesson.candidates, fitted.names)
         exact = choose_names(question.type, terms, lesson.texts)
-    ranked = sentences.order_told(lesson.told, fitted.sentences)
+    ranked = order_told(lesson.told, fitted.sentences)
     names = exact[0] if question.type == "yesno" else tuple((one,) for one in exact)
     ideal = join_sentences(question.type, ranked, exact)
     return replace(question, exact_answer=names or None, ideal_answers=(ideal,))

@@ -33,7 +33,7 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
-from deepera_graph.bioasq.phase_b import extract, replies, sentences
+from deepera_graph.bioasq.phase_b import extract, replies
 from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, phrases, roles, topicality
@@ -208,7 +208,7 @@ READERS: Mapping[str, Reader] = {
     "local: direction, long question": lambda one: read_direction(one.text, one.sentence),
     "local: parts of abstracts": lambda one: split_abstract(one.text),
     **{f"bioasq: {one}": _answer(one) for one in ("yesno", "factoid", "list", "summary")},
-    "bioasq: sentences": lambda one: sentences.rank(one.title, [one.text, one.sentence]),
+    "bioasq: sentences": lambda one: extract.rank_sentences(one.title, [one.text, one.sentence]),
     "bioasq: ROUGE": lambda one: rouge(one.text, [one.sentence]),
     "bioasq: written list": lambda one: replies.read_list(one.text),
     "bioasq: written yes or no": lambda one: replies.read_yes_no(one.text),

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from deepera_graph.bioasq.phase_b import WEIGHTS
 from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 from deepera_graph.bioasq.phase_b.extract import (
-    choose_names,
     extract_exact,
     extract_ideal,
     probability_of_yes,
+    rank_sentences,
+    trim,
 )
-from deepera_graph.bioasq.phase_b.sentences import rank, trim
-from deepera_graph.bioasq.phase_b.terms import Term, find_terms, synonyms_in
+from deepera_graph.bioasq.phase_b.terms import Term, choose_names, find_terms, synonyms_in
 from deepera_graph.bioasq.questions import parse_question
 from support.bioasq import SHARED
 from support.bioasq_answers import ALL, asked
@@ -219,7 +219,7 @@ def test_statistics_in_brackets_are_left_out_of_a_sentence(sentence, bare):
 
 
 def test_a_sentence_that_is_repeated_is_weighed_once():
-    ranked = rank(
+    ranked = rank_sentences(
         "Does tea help sleep?", ["Tea did help sleep.", "Tea did help sleep. It was green tea."]
     )
     in_order = sorted(ranked, key=lambda one: one.place)

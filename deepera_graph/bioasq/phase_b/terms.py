@@ -7,33 +7,26 @@ unit. ``benchmarks/bioasq/extractive.py`` fits them on questions that people ans
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from deepera_graph.bioasq.phase_b import read_weights
+from deepera_graph.bioasq.phase_b import compile_lines, read_weights
 from deepera_graph.bioasq.phase_b.mentions import KINDS, LONGEST, Doubles, Mentions, Places
+from deepera_graph.bioasq.questions import QuestionType
+from deepera_graph.bioasq.settings import MAX_CANDIDATES
 from deepera_graph.judges.trained.trees import Trees
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import rarity, stems
 
-_NUMBER: Final = re.compile(
-    r"(?<![\w.])(?:[<>≤≥~]\s?)?\d+(?:[.,]\d+)*"
-    r"(?:\s?(?:-|–|to)\s?\d+(?:[.,]\d+)*)?"
-    r"(?:\s?%|\s(?:(?:percent|per\s?cent|mg|g|kg|µg|μg|ng|ml|l|dl|mm|cm|nm|µm|μm|m|mmol|mol|h|"
-    r"hours?|days?|weeks?|months?|years?|min|minutes?|s|seconds?|bp|kb|Mb|Gb|kDa|Da|genes?|"
-    r"proteins?|exons?|chromosomes?|amino acids|residues?|patients|people|cases|fold|million|"
-    r"billion)\b(?:/[A-Za-z]+|\s(?:per|a)\s\w+)?))?"
-)
-_ASKS_NUMBER: Final = re.compile(
-    r"\bhow (?:many|much|often|long|large|high|old|common|big|frequent)|\bnumber of\b|"
-    r"\bwhat (?:is|was) the (?:\w+ )?(?:percentage|proportion|rate|prevalence|incidence|frequency|"
-    r"dose|dosage|size|length|weight|half-life|risk|ratio|age|mass|duration|sensitivity|"
-    r"specificity|cut-?off)\b|\b(?:percentage|proportion)\b",
-    re.IGNORECASE,
-)
+_TERMS: Final = read_lists(__file__, "words.toml")["terms"]
+_NUMBER: Final = compile_lines(_TERMS["number"], flags=0)
+_ASKS_NUMBER: Final = compile_lines(_TERMS["asks_number"])
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _ASKS_YEAR: Final = re.compile(r"^(?:when\b|(?:in )?(?:which|what) year)", re.IGNORECASE)
 _HEAD: Final = re.compile(
@@ -42,41 +35,11 @@ _HEAD: Final = re.compile(
     re.IGNORECASE,
 )
 _FORMS: Final = {  # of what a question asks for, how names of it look
-    re.compile(
-        r"gene|protein|enzyme|kinase|receptor|transcription factor|antigen|marker|target|mutation|"
-        r"hormone|cytokine|channel|subunit|ligand|isoform|complex"
-    ): re.compile(
-        r"(?:\b[A-Z][A-Za-z]*-?\d+[A-Za-z0-9-]*\b|\b[A-Z]{2,}[a-z]?\d*\b|\w(?:ase|in|ogen|kine|"
-        r"receptor|factor|globin)s?\b|\b[a-z][A-Z]\w+)"
-    ),
-    re.compile(
-        r"drug|treatment|therap|inhibitor|medication|agent|antibod|compound|antibiotic|vaccine|"
-        r"antidote|molecule|agonist|antagonist|blocker"
-    ): re.compile(
-        r"\w(?:mab|nib|tinib|ciclib|parib|vir|mycin|cillin|azole|statin|pril|sartan|olol|"
-        r"gliptin|gliflozin|tide|zumab|ximab|platin|taxel|rubicin|oxacin|cycline|dipine|setron|"
-        r"triptan|azepam|ine|one|ide|ol|ate|umab|cept|parin|xaban)s?\b",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"disease|disorder|syndrome|cancer|condition|infection|tumou?r|malignanc|symptom|sign|"
-        r"effect|complication|phenotype"
-    ): re.compile(
-        r"(?:itis|osis|oma|emia|aemia|pathy|algia|uria|plegia|trophy|rrhea|penia|edema|sclerosis|"
-        r"plasia|ectasia|syndrome|disease|disorder|cancer|carcinoma|infection|failure|nausea|rash|"
-        r"pain|fever|swelling|cramps?|bleeding|fatigue|headache|dizziness)s?\b",
-        re.IGNORECASE,
-    ),
-    re.compile(r"bacteri|virus|species|organism|pathogen|parasite|fung|vector|host"): re.compile(
-        r"\b(?:[A-Z][a-z]+ [a-z]{3,}|\w+virus|[A-Z]\. [a-z]{3,}|\w+(?:coccus|bacter|ella|myces))\b"
-    ),
-    re.compile(r"who|author|scientist|country|city|where|company|institution"): re.compile(
-        r"\b[A-Z][a-z]+\b"
-    ),
-    re.compile(r"chromosome|band|locus|location"): re.compile(
-        r"\b(?:chromosome \d{1,2}|\d{1,2}[pq]\d+(?:\.\d+)?|chromosome [XY])\b", re.IGNORECASE
-    ),
-}  # fmt: skip
+    compile_lines(one["asked"], flags=0): compile_lines(
+        one["named"], flags=re.IGNORECASE if one["ignores_case"] else 0
+    )
+    for one in _TERMS["forms"]
+}
 MOST_TERMS: Final = 60  # that are put in order
 MOST_READ: Final = 50  # snippets; of more the first are read
 
@@ -301,3 +264,65 @@ def synonyms_in(snippets: Sequence[str]) -> Mapping[str, str]:
                     found[short] = " ".join(before[skip:])
                     break
     return found
+
+
+_BEHIND = 1.5  # log odds behind the best name, beyond which a name is not in a list
+_BEHIND_IN_SERIES = 3.0  # the same, of a name that a snippet joins to one of the list
+_JOINT = re.compile(r"(?:,\s*(?:(?:and|or)\s)?|\s(?:and|or)\s)\s*")  # in lower case
+_EDGE = re.compile(r"\b")
+_LEAST_LISTED, _MOST_LISTED = 2, 30
+
+
+def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[str]) -> list[str]:
+    """Return the best five candidates, or those of a list, each once, of the terms in order.
+
+    Names of which one is a part of the other may both be candidates, but are one item of a list.
+    """
+    if kind == "factoid":
+        return [one.text for one in terms[:MAX_CANDIDATES]]
+    apart = without_parts(terms[:MOST_TERMS])[:_MOST_LISTED]
+    listed = [
+        one.text
+        for place, one in enumerate(apart)
+        if place < _LEAST_LISTED or one.score >= apart[0].score - _BEHIND
+    ]
+    beside = _find_joined([one.text for one in apart], snippets)
+    joined = [
+        one.text
+        for one in apart
+        if one.text not in listed
+        and one.score >= apart[0].score - _BEHIND_IN_SERIES
+        and not beside[one.text].isdisjoint(listed)
+    ]
+    return _without_synonyms([*listed, *joined], snippets)
+
+
+def _find_joined(names: Sequence[str], snippets: Sequence[str]) -> Mapping[str, Set[str]]:
+    """Return by name which others a snippet joins to it by a comma, "and" or "or"."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    lower = {one: one.lower() for one in names}
+    any_name = tuple(lower.values())
+    for text in map(str.lower, snippets):
+        for begin, end in (joint.span() for joint in _JOINT.finditer(text)):
+            if text.endswith(any_name, 0, begin) and text.startswith(any_name, end):
+                left = (one for one in names if _ends_at(begin, lower[one], text))
+                right = [one for one in names if _begins_at(end, lower[one], text)]
+                for one, other in product(left, right):
+                    found[one].add(other)
+                    found[other].add(one)
+    return found
+
+
+def _ends_at(place: int, name: str, text: str) -> bool:
+    return text.endswith(name, 0, place) and bool(_EDGE.match(text, place - len(name)))
+
+
+def _begins_at(place: int, name: str, text: str) -> bool:
+    return text.startswith(name, place) and bool(_EDGE.match(text, place + len(name)))
+
+
+def _without_synonyms(names: Sequence[str], snippets: Sequence[str]) -> list[str]:
+    """Leave out a short form whose long form is named too: a synonym counts as a false answer."""
+    long_of = synonyms_in(snippets)
+    lower = {one.lower() for one in names}
+    return [one for one in names if long_of.get(one, "").lower() not in lower or one not in long_of]
