@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+from deepera_graph import web
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
@@ -25,14 +26,6 @@ from deepera_graph.papers.calls import (
 )
 from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import Neighbours, to_json
-from deepera_graph.web import (
-    JSON,
-    Guard,
-    add_errors,
-    describe_paths,
-    read_body,
-    serve_app,
-)
 
 HOST, PORT = "127.0.0.1", 8080
 _LARGEST = 1 << 20  # bytes of a body
@@ -79,11 +72,11 @@ def create_app(base: PaperBase, *, alone: bool = True) -> Any:
 
         @app.get("/docs", include_in_schema=False)  # type: ignore[untyped-decorator]
         async def docs() -> Any:
-            page = describe_paths({"": app.openapi()})
+            page = web.describe_paths({"": app.openapi()})
             return fastapi.responses.HTMLResponse(page)
 
-        app.add_middleware(Guard, body_bytes=_LARGEST)
-    add_errors(app)
+        app.add_middleware(web.Guard, body_bytes=_LARGEST)
+    web.add_errors(app)
     return app
 
 
@@ -100,7 +93,7 @@ def _add_path(app: Any, base: PaperBase, path: str, name: str) -> None:
             answer = await run_in_threadpool(answer_call, base, called, given)
         except DeepEraError as error:
             answer = describe_error(error)
-        return Response(answer.text, status_code=answer.code, media_type=JSON)
+        return Response(answer.text, status_code=answer.code, media_type=web.JSON)
 
     for method in ("GET", "POST"):
         app.add_api_route(
@@ -120,7 +113,7 @@ def _add_health(app: Any, base: PaperBase, path: str) -> None:
 
     async def health() -> Response:
         answer = await run_in_threadpool(_describe_health, base)
-        return Response(answer.text, status_code=answer.code, media_type=JSON)
+        return Response(answer.text, status_code=answer.code, media_type=web.JSON)
 
     app.add_api_route(
         path, health, response_class=Response, summary="Whether it can answer, and what it holds."
@@ -146,12 +139,12 @@ def serve(
         SettingsError: The extra ``serve`` is not installed, or nobody can listen there.
     """
     with suppress(KeyboardInterrupt):  # which is how it is ended
-        serve_app(create_app(base), host, port, what="deepera papers serve", on_start=on_start)
+        web.serve_app(create_app(base), host, port, what="deepera papers serve", on_start=on_start)
 
 
 def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]:
     if request.method == "POST":
-        given = read_body(body or b"{}")
+        given = web.read_body(body or b"{}")
     else:
         query = request.scope["query_string"].decode("latin-1")
         given = {}

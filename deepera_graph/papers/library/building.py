@@ -14,15 +14,8 @@ from langchain_core.documents import Document
 from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
-from deepera_graph.papers.importing import (
-    DAMAGED,
-    DUPLICATE,
-    Form,
-    ImportProblem,
-    check_form,
-    read_papers,
-    to_record,
-)
+from deepera_graph.papers import importing
+from deepera_graph.papers.importing import Form, ImportProblem
 from deepera_graph.papers.library import (
     count_papers,
     count_vectors,
@@ -93,7 +86,7 @@ def import_files(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> BuildReport:
     """Read files into a base; a file that was read whole before is not read again."""
-    check_form(form)
+    importing.check_form(form)
     paths = [Path(one) for one in sources]
     identities = [identify(path) for path in paths]
     tallies = [
@@ -106,7 +99,7 @@ def import_files(
     if outcomes["added"] > _LARGE_SHARE * n_papers:
         writer.optimize()
     return BuildReport(
-        read=outcomes.total() + problems.total() - problems[DAMAGED],
+        read=outcomes.total() + problems.total() - problems[importing.DAMAGED],
         **{name: outcomes[name] for name in _OUTCOMES},
         problems=dict(sorted(problems.items())),
         told=tuple(line for one in tallies for line in one.told),
@@ -135,7 +128,7 @@ def _import_file(
             },
         )
     done = known.done
-    records = islice(read_papers(path, form), done, None)
+    records = islice(importing.read_papers(path, form), done, None)
     while batch := list(islice(records, batch_size)):
         for place, one in enumerate(batch, start=done + 1):
             _put(writer, one, place, tally)
@@ -143,7 +136,7 @@ def _import_file(
         writer.commit(identity, done, finished=False, report=tally.to_dict())
         if on_progress is not None:
             on_progress(done, tally.outcomes["added"])
-    is_whole = not tally.problems[DAMAGED]
+    is_whole = not tally.problems[importing.DAMAGED]
     writer.commit(identity, done, finished=is_whole, report=tally.to_dict())
     return tally
 
@@ -155,7 +148,7 @@ def _put(writer: Writer, one: PaperRecord | ImportProblem, place: int, tally: _T
     outcome = writer.put(one)
     if outcome == "duplicate":
         detail = f"the id {one.paper.id!r:.80} is used twice; the first counts"
-        tally.note(ImportProblem(DUPLICATE, place, detail))
+        tally.note(ImportProblem(importing.DUPLICATE, place, detail))
     else:
         tally.outcomes[outcome] += 1
 
@@ -229,12 +222,12 @@ def _find_places(
     have = {n for (n,) in writer.db.execute("SELECT n FROM vectors")}
     places: dict[int, int] = {}
     n_records = 0
-    for one in read_papers(source, form):
+    for one in importing.read_papers(source, form):
         if isinstance(one, PaperRecord):
             number = find_number(writer.db, one.paper.id)
             if number is not None and number not in have:
                 places.setdefault(number, n_records)
-        n_records += not (isinstance(one, ImportProblem) and one.kind == DAMAGED)
+        n_records += not (isinstance(one, ImportProblem) and one.kind == importing.DAMAGED)
     if n_records != n_rows:
         raise InputError(
             f"{name} has {n_rows} vectors, and {source} {n_records} records: they do not "
@@ -288,7 +281,7 @@ class NamedPapers:
 
     def note(self, fields: Mapping[str, Any]) -> None:
         """Take what a record says of its paper; a part of one says nothing new."""
-        made = to_record(self.n_put + len(self._held) + 1, fields)
+        made = importing.to_record(self.n_put + len(self._held) + 1, fields)
         if isinstance(made, PaperRecord):
             self._held.append(made)
 

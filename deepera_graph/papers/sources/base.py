@@ -138,18 +138,10 @@ class SourceAnswer(SequenceAnswer[Paper]):
 
     def describe(self) -> dict[str, Any]:
         """Return how it went as JSON has it, without the papers."""
-        names = (
-            "source",
-            "status",
-            "papers",
-            "reason",
-            "retry_after",
-            "left_out",
-            "asked",
-            "cached",
-        )
+        names = ("source", "status", "papers", "reason", "retry_after", "left_out", "asked")
         plain = {name: getattr(self, name) for name in names}
-        return {**plain, "papers": len(self.records), "left_out": dict(self.left_out)}
+        counted = {"papers": len(self.records), "left_out": dict(self.left_out)}
+        return {**plain, **counted, "cached": self.cached}
 
     def __str__(self) -> str:
         """Return how it went in a line."""

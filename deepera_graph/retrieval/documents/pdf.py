@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
-from deepera_graph.retrieval.documents.article import (
-    REFERENCES,
-    Article,
-    Section,
-    find_usual,
-    join_pages,
-    join_words,
-    read_whole,
-)
+from deepera_graph.retrieval.documents import article
+from deepera_graph.retrieval.documents.article import Article, Section
 from deepera_graph.retrieval.documents.pdf_pages import (
     IMAGE,
     PdfReader,
@@ -29,7 +22,7 @@ _BROKEN_AT_END = re.compile(r"[^\W\d_](?:-|\u00ad|‐)\s*\Z")
 _REST_OF_WORD = re.compile(r"\s*([a-zà-ÿ]+[.,;:)]*)(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
-_REFERENCES = re.compile(rf"^{REFERENCES}$", re.IGNORECASE | re.MULTILINE)
+_REFERENCES = re.compile(rf"^{article.REFERENCES}$", re.IGNORECASE | re.MULTILINE)
 _FIRST_ENTRY = re.compile(r"\s*(?:\[1\]|1[.)])\s")
 _AFTER_REFERENCES = re.compile(
     r"^(?:appendix|appendices|supplementary|supporting information|figure legends)\b.{0,60}$",
@@ -56,13 +49,13 @@ def read_pdf(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> Artic
     be read, or that is an image alone, costs itself alone.
     """
     check_pdf_reader(reader, file)
-    pages, bad, info = read_pages(file, read_whole(source, file), reader)
+    pages, bad, info = read_pages(file, article.read_whole(source, file), reader)
     n_pages = len(pages) + len(bad)
     clean = _join_broken_words(_drop_references(_drop_running_lines(list(pages.values()))))
     sections = tuple(_split_sections(dict(zip(pages, clean, strict=True))))
     if not sections:
         raise InputError(f"{file}: {_describe_no_text(n_pages, bad)}")
-    first_page = join_words(next(iter(filter(str.strip, pages.values()))))
+    first_page = article.join_words(next(iter(filter(str.strip, pages.values()))))
     return Article(
         sections=sections,
         title=_find_title(info),
@@ -149,7 +142,7 @@ def _find_references(whole: str) -> tuple[int, int, int] | None:
 def read_reference_lines(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> list[str]:
     """Return the lines of the list of references, which `read_pdf` leaves out; none without one."""
     check_pdf_reader(reader, file)
-    pages, _, _ = read_pages(file, read_whole(source, file), reader)
+    pages, _, _ = read_pages(file, article.read_whole(source, file), reader)
     whole = _join_whole(_join_broken_words(_drop_running_lines(list(pages.values()))))
     found = _find_references(whole)
     return [] if found is None else _split_lines(whole[found[1] : found[2]].replace("\f", "\n"))
@@ -184,7 +177,7 @@ def _split_sections(pages: dict[int, str]) -> Iterator[Section]:
     for number, text in pages.items():
         parts.append((number, []))
         for line in text.splitlines():
-            if heading := find_usual(line):
+            if heading := article.find_usual(line):
                 yield from _join_lines(name, parts)
                 name, parts = heading, [(number, [])]
             else:
@@ -193,21 +186,21 @@ def _split_sections(pages: dict[int, str]) -> Iterator[Section]:
 
 
 def _join_lines(name: str, parts: Sequence[tuple[int, list[str]]]) -> Iterator[Section]:
-    texts = [(number, join_words(" ".join(lines))) for number, lines in parts]
+    texts = [(number, article.join_words(" ".join(lines))) for number, lines in parts]
     if texts := [(number, text) for number, text in texts if text]:
-        yield join_pages(name, texts)
+        yield article.join_pages(name, texts)
 
 
 def _find_title(info: dict[str, str]) -> str:
     """Return the title; many programs write the name of a file in its place, which is none."""
-    title = join_words(info.get("Title", ""))
+    title = article.join_words(info.get("Title", ""))
     return "" if _NO_TITLE.fullmatch(title) else title
 
 
 def _find_metadata(info: dict[str, str], first_page: str) -> dict[str, Any]:
     """Return `authors`, if they have full names, and the DOI if the file names but one."""
     dois = _find_dois(" ".join(info.values())) or _find_dois(first_page)
-    author = join_words(info.get("Author", ""))
+    author = article.join_words(info.get("Author", ""))
     found = {"authors": author if " " in author else "", "doi": dois[0] if len(dois) == 1 else ""}
     return {name: value for name, value in found.items() if value}
 
