@@ -56,14 +56,14 @@ class FoundPaper:
     """
 
     paper: Paper
-    rank: int
-    score: float | None
-    verdict: str
-    fits: bool | None
-    reason: str
-    quote: str
-    against: str
-    found_by: tuple[FoundBy, ...]
+    rank: int = 0
+    score: float | None = None
+    verdict: str = "unjudged"
+    fits: bool | None = None
+    reason: str = ""
+    quote: str = ""
+    against: str = ""
+    found_by: tuple[FoundBy, ...] = ()
 
     @property
     def id(self) -> str:
@@ -287,17 +287,8 @@ def find_outside(base: PaperBase, state: Mapping[str, Any]) -> list[FoundPaper]:
 def _outside(paper: Paper, limits: Limits) -> FoundPaper:
     only = f"only at {' or '.join(limits.venues)}"
     against = breaks_by_facts(paper.to_dict(), limits)[0] or only
-    return FoundPaper(
-        paper=paper,
-        rank=0,
-        score=None,
-        verdict="out",
-        fits=None,
-        reason=f"breaks a limit: {against}",
-        quote="",
-        against=against,
-        found_by=(),
-    )
+    reason = f"breaks a limit: {against}"
+    return FoundPaper(paper, verdict="out", reason=reason, against=against)
 
 
 def _limit_line(limits: Limits) -> list[str]:

@@ -39,19 +39,6 @@ _HOME = {
     "SourceQuery": "base",
     "live_base": "live",
 }
-__all__ = [
-    "NAMES",
-    "CitationSource",
-    "Literature",
-    "LiteratureAnswer",
-    "PaperSource",
-    "SourceAnswer",
-    "SourceQuery",
-    "live_base",
-    "open_source",
-    "open_sources",
-    "read_names",
-]
 
 
 def read_names(names: str | Iterable[str]) -> tuple[str, ...]:
