@@ -178,11 +178,7 @@ def _read(name: str, value: Any) -> Any:
 
 
 _OF_HEALTH = ("status", "modes", "names")
-_HITS, _NEIGHBOURS, _MATCH = (
-    TypeAdapter(Hits),
-    TypeAdapter(Neighbours),
-    TypeAdapter(TitleMatch),
-)
+_HITS, _NEIGHBOURS, _MATCH = (TypeAdapter(Hits), TypeAdapter(Neighbours), TypeAdapter(TitleMatch))
 _ATTEMPTS = 2  # a connection that was kept may have been closed by the server meanwhile
 
 

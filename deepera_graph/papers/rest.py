@@ -18,12 +18,7 @@ from deepera_graph import web
 from deepera_graph.errors import DeepEraError, SettingsError
 from deepera_graph.packages import import_extra
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.calls import (
-    CALLS,
-    PaperCallReply,
-    answer_call,
-    describe_error,
-)
+from deepera_graph.papers.calls import CALLS, PaperCallReply, answer_call, describe_error
 from deepera_graph.papers.paper import century_of, days_of, read_date
 from deepera_graph.papers.results import Neighbours, to_json
 
@@ -129,11 +124,7 @@ def serve(
 ) -> None:
     """Answer for a base until the process is interrupted; pages of other hosts are refused.
 
-    Args:
-        base: Who answers.
-        host: Address to listen at.
-        port: Port, 0 for any that is free.
-        on_start: Called with the address once it is listened at.
+    Port 0 is any that is free; *on_start* is called with the address once it is listened at.
 
     Raises:
         SettingsError: The extra ``serve`` is not installed, or nobody can listen there.

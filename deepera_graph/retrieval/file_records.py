@@ -20,15 +20,10 @@ from deepera_graph.passages import (
 from deepera_graph.retrieval.documents import DOCX, FORMS, PDF, find_form, read_document
 from deepera_graph.retrieval.documents.article import Article, to_utf8
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
-from deepera_graph.retrieval.files import (
-    Skipped,
-    read_file_name,
-)
+from deepera_graph.retrieval.files import Skipped, read_file_name
 from deepera_graph.text.jsonl import RawRecord, parse_object
 from deepera_graph.text.plain import drop_markup
-from deepera_graph.text.records import (
-    read_records,
-)
+from deepera_graph.text.records import read_records
 from deepera_graph.text.references import NO_ABSTRACT
 
 # Ids of papers, which stay in the metadata; used where a record has no id of its own.

@@ -24,13 +24,7 @@ from deepera_graph.retrieval.files import (
     describe_other_kinds,
     find_files,
 )
-from deepera_graph.text.records import (
-    MOST_BAD,
-    REFERENCES,
-    TABLES,
-    describe_wrong_file,
-    guess_kind,
-)
+from deepera_graph.text.records import MOST_BAD, REFERENCES, TABLES, describe_wrong_file, guess_kind
 
 _logger = logging.getLogger(__name__)
 _MOST_WITHOUT_TEXT = 1000  # records at the beginning of a file, before it is given up

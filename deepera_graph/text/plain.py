@@ -28,12 +28,7 @@ _EMPTY_HEADINGS = ("abstract", "summary", "")
 
 
 def read_lists(module: str, name: str = "") -> dict[str, Any]:
-    """Return lists of words: of the TOML file beside a module, given as its `__file__`.
-
-    Args:
-        module: The module's file.
-        name: Of the file of words, if it is not the module's.
-    """
+    """Return lists of words: of the TOML file beside a module, of its `__file__`, or of a name."""
     file = Path(module).with_name(name) if name else Path(module).with_suffix(".toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 

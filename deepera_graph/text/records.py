@@ -148,10 +148,7 @@ def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
 def describe_wrong_file(errors: Sequence[tuple[int, str]], *, whole: bool, hint: str) -> str:
     """Say that a file is not what it was taken for: the first errors, and what it may be.
 
-    Args:
-        errors: Number and error of all records read; not empty.
-        whole: Whether these are all records of the file.
-        hint: What it looks like, or nothing.
+    *errors*, numbers and words, are of all records read, which may be those of the *whole* file.
     """
     n, first = len(errors), dict[str, int]()
     for number, error in errors:

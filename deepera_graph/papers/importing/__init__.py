@@ -195,16 +195,10 @@ def make_record(
     year: Any = None,
     **more: Any,
 ) -> PaperRecord | ImportProblem:
-    """Return a record of what a form has found, or what is wrong with it.
+    """Return a record of what a form has found, *more* fields too, or what is wrong with it.
 
-    Args:
-        place: Line or number of the record.
-        ids: The first that is not empty is the main one.
-        title: Of the paper.
-        references: Ids of what it cites.
-        date: Of publication, if known; a number such as 20210315 is one, too.
-        year: Of publication; that of the date if there is none.
-        more: Other fields of `Paper`.
+    The first id that is not empty is the main one. A number such as 20210315 is a date, too; the
+    year is that of the date if there is no other.
     """
     known = ids_of(ids)
     if not known:

@@ -194,13 +194,10 @@ def import_vectors(
     form: Form | None,
     url: str | None = None,
 ) -> int:
-    """Take vectors that were made before: row i is of record i of a file of papers.
+    """Take vectors that were made before: row i is of record i of a file; return how many.
 
     Rows may be of any length and number type, such as int8. A few papers are embedded, to see that
     the vectors are by the same embeddings. Papers that have a vector keep it.
-
-    Returns:
-        How many vectors were taken.
     """
     with open_vectors(writer, embeddings, url) as given:
         rows = _load_rows(Path(vectors), given.info)

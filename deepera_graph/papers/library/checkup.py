@@ -9,12 +9,7 @@ from deepera_graph.doctor.checks import Finding
 from deepera_graph.errors import DeepEraError
 from deepera_graph.judges.embeddings import LOCAL, EvidenceEmbeddings
 from deepera_graph.papers.base import PaperBase
-from deepera_graph.papers.library import (
-    PAPERS,
-    PaperFile,
-    describe_file,
-    read_about,
-)
+from deepera_graph.papers.library import PAPERS, PaperFile, describe_file, read_about
 from deepera_graph.papers.library.vectors import (
     VectorsInfo,
     check_embeddings,
