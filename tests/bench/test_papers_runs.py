@@ -6,8 +6,14 @@ from threading import Barrier
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.lab.studies.papers.runs import PaperQuery, QueryRun, read_queries, read_run
-from deepera_graph.lab.studies.papers.systems import find_system, run_system
+from deepera_graph.lab.studies.papers.runs import (
+    PaperQuery,
+    QueryRun,
+    find_system,
+    read_queries,
+    read_run,
+    run_system,
+)
 from deepera_graph.papers import PaperBase, Scope
 from support.planted_papers import write_world
 

@@ -22,11 +22,7 @@ from deepera_graph.schema import AnswerType, Direction, IntentKind
 INTENT, ANSWER_TYPE, ENTITIES = "intent", "answer type", "entities of the question"
 EVIDENCE, LOOK_ALIKE, QUOTE = "evidence passes", "look-alike is dropped", "sentence that proves it"
 DIRECTION, SUMMARY = "direction", "summary in the passage's words"
-FIDELITY = About(
-    "prompts",
-    "What a model does of what the prompts ask",
-    "A few questions with known outputs, asked through every prompt.",
-)
+FIDELITY = About.named("prompts")
 _ROLES: Mapping[str, str] = {
     INTENT: "intent", ANSWER_TYPE: "intent", ENTITIES: "intent", EVIDENCE: "score",
     LOOK_ALIKE: "score", QUOTE: "score", DIRECTION: "score", SUMMARY: "summarize",

@@ -30,11 +30,7 @@ from deepera_graph.lab.studies.experiment import About, StudyResult, as_estimate
 from deepera_graph.lab.tables import Column, Grid
 
 LIMIT = 0.65
-REALISM = About(
-    "realism",
-    "Realism",
-    "Whether distractors can be told from other passages of their pools without the question.",
-)
+REALISM = About.named("realism")
 JUDGED = (LENGTH, OPENING, STYLE)
 _LEAST_POOLS = 20
 _N_TELLING = 5

@@ -131,7 +131,7 @@ def papers(
     with needing("study papers", "bench"):
         from deepera_graph.lab.studies.papers import runs, scores, study
         from deepera_graph.lab.studies.papers.judges import check_accuracies
-        from deepera_graph.lab.studies.papers.systems import MODES
+        from deepera_graph.lab.studies.papers.runs import MODES
 
     check_accuracies(accuracies)
     asked = runs.read_queries(queries, limit=chosen.limit)
@@ -260,7 +260,7 @@ class _Searches:
         """Run each, and keep what it found for each query at once if there is a folder."""
         from deepera_graph.lab.asking import MAX_CONCURRENCY
         from deepera_graph.lab.studies.papers.judges import search_by_service
-        from deepera_graph.lab.studies.papers.systems import (
+        from deepera_graph.lab.studies.papers.runs import (
             AGENT,
             describe_run,
             find_system,

@@ -4,10 +4,13 @@ Source: pyterrier's ``pt.Experiment(systems, topics, qrels, measures, baseline=.
 are things that search or results that were written before, alike.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from matplotlib.figure import Figure
 
@@ -104,6 +107,16 @@ class About:
     name: str  # names its files
     title: str
     measures: str
+
+    @classmethod
+    def named(cls, name: str, **more: Any) -> Self:
+        """Return what ``studies.toml`` says of one of ours."""
+        return cls(name, **_read_ours()[name], **more)
+
+
+@cache
+def _read_ours() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(files(__package__).joinpath("studies.toml").read_text("utf-8"))
 
 
 def check_baseline(baseline: str, systems: Mapping[str, Any]) -> str:

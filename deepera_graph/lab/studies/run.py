@@ -45,7 +45,7 @@ _NOT_IN_MANIFEST |= {"split", "n_candidates"}
 _LIBRARIES = ("numpy", "matplotlib", "ir_measures", "bm25s", "PyStemmer")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Study(About):
     """One study of rerankers; one that `asks_again` must not be answered from a cache."""
 
@@ -53,95 +53,24 @@ class Study(About):
     asks_again: bool = False
 
 
-STUDIES: Mapping[str, Study] = {
-    one.name: one
-    for one in (
-        Study(
-            "main",
-            "Main table",
-            "Every ranker on every data set, and how much each loses when look-alikes come in.",
-            study_main_table,
-        ),
-        Study(
-            "ranks",
-            "Rank distribution",
-            "Where golden passages and look-alikes stand, for every ranker and data set: after "
-            "figure 5 of DeepEra.",
-            study_ranks,
-        ),
-        Study(
-            "look-alikes",
-            "Look-alikes by type",
-            "How many look-alikes of each type a filter keeps, how far a ranker moves them against "
-            "the first stage, and how often they stand above the golden passage.",
-            study_look_alikes,
-        ),
-        Study(
-            "counts",
-            "Number of look-alikes",
-            "How well each ranker finds the golden passage when more and more of its look-alikes "
-            "stand in the pool.",
-            study_counts,
-        ),
-        Study(
-            "threshold",
-            "Threshold study",
-            "How many passages a filter keeps at each threshold, fixed or drawn from the scores, "
-            "how often none, how many of them are golden, and where the golden one stands.",
-            study_threshold,
-        ),
-        Study(
-            "cutoff",
-            "Cut-off study",
-            "What the first n passages hold, with and without the filter; and whether the filter "
-            "can raise HitRate at all.",
-            study_cutoff,
-        ),
-        Study(
-            "ablations",
-            "Ablations",
-            "DeepEra without intent recognition (v1), without the filter (v2) and without "
-            "summaries (v3), and with the kept passages in retrieval order.",
-            study_ablations,
-        ),
-        Study(
-            "embeddings",
-            "Embedding study",
-            "How well retrieval tells evidence from look-alikes that were put into its store: NRS "
-            "and CDR, for BM25 and for embeddings.",
-            study_embeddings,
-        ),
-        Study(
-            "stability",
-            "Stability over runs",
-            "Whether scores and ranks stay the same when a ranker is asked again: the spread of "
-            "each score, rank correlation, and changes across the threshold.",
-            study_stability,
-            asks_again=True,
-        ),
-        Study(
-            "drift",
-            "Calibration drift",
-            "Whether a score means the same in every subject: quantiles, how many passages pass "
-            "the threshold, and how far the distributions are apart.",
-            study_drift,
-        ),
-        Study(
-            "cost",
-            "Efficiency",
-            "Seconds, model calls and tokens that a ranker takes for a question.",
-            study_cost,
-        ),
-    )
+_OF_RERANKERS: Mapping[str, Callable[[StudyRunner], StudyResult]] = {
+    "main": study_main_table,
+    "ranks": study_ranks,
+    "look-alikes": study_look_alikes,
+    "counts": study_counts,
+    "threshold": study_threshold,
+    "cutoff": study_cutoff,
+    "ablations": study_ablations,
+    "embeddings": study_embeddings,
+    "stability": study_stability,
+    "drift": study_drift,
+    "cost": study_cost,
 }
-
-
-TABLE = Study(
-    "results",
-    "Rankers compared",
-    "Every ranker on every data set, by the metrics that were asked for.",
-    study_table,
-)
+STUDIES: Mapping[str, Study] = {
+    name: Study.named(name, run=run, asks_again=name == "stability")
+    for name, run in _OF_RERANKERS.items()
+}
+TABLE = Study.named("results", run=study_table)
 
 
 def open_runner(

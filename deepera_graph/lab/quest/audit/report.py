@@ -41,12 +41,7 @@ _LISTS = ("disagreements", "unresolved")
 _NAMED = 5
 
 
-AUDIT = About(
-    "audit",
-    "Audit of the judge",
-    "How far the judge's grades (0 no match, 1 partial, 2 strict) agree with the labels of people, "
-    "and why they differ where they do.",
-)
+AUDIT = About.named("audit")
 
 
 def study_audit(

@@ -37,32 +37,7 @@ DEPTHS = (10, 100, 1000, 10_000)
 _LIBRARIES = ("numpy", "matplotlib", "bm25s", "PyStemmer")
 
 
-STUDIES: Mapping[str, About] = {
-    one.name: one
-    for one in (
-        About(
-            "depth",
-            "Retrieval depth",
-            "How much of the golden documents the first N retrieved hold.",
-        ),
-        About(
-            "rerankers",
-            "Rerankers",
-            "What reranking the first stage's documents is worth, over the first 10.",
-        ),
-        About(
-            "ensembles",
-            "Ensembles",
-            "Two rankings joined: nominated, fused by rank, and weighted with the weights that are "
-            "best on other questions.",
-        ),
-        About(
-            "styles",
-            "Prompt styles",
-            "What prompt styles are worth in phase B, on golden snippets.",
-        ),
-    )
-}
+STUDIES = {one: About.named(one) for one in ("depth", "rerankers", "ensembles", "styles")}
 
 
 @dataclass(frozen=True, kw_only=True)

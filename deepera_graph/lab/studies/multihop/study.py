@@ -23,12 +23,7 @@ from deepera_graph.ranges import check_at_least
 
 CUTOFFS = (5, 10, 20, 50)
 _COMPARED = 10
-MULTIHOP = About(
-    "multihop",
-    "Questions of several hops",
-    "The share of supporting passages among the first K (recall@K), and of questions with all of "
-    "them (all@K), at one budget of passages read.",
-)
+MULTIHOP = About.named("multihop")
 _Lists = Sequence[Sequence[str]]
 
 

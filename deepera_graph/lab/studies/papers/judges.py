@@ -17,14 +17,13 @@ from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.studies.experiment import StudyResult
-from deepera_graph.lab.studies.papers.runs import Call, Limits, PaperQuery, QueryRun, Run
+from deepera_graph.lab.studies.papers.runs import Call, Limits, PaperQuery, QueryRun, Run, System
 from deepera_graph.lab.studies.papers.scores import (
     PaperBench,
     QueryScores,
     SystemScores,
     limit_scores,
 )
-from deepera_graph.lab.studies.papers.systems import System
 from deepera_graph.lab.tables import Column, Grid, MetricEstimate, Row
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase

@@ -42,12 +42,7 @@ _NAMED = 5  # queries that a finding names
 _COMPARED = ("R@100", "R@All", "nDCG@50")
 _LIMITS = ("first", "auc", "precision", "recall", "f1")
 
-PAPERS = About(
-    "papers",
-    "Searches for papers",
-    "How many of the answers each system found (R@k, binary), how high up they stand, and what "
-    "that took.",
-)
+PAPERS = About.named("papers")
 
 
 def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
