@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from deepera_graph.bioasq.phase_b import compile_lines
 from deepera_graph.bioasq.settings import (
     MAX_CANDIDATES,
     MAX_ENTITIES,
@@ -27,85 +28,57 @@ from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, content_words, split_sentences, stem, stems
 
 _WORDS = read_lists(__file__, "words.toml")["replies"]
+_FIELDS: Mapping[str, Sequence[str]] = _WORDS["fields"]
+_NUMBER_WORDS, _NO_NAME = frozenset(_WORDS["numbers"]), frozenset(_WORDS["no_names"])
+REFUSING = compile_lines(_WORDS["refusing"])
 BULLET = re.compile(r"^\s*(?:[-*•–·]|\(?\d{1,3}[.):]|\(?[a-z][.)])\s+", re.IGNORECASE)
-REFUSING = re.compile(
-    r"^(?:i(?:['’]m| am)\s+(?:sorry|unable|not able)|(?:sorry|unfortunately|apologies)\b|"
-    r"as an ai\b|"
-    r"i\s+(?:cannot|can['’]t|could not|do not|don['’]t)\b|"
-    r"(?:the|these)\s+(?:provided\s+)?snippets\s+(?:do|does)\s+not\b)",
-    re.IGNORECASE,
-)
 _IN_TEXT = re.compile(r"\s*(?:;|\n|\|)\s*")
 _BY_COMMA = re.compile(r"\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+")
-_LEAD = re.compile(  # what ends with the one colon there is, or with such a word and a colon
-    r"^[^:\n]{0,80}\b(?:answers?|list|entities|candidates|names|are|is)\s*:\s*|"
-    r"^[^\W\d][^:\n]{0,80}:\s+(?!.*:\s)",
-    re.IGNORECASE | re.DOTALL,
+_LEAD = compile_lines(_WORDS["lead"], flags=re.IGNORECASE | re.DOTALL)
+_LEAD_OF_SENTENCE = compile_lines(_WORDS["lead_of_sentence"])
+_WRITER, _OTHERS, _FINITE, _RELATIVE = (
+    compile_lines(_WORDS[name], flags=0) for name in ("writer", "others", "finite", "relative")
 )
-# "The genes are BRCA1, BRCA2 and TP53." is a list; "The answer is not known" is none.
-_LEAD_OF_SENTENCE = re.compile(
-    r"^(?:the|these|they|it)\b(?![^:,;.\n]*\b(?:that|which|who|whose|whom|where|when)\b)"
-    r"[^:,;.\n]{0,60}?\b(?:are|is|include|includes)\s+"
-    r"(?!(?:not|no|never|un\w+|that|because|hard|difficult|to|in|on|of|at|as)\b)",
-    re.I,
-)
+_OPENING, _STATED = compile_lines(_WORDS["opening"]), compile_lines(_WORDS["stated"])
+_YES, _NO = (re.compile(rf"\b{said}\b", re.IGNORECASE) for said in ("yes", "no"))
+_SYMBOL = re.compile(r"\d|\w[A-Z]|[Α-ω]")
+_BRACKETS = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]{1,80})[)\]]$")
+_LETTER = re.compile(r"[^\W_]")
+_QUOTES = "\"'`“”‘’«»*"
 _IN_NAME = 2  # words of one item with a full stop; with more it is a sentence
 _STOP_WORDS_IN_NAME = 2
 _STOP_WORDS_BESIDE = 2  # with a relative clause, as in "proteins that are degraded by ZIR3"
 _LONGEST_NAME = 12  # words of an item of a list in text; what is longer is a sentence
-_ADVERBS = r"(?:really|also|just|only|never|always|still|do|did|would|could|can|will|have|had)"
-_VERBS = (
-    r"(?:like|love|hate|think|believe|know|guess|hope|see|mean|feel|want|need|say|suppose|assume|"
-    r"suggest|recommend|prefer|agree|understand|wonder|am|was|cannot)"
-)
-# "I" is a number, too: it is the writer at the beginning, or after a conjunction, before a verb.
-_WRITER = re.compile(
-    r"^(?:.*\b(?:and|but|so|because|if|that|as|though|what)\s+)?"
-    rf"I(?:['’](?:m|ve|d|ll)\b|\s+(?:{_ADVERBS}n?['’]?t?\s+[a-z]|{_VERBS}\b))"
-)
-_OTHERS = re.compile(r"^(?:[Ww]e|[Yy]ou|[Tt]hey|[Ss]he)\s+[a-z]{2,}")
-# Lower-case words that only a clause has between two others; "WAS", "CAN" and "IS" are names.
-_FINITE = re.compile(
-    r"\S\s+(?:(?:is|are|was|were|has|have|had|does|cannot|could|would|should)|"
-    r"(?:is|are|was|were|has|have|had|do|does|did|ca|could|would|should|wo)n['’]t|"
-    r"(?:can|may|might|must|will|do|did)\s+(?:not|be|have|also|cause|lead|occur))\b"
-)
-_RELATIVE = re.compile(r"\b(?:that|which|who|whose|whom|when|where|if|whether)\b")
-_NUMBER_WORDS = frozenset(_WORDS["numbers"])
-_SYMBOL = re.compile(r"\d|\w[A-Z]|[Α-ω]")
 _COMMON = 4  # letters that two stems share at their beginning to count as one
-_YES, _NO = (re.compile(rf"\b{said}\b", re.IGNORECASE) for said in ("yes", "no"))
-_OPENING = re.compile(
-    r"\W*(?P<said>yes|no)\b(?!\s+(?:evidence|data|information|snippets?)\b)"
-    r"(?!\s*(?:and|or|/|,|but)\s*(?:yes|no)\b)",
-    re.IGNORECASE,
-)
-_STATED = re.compile(
-    r"\b(?:answer|conclusion|verdict)\b(?:\s+(?:is|would be|must be|to .{1,40} is))?\s*[:=]?\s*"
-    r"[\"'*“]*(?P<said>yes|no)\b",
-    re.IGNORECASE,
-)
-_BRACKETS = re.compile(r"\s+[(\[](?P<inside>[^()\[\]]{1,80})[)\]]$")
-_LETTER = re.compile(r"[^\W_]")
-_QUOTES = "\"'`“”‘’«»*"
-_NO_NAME = frozenset(_WORDS["no_names"])
-
-YES_NO_FIELDS = ("answer", "exact_answer", "exactanswer", "yesno", "yes_no", "yes/no", "decision")
-NAMES_FIELDS = (
-    "names", "answers", "entities", "candidates", "exact_answer", "exactanswer", "answer", "list",
-    "items", "factoid",
-)  # fmt: skip
-TEXT_FIELDS = ("text", "ideal_answer", "idealanswer", "summary", "answer", "paragraph", "response")
-_NAME_IN_OBJECT = ("name", "entity", "answer", "text", "value", "candidate", "term")
 
 
 class _TypedReply(ReplyModel):
     """A reply with one field, which is also found under the names other models give it."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _find(cls, values: Any) -> Any:
+        [field] = cls.model_fields
+        return {field: cls._read(_find_field(values, _FIELDS[field]))}
+
     @classmethod
     def from_words(cls, words: str, prompt: str = "") -> Self | None:
         """Return what a reply without an object says; None if that cannot be told."""
+        [field] = cls.model_fields
+        try:
+            return cls.model_validate({field: cls._read_prose(words, prompt)})
+        except ValueError:
+            return None
+
+    @classmethod
+    def _read(cls, said: Any) -> Any:
+        """Return the value of the field; raise `ValueError` if it cannot be told."""
         raise NotImplementedError
+
+    @classmethod
+    def _read_prose(cls, words: str, prompt: str) -> Any:
+        """Return what of a reply without an object is read as the field."""
+        return words
 
 
 class YesNoReply(_TypedReply):
@@ -113,18 +86,9 @@ class YesNoReply(_TypedReply):
 
     answer: Literal["yes", "no"] = Field(description="The answer.")
 
-    @model_validator(mode="before")
     @classmethod
-    def _find(cls, values: Any) -> Any:
-        return {"answer": read_yes_no(_find_field(values, YES_NO_FIELDS))}
-
-    @classmethod
-    def from_words(cls, words: str, prompt: str = "") -> Self | None:
-        """Read yes or no in prose."""
-        try:
-            return cls.model_validate({"answer": words})
-        except ValueError:
-            return None
+    def _read(cls, said: Any) -> str:
+        return read_yes_no(said)
 
 
 class NamesReply(_TypedReply):
@@ -132,18 +96,14 @@ class NamesReply(_TypedReply):
 
     names: list[str] = Field(description="The entities, each once, the most likely first.")
 
-    @model_validator(mode="before")
     @classmethod
-    def _find(cls, values: Any) -> Any:
-        return {"names": read_names(_find_field(values, NAMES_FIELDS))}
+    def _read(cls, said: Any) -> list[str]:
+        return read_names(said)
 
     @classmethod
-    def from_words(cls, words: str, prompt: str = "") -> Self | None:
+    def _read_prose(cls, words: str, prompt: str) -> list[Any]:
         """Read a JSON list, or a list as text; a paragraph is none."""
-        try:
-            return cls.model_validate({"names": read_list(words, prompt)})
-        except ValueError:
-            return None
+        return read_list(words, prompt)
 
 
 class IdealReply(_TypedReply):
@@ -151,19 +111,16 @@ class IdealReply(_TypedReply):
 
     text: str = Field(description="The answer, one paragraph of at most 200 words.")
 
-    @model_validator(mode="before")
     @classmethod
-    def _find(cls, values: Any) -> Any:
-        return {"text": read_ideal(_find_field(values, TEXT_FIELDS))}
+    def _read(cls, said: Any) -> str:
+        return read_ideal(said)
 
     @classmethod
-    def from_words(cls, words: str, prompt: str = "") -> Self | None:
+    def _read_prose(cls, words: str, prompt: str) -> str:
         """Take the words for the answer, unless they refuse one or are about something else."""
-        try:
-            found = cls.model_validate({"text": words})
-        except ValueError:
-            return None
-        return found if not prompt or is_about(prompt, [found.text]) else None
+        if prompt and not is_about(prompt, [read_ideal(words)]):
+            raise ValueError("it has no word of the question or the snippets")
+        return words
 
 
 def _find_field(values: Any, names: Sequence[str]) -> Any:
@@ -223,7 +180,7 @@ def _name_of(one: Any) -> list[str]:
         return [name for each in one for name in _name_of(each)][:1]
     if isinstance(one, Mapping):
         plain = {str(name).lower(): value for name, value in one.items()}
-        found = [plain[name] for name in _NAME_IN_OBJECT if name in plain]
+        found = [plain[name] for name in _WORDS["name_in_object"] if name in plain]
         return _name_of(found[0]) if found else []
     if isinstance(one, int | float) and not isinstance(one, bool):
         return [str(one)]
