@@ -224,6 +224,7 @@ def parse_question(fields: object) -> BioasqQuestion:
     """
     if not isinstance(fields, Mapping):
         raise InputError(f"expected an object, got {fields!r:.80}")
+    ideal, wanted = fields.get("ideal_answer"), "ideal_answer must be text or a list of texts"
     return BioasqQuestion(
         id=_text(fields, "id"),
         type=cast("QuestionType", _text(fields, "type")),
@@ -231,7 +232,7 @@ def parse_question(fields: object) -> BioasqQuestion:
         documents=tuple(_texts(fields, "documents")),
         snippets=tuple(map(_parse_snippet, _items(fields, "snippets"))),
         exact_answer=_parse_exact(fields.get("exact_answer")),
-        ideal_answers=_parse_ideal(fields.get("ideal_answer")),
+        ideal_answers=() if ideal is None else _as_texts(ideal, wanted),
     )
 
 
@@ -280,15 +281,8 @@ def _parse_exact(value: object) -> ExactAnswer | None:
         return value
     if not isinstance(value, list):
         raise InputError(f"exact_answer must be text or a list, got {value!r:.80}")
-    return tuple(map(_parse_entity, value))
-
-
-def _parse_entity(value: object) -> tuple[str, ...]:
-    return _as_texts(value, "an entity of exact_answer must be a list of texts")
-
-
-def _parse_ideal(value: object) -> tuple[str, ...]:
-    return () if value is None else _as_texts(value, "ideal_answer must be text or a list of texts")
+    wanted = "an entity of exact_answer must be a list of texts"
+    return tuple(_as_texts(one, wanted) for one in value)
 
 
 def _as_texts(value: object, wanted: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from deepera_graph.chat.parsing import sanitize_line
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.pipeline.state import Span
-from deepera_graph.stores.words import name_passage
+from deepera_graph.stores.words import name_passage, title_of
 from deepera_graph.text.questions import as_words, without_brackets
 from deepera_graph.text.quotes import find_quote
 from deepera_graph.text.words import Sentence, split_sentences
@@ -255,8 +255,7 @@ def _value(number: str) -> str:
 
 def written_title(passage: Document) -> str:
     """Return the title without brackets; nothing if there is none."""
-    title = passage.metadata.get("title")
-    return without_brackets(title) if isinstance(title, str) else ""
+    return without_brackets(title_of(passage))
 
 
 def title_words(passage: Document) -> str:

@@ -66,11 +66,16 @@ def check_storable(name: str, passage: Document) -> None:
         raise InputError(f"passage {name!r} cannot be stored: {error}") from error
 
 
+def title_of(passage: Document) -> str:
+    """Return the title of a passage; nothing if it has none."""
+    title = passage.metadata.get("title")
+    return title if isinstance(title, str) else ""
+
+
 def join_title(passage: Document) -> str:
     """Return the text that is searched: the title, if there is one, and the passage."""
-    title = passage.metadata.get("title")
-    has_title = isinstance(title, str) and title.strip()
-    return f"{title}\n{passage.page_content}" if has_title else passage.page_content
+    title = title_of(passage)
+    return f"{title}\n{passage.page_content}" if title.strip() else passage.page_content
 
 
 def as_found(

@@ -222,9 +222,9 @@ def test_a_question_whose_year_is_not_known_is_not_recent():
 
 
 def document(pmid, text="Moss."):
-    from deepera_graph.bioasq.tuning.pairs import PoolDocument
+    from deepera_graph.bioasq.phase_a.ordering import FoundDocument
 
-    return PoolDocument(pmid, "", text)
+    return FoundDocument(pmid, "", text)
 
 
 def test_a_collection_gives_the_same_pools_as_the_corpus(tmp_path, index, golden):
@@ -254,7 +254,7 @@ def test_a_pair_reads_as_the_judge_will_read_it(index, tmp_path):
 
     [pool] = collect_pools([ask("q", "Which colour has belkite?")], index, n_candidates=1)
     [found] = pool.found
-    window = {"text": found.text, "title": found.title}
+    window = {"text": found.abstract, "title": found.title}
     encoder_backend(Model()).judge.judge(Batch(question=pool.question, windows=[window]))
     assert seen == [(pool.question, found.passage)]
 

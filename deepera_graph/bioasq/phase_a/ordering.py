@@ -22,23 +22,19 @@ from deepera_graph.bioasq.settings import MAX_SNIPPETS, check_n_snippets
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line, schemas_hash
 from deepera_graph.errors import AnswerError, CallError, DeepEraError
+from deepera_graph.judges.cross_encoder.models import with_title
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.judges.llm.listwise import FilledOrder, fill_listwise, read_order
 from deepera_graph.judges.trained.backend import TrainedJudge, Weights
 from deepera_graph.judges.trained.reading.vectors import Alignment
+from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.prompts import messages_of
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.schema import Backend, IntentFields, RoleAnswer, RoleSet, Window
+from deepera_graph.schema import Backend, RoleAnswer, RoleSet, Window
 from deepera_graph.text.words import split_sentences
 
 Align = Callable[[str, Sequence[Window]], Sequence[Alignment]]
-_NO_INTENT: IntentFields = {
-    "topic": "",
-    "entity_type": "",
-    "intent": "other",
-    "expected_answer_type": "other",
-}
 _LEAST = 1e-4  # of a probability: scores have four digits
 
 
@@ -114,7 +110,7 @@ def weigh_with(judge: TrainedJudge) -> Callable[[str, Sequence[Window]], list[li
 
     def weigh(question: str, windows: Sequence[Window]) -> list[list[float]]:
         try:
-            found = judge.model.weigh_sentences(question, _NO_INTENT, windows)
+            found = judge.model.weigh_sentences(question, UNKNOWN, windows)
             aligned = judge.model.align(question, windows)
         except (DeepEraError, ImportError, OSError) as error:
             raise CallError(f"the local judge cannot be loaded: {error}") from error
@@ -265,9 +261,14 @@ TITLE, ABSTRACT = "title", "abstract"
 class FoundDocument(NamedTuple):
     """A document that was found; title and abstract as they are indexed, maybe empty."""
 
-    pmid: str
+    pmid: str  # or the document's id in another corpus, see `read_pmid`
     title: str
     abstract: str
+
+    @property
+    def passage(self) -> str:
+        """What a cross-encoder reads, the same in training and when it judges."""
+        return with_title(self.title, self.abstract)
 
     def window(self) -> Window:
         """Return it as a judge sees it."""

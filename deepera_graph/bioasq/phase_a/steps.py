@@ -34,7 +34,7 @@ from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search, fuse, named_errors
 from deepera_graph.retrieval.search import DENSE_WEIGHT
 from deepera_graph.schema import Window
-from deepera_graph.stores.words import name_passage
+from deepera_graph.stores.words import name_passage, title_of
 from deepera_graph.usage import UsageRecord, merge_usage
 
 Pairs = list[list[Any]]  # [pmid, score], best first
@@ -260,7 +260,7 @@ def _to_judge(passages: Sequence[Document]) -> list[Document]:
     """Return documents under their ids, with nothing but what a judge sees."""
     return [
         Document(
-            id=document_id(one), page_content=one.page_content, metadata={"title": _title(one)}
+            id=document_id(one), page_content=one.page_content, metadata={"title": title_of(one)}
         )
         for one in passages
     ]
@@ -338,7 +338,7 @@ def find_snippets(state: SearchState, *, weigh: WeighSentences, settings: Search
     try:
         with named_errors("no snippets"):
             documents = [
-                FoundDocument(document_id(one), _title(one), one.page_content) for one in whole
+                FoundDocument(document_id(one), title_of(one), one.page_content) for one in whole
             ]
             pieces = list_pieces(state["question"], documents, weigh=weigh)
     except DeepEraError as error:
@@ -350,12 +350,7 @@ def find_snippets(state: SearchState, *, weigh: WeighSentences, settings: Search
 
 
 def _window(passage: Document) -> Window:
-    return {"text": passage.page_content, "title": _title(passage), "section": ""}
-
-
-def _title(passage: Document) -> str:
-    title = passage.metadata.get("title")
-    return title if isinstance(title, str) else ""
+    return {"text": passage.page_content, "title": title_of(passage), "section": ""}
 
 
 def _read_pairs(pairs: Pairs) -> list[ScoredDocument]:

@@ -21,13 +21,14 @@ from unicodedata import normalize
 from langchain_core.documents import Document
 
 from deepera_graph.bioasq.measures import average_precision
+from deepera_graph.bioasq.phase_a.ordering import FoundDocument
 from deepera_graph.bioasq.phase_a.steps import Retrieve, SearchState, document_id
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.bioasq.settings import MAX_DOCUMENTS, SearchSettings
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.judges.cross_encoder.models import with_title
+from deepera_graph.stores.words import title_of
 
 PARTS = ("train", "validation", "test")
 SHARES = (80.0, 10.0, 10.0)  # of questions, in per cent
@@ -167,19 +168,6 @@ def _size_of(share: float, n: int) -> int:
     return max(1, round(share * n)) if share else 0
 
 
-class PoolDocument(NamedTuple):
-    """A document of a pool."""
-
-    pmid: str  # or the document's id in another corpus, see `read_pmid`
-    title: str
-    text: str
-
-    @property
-    def passage(self) -> str:
-        """What a cross-encoder reads, the same in training and when it judges."""
-        return with_title(self.title, self.text)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPool:
     """A question, what the index finds for it, and its golden documents.
@@ -196,15 +184,17 @@ class QuestionPool:
     id: str
     question: str
     golden: frozenset[str]
-    found: tuple[PoolDocument, ...]
-    held: tuple[PoolDocument, ...]
+    found: tuple[FoundDocument, ...]
+    held: tuple[FoundDocument, ...]
     year: int | None = None
 
     @property
-    def negatives(self) -> list[PoolDocument]:
+    def negatives(self) -> list[FoundDocument]:
         """What was found and is not golden, nor has the text of a golden document."""
-        golden = {one.text for one in self.held}
-        return [one for one in self.found if one.pmid not in self.golden and one.text not in golden]
+        golden = {one.abstract for one in self.held}
+        return [
+            one for one in self.found if one.pmid not in self.golden and one.abstract not in golden
+        ]
 
 
 def collect_pools(
@@ -257,10 +247,8 @@ def _build_pool(question: BioasqQuestion, found: Sequence[Document], source: Any
     )
 
 
-def _to_document(passage: Document) -> PoolDocument:
-    title = passage.metadata.get("title")
-    named = title if isinstance(title, str) else ""
-    return PoolDocument(_pmid_of(passage), named, passage.page_content)
+def _to_document(passage: Document) -> FoundDocument:
+    return FoundDocument(_pmid_of(passage), title_of(passage), passage.page_content)
 
 
 def _pmid_of(passage: Document) -> str:
@@ -287,7 +275,7 @@ class TrainingPair(NamedTuple):
 
     question_id: str
     question: str
-    document: PoolDocument
+    document: FoundDocument
     label: int  # 1 for a golden document, 0 for a negative
 
 

@@ -25,11 +25,12 @@ from deepera_graph.judges.base import Judge, read_verdicts
 from deepera_graph.judges.embeddings import EvidenceEmbeddings
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.multihop.passages.graph import NeighbourGraph
+from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict
-from deepera_graph.stores.words import name_passage
+from deepera_graph.stores.words import name_passage, title_of
 
 
 def open_first_stage(
@@ -191,21 +192,14 @@ def score_passages(
 def _batch_of(question: str, passages: Sequence[Document]) -> Batch:
     return {
         "question": question,
-        "intent": {
-            "topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other",
-        },
+        "intent": UNKNOWN,
         "windows": [
-            {"text": one.page_content, "title": _title_of(one), "section": ""} for one in passages
+            {"text": one.page_content, "title": title_of(one), "section": ""} for one in passages
         ],
         "numbers": [*range(len(passages))],
         "part": "",
         "is_joint": False,
-    }  # fmt: skip
-
-
-def _title_of(passage: Document) -> str:
-    title = passage.metadata.get("title")
-    return title if isinstance(title, str) else ""
+    }
 
 
 def _unranked(passages: Sequence[Document]) -> list[Document]:
