@@ -15,22 +15,14 @@ if TYPE_CHECKING:
     from deepera_graph.papers.results import Scope as Scope
     from deepera_graph.papers.results import TitleMatch as TitleMatch
 
-_HOME = {
-    "Hit": "results",
-    "Hits": "results",
-    "Neighbours": "results",
-    "Paper": "paper",
-    "PaperBase": "base",
-    "Scope": "results",
-    "TitleMatch": "results",
-}
+_HOME = {"Paper": "paper", "PaperBase": "base"}  # of the others it is `results`
 __all__ = ["Hit", "Hits", "Neighbours", "Paper", "PaperBase", "Scope", "TitleMatch"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'results')}"), name)
 
 
 def __dir__() -> list[str]:

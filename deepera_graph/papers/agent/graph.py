@@ -174,7 +174,7 @@ class PaperSearch:
             "judge",
             RoleNode(
                 "judge",
-                ask=steps.ask_judge,
+                ask=lambda task: task,
                 role=self._checked_selector(limiter),
                 record=steps.record_verdicts,
                 on_failure=steps.judge_failed,

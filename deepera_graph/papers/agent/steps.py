@@ -233,11 +233,6 @@ def screen(
     return {"pool": {id: {"fits": False, "reason": TOO_FAR} for id in far}}
 
 
-def ask_judge(task: SelectTask) -> SelectTask:
-    """Pass a batch on."""
-    return task
-
-
 def record_verdicts(task: SelectTask, selected: Selected) -> Update:
     """Write the verdicts; papers without one stay, and are named."""
     asked = {one["id"] for one in task["papers"]}

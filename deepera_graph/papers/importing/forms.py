@@ -258,7 +258,7 @@ def _read_references(fields: Mapping[str, Any]) -> Iterator[Any]:
 
 
 _MONTH_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
-_MONTHS = {name: f"{at:02}" for at, name in enumerate(_MONTH_NAMES.split(), start=1)}
+MONTHS = {name: f"{at:02}" for at, name in enumerate(_MONTH_NAMES.split(), start=1)}
 _OLD = re.compile(r"[A-Z]\d\d")
 _WORD = re.compile(r"[a-z]+")
 
@@ -311,7 +311,7 @@ def _paper_of_acl(
         return "" if found is None else "".join(found.itertext())
 
     month = _WORD.search(about.get("month", "").lower())
-    number = _MONTHS.get(month[0][:3]) if month else None
+    number = MONTHS.get(month[0][:3]) if month else None
     year = about.get("year", "")
     venue = about.get("venue") or about.get("journal-title") or about.get("booktitle", "")
     return make_record(
@@ -358,7 +358,7 @@ def _paper_of_bibtex(
 ) -> PaperRecord | ImportProblem:
     is_arxiv = "arxiv" in (fields.get("archiveprefix", "") + fields.get("eprinttype", "")).lower()
     eprint = fields.get("eprint", "") if is_arxiv else ""
-    year, month = fields.get("year", ""), _MONTHS.get(fields.get("month", "")[:3].lower())
+    year, month = fields.get("year", ""), MONTHS.get(fields.get("month", "")[:3].lower())
     doi = fields.get("doi", "")
     return make_record(
         place,

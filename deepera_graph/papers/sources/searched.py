@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 from deepera_graph.chat import sending
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem, make_record
-from deepera_graph.papers.importing.forms import from_arxiv
+from deepera_graph.papers.importing.forms import MONTHS, from_arxiv
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources import service
@@ -17,7 +17,6 @@ from deepera_graph.papers.sources.base import SourceQuery
 from deepera_graph.papers.sources.http import UNREADABLE, ServiceError, Web
 from deepera_graph.papers.sources.service import Pages, Service
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _YEAR = re.compile(r"\d{4}")
 _SETS = ("PubmedArticle", "PubmedBookArticle")
 
@@ -142,8 +141,7 @@ def _read_date(date: Element | None) -> str:
     if not year or date is None:
         return ""
     month, day = _text(date.find("Month")), _text(date.find("Day"))
-    if month[:3].lower() in _MONTHS:
-        month = str(_MONTHS.index(month[:3].lower()) + 1)
+    month = MONTHS.get(month[:3].lower(), month)
     parts = [year, *(one.zfill(2) for one in (month, day) if one.isdecimal())]
     return "-".join(parts if month.isdecimal() else parts[:1])
 

@@ -18,17 +18,11 @@ from deepera_graph.retrieval.documents.article import (
     read_whole,
     write_raised,
 )
+from deepera_graph.text.plain import read_lists
 
-ROOTS = ("article", "pmc-articleset", "OAI-PMH", "articles", "records")
-_NAMED = {"ack": "Acknowledgements", "app": "Appendix"}  # where they have no title
-_SECTIONS = ("sec", "ack", "app", "boxed-text", "statement")
-_IN_SECTIONS = ("list", "list-item", "def-list", "def-item", "def", "app-group", "fig-group",
-                "disp-quote", "table-wrap-group", "floats-group", "verse-group")  # fmt: skip
-_PARAGRAPHS = ("p", "term", "verse-line", "disp-formula", "preformat")
-_WITH_CAPTION = ("fig", "table-wrap", "supplementary-material", "media")
-_NO_TEXT = ("tex-math", "annotation", "annotation-xml", "object-id", "fn", "alt-text", "long-desc")
-_OTHER_ABSTRACTS = ("graphical", "teaser", "toc", "web-summary", "key-points", "precis")
-_IDS = {"doi": "doi", "pmid": "pmid", "pmc": "pmcid", "pmcid": "pmcid"}
+_TAGS = read_lists(__file__)
+_UNREAD = (*_TAGS["no_text"], *_TAGS["with_caption"])
+_APART = ("break", *_TAGS["in_sections"], *_TAGS["paragraphs"])
 
 
 def read_jats(name: object, source: BinaryIO) -> Iterator[Article]:
@@ -37,7 +31,7 @@ def read_jats(name: object, source: BinaryIO) -> Iterator[Article]:
     Of a figure or a table its label and caption are read. Articles without any text are left out.
     """
     root = parse_xml(read_whole(source, name), name)
-    if root.tag not in ROOTS:
+    if root.tag not in _TAGS["roots"]:
         raise InputError(
             f"{name}: XML of another kind (<{root.tag[:40]}>); articles in JATS are read, as PubMed"
             " Central has them"
@@ -71,7 +65,7 @@ def _read_article(article: Element) -> Article | None:
 
 def _read_abstracts(meta: Element) -> Iterator[Block]:
     for abstract in meta.findall("abstract"):
-        if abstract.get("abstract-type") not in _OTHER_ABSTRACTS:
+        if abstract.get("abstract-type") not in _TAGS["other_abstracts"]:
             yield Block("Abstract", 1)
             yield from _read_blocks(abstract, 2)
 
@@ -82,18 +76,18 @@ def _read_blocks(parent: Element, level: int) -> Iterator[Block]:
 
 
 def _read_blocks_of(child: Element, level: int) -> Iterator[Block]:
-    if child.tag in _SECTIONS:
-        title = _text_of(child.find("title")) or _NAMED.get(child.tag, "")
+    if child.tag in _TAGS["sections"]:
+        title = _text_of(child.find("title")) or _TAGS["named"].get(child.tag, "")
         yield Block(title, level)
         yield from _read_blocks(child, level + 1 if title else level)
-    elif child.tag in _IN_SECTIONS:
+    elif child.tag in _TAGS["in_sections"]:
         yield from _read_blocks(child, level)
-    elif child.tag in _PARAGRAPHS:
+    elif child.tag in _TAGS["paragraphs"]:
         yield Block(_text_of(child))
         for inner in child.iter():
-            if inner is not child and inner.tag in _WITH_CAPTION:
+            if inner is not child and inner.tag in _TAGS["with_caption"]:
                 yield from _read_caption(inner)
-    elif child.tag in _WITH_CAPTION:
+    elif child.tag in _TAGS["with_caption"]:
         yield from _read_caption(child)
 
 
@@ -116,9 +110,9 @@ def _read_texts(element: Element) -> Iterator[str]:
     for child in element:
         if child.tag == "sup" and not _is_raised_citation(child):
             yield write_raised(before, "".join(_read_texts(child)))
-        elif child.tag not in (*_NO_TEXT, *_WITH_CAPTION) and not _is_raised_citation(child):
+        elif child.tag not in _UNREAD and not _is_raised_citation(child):
             yield from _read_texts(child)
-        if child.tag in {"break", *_IN_SECTIONS, *_PARAGRAPHS}:
+        if child.tag in _APART:
             yield " "
         before = child.tail or ""
         yield before
@@ -135,9 +129,9 @@ def _is_raised_citation(element: Element) -> bool:
 
 def _read_meta(article: Element, meta: Element) -> tuple[str, dict[str, Any]]:
     ids = {
-        _IDS[kind]: join_words(one.text or "")
+        _TAGS["ids"][kind]: join_words(one.text or "")
         for one in meta.findall("article-id")
-        if (kind := one.get("pub-id-type", "")) in _IDS
+        if (kind := one.get("pub-id-type", "")) in _TAGS["ids"]
     }
     journal = article.find("front/journal-meta//journal-title")
     about: dict[str, Any] = {
