@@ -16,6 +16,7 @@ from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.article import Article
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
 from deepera_graph.text.jsonl import GZIP, open_records, suffix_of
+from deepera_graph.text.plain import count
 from deepera_graph.text.records import SUFFIXES
 from deepera_graph.text.words import Sentence, split_sentences
 
@@ -47,7 +48,7 @@ def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     more = f" and {len(files) - most} more" if len(files) > most else ""
     hints = "".join(f"; {one}" for one in dict.fromkeys(one.reason for one in files))
     hints = hints.replace(f"; {OTHER_KIND}", "")
-    return f"skipped {len(files)} file{'s' * (len(files) > 1)} ({counts}): {names}{more}{hints}"
+    return f"skipped {count(len(files), 'file')} ({counts}): {names}{more}{hints}"
 
 
 class SkippedKind:
@@ -72,7 +73,7 @@ class SkippedKind:
         example = "e.g. " if len({each.reason for each in self.first}) > 1 else ""
         why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
         more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
-        return f"{self.n} {what}{'s' * (self.n > 1)}{why}: {self._places()}{more}"
+        return f"{count(self.n, what)}{why}: {self._places()}{more}"
 
     def _places(self) -> str:
         """Name the file once for all its lines."""

@@ -29,6 +29,7 @@ from deepera_graph.papers.paper import (
 from deepera_graph.papers.results import Scope
 from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.text.jsonl import format_json
+from deepera_graph.text.plain import count
 from deepera_graph.usage import Usage
 
 FoundFormat = Literal["text", "json", ListFormat, "mermaid"]
@@ -238,16 +239,9 @@ class Found(AgentResult):
     def _closing_line(self) -> str:
         used = self.total_usage
         paid = f", {used.calls} model calls, {used.tokens} tokens" if used.calls else ""
-        papers, calls, rounds = (
-            f"{n} {what}" if n == 1 else f"{n} {what}s"
-            for n, what in (
-                (len(self.papers), "paper"),
-                (len(self.actions), "lookup"),
-                (self.steps, "round"),
-            )
-        )
+        papers, calls = count(len(self.papers), "paper"), count(len(self.actions), "lookup")
         return (
-            f"{papers}, {len(self.left_out)} left out; {calls} in {rounds} "
+            f"{papers}, {len(self.left_out)} left out; {calls} in {count(self.steps, 'round')} "
             f"({self.stopped.replace('_', ' ')}){paid}, {self.seconds:.1f} s"
         )
 

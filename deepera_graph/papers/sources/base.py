@@ -17,6 +17,7 @@ from deepera_graph.papers.paper import Paper, PaperRecord
 from deepera_graph.papers.results import Scope, SequenceAnswer
 from deepera_graph.passages import check_question
 from deepera_graph.schema import IntentFields
+from deepera_graph.text.plain import count
 
 MOST_GROUPS, MOST_WORDS = 8, 3  # of a query, and of a group: a longer one finds nothing
 _KIND = re.compile(r"[^:;]*:\s*")
@@ -146,7 +147,7 @@ class SourceAnswer(SequenceAnswer[Paper]):
     def __str__(self) -> str:
         """Return how it went in a line."""
         n = len(self.records)
-        found = f"{n} paper{'' if n == 1 else 's'}" if n or self.status == "ok" else ""
+        found = count(n, "paper") if n or self.status == "ok" else ""
         said = "" if self.status == "ok" else self.status.replace("_", " ")
         again = [f"again in {describe_wait(self.retry_after)}"] if self.retry_after else []
         how = ", ".join(filter(None, (found, said, *again)))
