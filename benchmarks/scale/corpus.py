@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from processes import busy, resident, tree
 from threadpoolctl import threadpool_limits
 
+from deepera_graph.jobs.cluster import Here, RayWorkers, Workers
 from deepera_graph.lab.build.corpus import Document, read_corpus
 from deepera_graph.lab.build.search import (
     ChunkSearch,
@@ -24,7 +25,6 @@ from deepera_graph.lab.build.search import (
     drop_unconnected,
     embed_chunks,
 )
-from deepera_graph.lab.build.workers import Here, RayWorkers, Workers
 from deepera_graph.lab.settings import BuildPlan
 
 _MIB = 2**20

@@ -244,15 +244,13 @@ class ReasonLog:
         """Take one, which has a `stage` and a `reason`."""
         self.counts.setdefault(row.stage, Counter())[row.reason] += 1
         self.first.setdefault((row.stage, row.reason), row)
-        self._file.append(row if isinstance(row, BaseModel) else _without_blanks(row))
+        if not isinstance(row, BaseModel):
+            row = {name: value for name, value in asdict(row).items() if value}
+        self._file.append(row)
 
     def describe(self) -> dict[str, dict[str, int]]:
         """Return how many there are by stage and reason, both in order of the alphabet."""
         return {stage: dict(sorted(found.items())) for stage, found in sorted(self.counts.items())}
-
-
-def _without_blanks(row: Any) -> dict[str, Any]:
-    return {name: value for name, value in asdict(row).items() if value}
 
 
 def begin_manifest(

@@ -18,6 +18,7 @@ from deepera_graph.budget import Budget, ado_many
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.cluster import Here, Workers
 from deepera_graph.lab.asking import (
     ConstructionEstimate,
     Model,
@@ -36,7 +37,6 @@ from deepera_graph.lab.build.search import (
     embed_chunks,
     open_embeddings,
 )
-from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.build.writing.distractors import (
     GUIDANCE_STEP,
     N_SHOWN,

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.errors import SettingsError
-from deepera_graph.lab.build.workers import Here, Workers
+from deepera_graph.jobs.cluster import Here, Workers
 from deepera_graph.lab.construction import RowSink
 from deepera_graph.text.words import split_sentences
 
@@ -98,7 +98,6 @@ class Corpus:
         self.n_read = 0
         self.min_similarity: float | None = None  # that connected two; None if all were kept
         self.documents: Mapping[str, Document] = _Documents(self)
-        self.chunks: Mapping[str, tuple[Chunk, ...]] = _Chunks(self)
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield the chunks of all documents that were kept, in order."""
@@ -157,6 +156,14 @@ class Corpus:
         )
         found = {place: Chunk(*fields) for place, *fields in rows}
         return [found[place + 1] for place in places]
+
+    def chunks_of(self, document: str) -> tuple[Chunk, ...]:
+        """Return the chunks of a document that was kept, in order; none of another."""
+        rows = self.fetch(
+            f"SELECT chunks.id, text {_KEPT_CHUNKS} AND documents.id = ? ORDER BY chunks.place",
+            document,
+        )
+        return tuple(Chunk(id, text, document) for id, text in rows)
 
     def find_chunks(self, ids: Sequence[str]) -> list[int]:
         """Return the places of chunks by their ids, in this order."""
@@ -278,28 +285,6 @@ class _Documents(Mapping[str, Document]):
         ):
             place = rows[-1][0]
             yield from (id for _, id in rows)
-
-
-class _Chunks(Mapping[str, tuple[Chunk, ...]]):
-    """The chunks of each document that was kept, by the id of the document."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def __getitem__(self, document: str) -> tuple[Chunk, ...]:
-        rows = self._corpus.fetch(
-            f"SELECT chunks.id, text {_KEPT_CHUNKS} AND documents.id = ? ORDER BY chunks.place",
-            document,
-        )
-        if not rows:
-            raise KeyError(document)
-        return tuple(Chunk(id, text, document) for id, text in rows)
-
-    def __len__(self) -> int:
-        return len(self._corpus.documents)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._corpus.documents)
 
 
 def read_corpus(

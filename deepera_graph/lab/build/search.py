@@ -21,8 +21,8 @@ from sklearn.decomposition import TruncatedSVD  # type: ignore[import-untyped]  
 from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]  # as above
 
 from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.jobs.cluster import Here, Workers
 from deepera_graph.lab.build.corpus import STAGE, Chunk, Corpus, DropRecord
-from deepera_graph.lab.build.workers import Here, Workers
 from deepera_graph.lab.construction import RowSink
 from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.retrieval.collections.passage_store import PassageStore

@@ -26,8 +26,8 @@ from deepera_graph.text.plain import count
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from deepera_graph.jobs.cluster import Workers
     from deepera_graph.lab.asking import ConstructionEstimate
-    from deepera_graph.lab.build.workers import Workers
     from deepera_graph.lab.construction import Built
 
 _COMPARED = ("package", "embeddings", "prompts", "generators", "documents", "files")
@@ -192,7 +192,7 @@ def _make_embeddings(name: str) -> Embeddings:
 
 
 def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Workers]:
-    from deepera_graph.lab.build.workers import Here, RayWorkers
+    from deepera_graph.jobs.cluster import Here, RayWorkers
 
     if engine.engine == "local":
         return nullcontext(Here())

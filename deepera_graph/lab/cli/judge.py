@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -316,17 +316,11 @@ def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:
     tell(
         output,
         {"out": str(chosen.out), "sha256": sums},
-        lambda: "\n".join(_describe_file(chosen.out / name, sums[name]) for name in sums),
+        lambda: "\n".join(
+            f"{chosen.out / name}: {(chosen.out / name).stat().st_size / 1e6:.1f} MB, SHA-256 {one}"
+            for name, one in sums.items()
+        ),
     )
-
-
-def _describe_file(path: Path, digest: str) -> str:
-    return f"{path}: {path.stat().st_size / 1e6:.1f} MB, SHA-256 {digest}"
-
-
-def _stages(*, hidden: bool) -> AbstractContextManager[Log]:
-    """Give what is to be told of every step; it is shown in one line on stderr."""
-    return stage_line(_describe_event, hidden=hidden)
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:
@@ -342,11 +336,11 @@ def _short(value: Any) -> str:
 
 
 @contextmanager
-def stage_line(describe: Callable[[Any], str], *, hidden: bool) -> Iterator[Callable[[Any], None]]:
-    """Give what is to be told of every step of long work: it is shown in one line."""
+def _stages(*, hidden: bool) -> Iterator[Log]:
+    """Give what is to be told of every step of long work; it is shown in one line on stderr."""
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with show_progress(columns, hidden=hidden) as progress:
         task = progress.add_task("reading")
-        yield lambda event: progress.update(task, description=describe(event))
+        yield lambda event: progress.update(task, description=_describe_event(event))

@@ -59,11 +59,9 @@ class Extractive:
 
     def answer_many(self, tasks: Sequence[Task]) -> list[Produced]:
         """Return the beginning of each first passage; nothing where there is no passage."""
-        return [Produced(self._beginning(passages[0]) if passages else "") for _, passages in tasks]
-
-    def _beginning(self, passage: str) -> str:
-        sentences = split_sentences(passage)
-        return sentences[0].text if sentences else passage.strip()
+        best = [passages[0] if passages else "" for _, passages in tasks]
+        first = [(one, next(iter(split_sentences(one)), None)) for one in best]
+        return [Produced(one.strip() if found is None else found.text) for one, found in first]
 
 
 class FilledText(ReplyModel):

@@ -182,7 +182,8 @@ def drop_repeated(
     rejected: list[Rejection] = []
     first: dict[bytes, QuestQuestion] = {}
     for one in questions:
-        same = first.setdefault(_hash(one.query), one)
+        asked = blake2b(title_key(one.query).encode(), digest_size=16).digest()
+        same = first.setdefault(asked, one)
         if same is one:
             kept.append(one)
         else:
@@ -192,10 +193,6 @@ def drop_repeated(
     if embeddings is None or len(kept) < 2:
         return kept, rejected
     return _drop_near(kept, rejected, plan.duplicate, embeddings)
-
-
-def _hash(query: str) -> bytes:
-    return blake2b(title_key(query).encode(), digest_size=16).digest()
 
 
 def _drop_near(

@@ -223,10 +223,6 @@ def _choose(found: Iterable[Topic], *, whole: bool) -> list[Topic]:
     """Return each topic once; unless all are wanted, those alone that have no narrower one."""
     by_path: dict[tuple[str, ...], Topic] = {}
     for one in found:
-        by_path.setdefault(_key(one), one)
+        by_path.setdefault(tuple(step.casefold() for step in (*one.parents, one.name)), one)
     above = {path[:n] for path in by_path for n in range(1, len(path))}
     return [one for path, one in by_path.items() if whole or path not in above]
-
-
-def _key(topic: Topic) -> tuple[str, ...]:
-    return tuple(one.casefold() for one in (*topic.parents, topic.name))

@@ -64,7 +64,6 @@ class StudyResult:
 
 QuestionT = TypeVar("QuestionT")
 FoundT = TypeVar("FoundT")
-_NAMED = 3  # questions that an error names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +97,12 @@ class Resampling:
 def as_estimate(one: Interval) -> MetricEstimate:
     """Return an interval of a single run."""
     return MetricEstimate(*one, 0.0)
+
+
+def name_some(ids: Sequence[str], most: int = 5) -> str:
+    """Return the first of some ids, and how many more there are."""
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return f"{', '.join(ids[:most])}{more}"
 
 
 @dataclass(frozen=True)
@@ -221,7 +226,7 @@ def _find(
         return {key: system(one) for key, one in questions.items()}
     lacking = [key for key in questions if key not in system]
     if lacking:
-        some = ", ".join(map(repr, lacking[:_NAMED]))
+        some = ", ".join(map(repr, lacking[:3]))
         raise InputError(
             f"{name!r} has nothing for {len(lacking)} of {len(questions)} questions, e.g. {some}"
         )

@@ -173,7 +173,9 @@ def draw_variants(
         by_ranker.setdefault(one.ranker, {}).setdefault(one.data, []).append(one)
     figures = []
     for number, (ranker, of) in enumerate(by_ranker.items(), start=1):
-        panels = {data: curves for data, own in of.items() if (curves := _with_points(draw(own)))}
+        drawn = {data: draw(own).items() for data, own in of.items()}
+        panels = {data: {name: one for name, one in all_ if one.x} for data, all_ in drawn.items()}
+        panels = {data: curves for data, curves in panels.items() if curves}
         if panels:
             figures.append(
                 CurveFigure(
@@ -185,11 +187,6 @@ def draw_variants(
                 )
             )
     return tuple(figures)
-
-
-def _with_points(curves: Mapping[str, CurvePoints]) -> dict[str, CurvePoints]:
-    """Return the curves that have something to show."""
-    return {name: one for name, one in curves.items() if one.x}
 
 
 def own_forms(measured: Sequence[MeasuredVariant]) -> list[MeasuredVariant]:

@@ -60,14 +60,14 @@ async def test_pairs_of_a_file_go_to_the_chunk_that_holds_the_answer(tmp_path):
         ],
     )
     corpus = read_corpus(lake_abstracts(), 40, [])
-    document, chunks = corpus.documents["L3"], corpus.chunks["L3"]
+    document, chunks = corpus.documents["L3"], corpus.chunks_of("L3")
     assert len(chunks) > 1
     pairs = await PairsFile(path).pairs(document, chunks)
     assert [pair.golden for pair in pairs] == [
         next(one for one in chunks if "weeks" in one.text), chunks[0], chunks[-1],
     ]  # fmt: skip
     assert PairsFile(path).name == "own"
-    assert await PairsFile(path).pairs(corpus.documents["L1"], corpus.chunks["L1"]) == []
+    assert await PairsFile(path).pairs(corpus.documents["L1"], corpus.chunks_of("L1")) == []
 
 
 def test_a_file_of_pairs_makes_a_data_set_of_its_own(server, build_lakes, tmp_path):

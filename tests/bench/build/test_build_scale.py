@@ -9,6 +9,7 @@ from langchain_core.embeddings import Embeddings
 
 from bench.build.lake_abstracts import lake_abstracts
 from deepera_graph.errors import SettingsError
+from deepera_graph.jobs.cluster import RayWorkers
 from deepera_graph.lab.build.builder import open_build_store
 from deepera_graph.lab.build.corpus import Document, read_corpus
 from deepera_graph.lab.build.search import (
@@ -19,7 +20,6 @@ from deepera_graph.lab.build.search import (
     embed_chunks,
     find_fence,
 )
-from deepera_graph.lab.build.workers import RayWorkers
 from deepera_graph.lab.settings import BuildPlan
 from support.qdrant_server import QdrantServer
 
@@ -90,7 +90,7 @@ def test_a_corpus_in_a_file_is_the_one_in_memory(tmp_path):
     assert list(one) == list(other)
     assert one.n_chunks == len(list(one)) > 30
     assert dict(one.documents) == dict(other.documents) == {x.id: x for x in lakes[:30]}
-    assert one.chunks["L7"] == other.chunks["L7"] != ()
+    assert one.chunks_of("L7") == other.chunks_of("L7") != ()
     assert (one.fingerprint, one.n_read) == (other.fingerprint, 34)
     assert drops[0] == drops[1]
     assert [drop.reason for drop in drops[0]] == ["no-text", *["id-used-twice"] * 3]

@@ -206,8 +206,10 @@ def _gives_finding(said: _Sentence, answer: str, question: str) -> bool:
         return False
     if not wanted.signs:
         return True
-    turned = _turn(wanted.signs) if _is_turned(wanted, said) else wanted.signs
-    return _has_sign(said.signs, turned)
+    signs = wanted.signs
+    if _is_turned(wanted, said):
+        signs = frozenset(_OPPOSITE.get(one, one) for one in signs)
+    return _has_sign(said.signs, signs)
 
 
 def _gives_quantities(said: _Sentence, wanted: _Sentence, question: str) -> bool:
@@ -269,10 +271,6 @@ def _is_turned(wanted: _Sentence, said: _Sentence) -> bool:
     kept = len(first & before) / len(first) + len(second & after) / len(second)
     turned = len(first & after) / len(first) + len(second & before) / len(second)
     return turned > kept
-
-
-def _turn(signs: frozenset[str]) -> frozenset[str]:
-    return frozenset(_OPPOSITE.get(one, one) for one in signs)
 
 
 def _read_text(text: str) -> list[_Sentence]:

@@ -132,17 +132,14 @@ def _read(found: re.Match[str]) -> Quantity:
     if found["percent"]:
         return Quantity(abs(value), margin, "share")
     if found["degree"]:
-        scale, zero = _TEMPERATURES[_read_degree(found["degree"])]
+        written = found["degree"].rsplit(maxsplit=1)[-1]  # "K", "°C", "Celsius"
+        scale, zero = _TEMPERATURES[written.strip("°").strip()[0].lower()]
         return Quantity(value * scale + zero, margin * scale, "temperature")
     kind, factor = _find_unit(found["unit"] or "")
     value = abs(value)
     if found["rest"] and kind:
         kind = f"{kind} {_read_rest(found['rest'])}"
     return Quantity(value * factor, margin * factor, kind)
-
-
-def _read_degree(written: str) -> str:
-    return "k" if written == "K" else written.rsplit(maxsplit=1)[-1].strip("°").strip()[0].lower()
 
 
 def _find_unit(written: str) -> tuple[str, float]:
@@ -159,8 +156,7 @@ def _find_unit(written: str) -> tuple[str, float]:
 def _read_rest(written: str) -> str:
     """Return what a quantity is per; the unit stays as it is, by its shortest name."""
     name = re.sub(r"^(?:\s?/\s?|\s+per\s+)", "", written).lower().replace("μ", "µ")
-    kind = _find_unit(name)[0]
-    factor = _find_unit(name)[1]
+    kind, factor = _find_unit(name)
     return f"per {factor:g} {kind}" if kind else f"per {name}"
 
 

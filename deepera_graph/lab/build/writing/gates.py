@@ -178,23 +178,9 @@ def _relative_length(candidate: CandidateDistractor) -> float:
     return len(candidate.text.split()) / max(1.0, float(np.median(candidate.natural_lengths)))
 
 
-def _is_duplicate(candidate: CandidateDistractor, gates: Gates) -> bool:
-    return any(
-        resemblance(candidate.text, other) >= gates.max_likeness for other in candidate.others
-    )
-
-
-def _copies_golden(candidate: CandidateDistractor, gates: Gates) -> bool:
-    return any(containment(candidate.text, one) >= gates.max_copied for one in candidate.golden)
-
-
 def _repeats_question(candidate: CandidateDistractor, gates: Gates) -> bool:
     question = " ".join(candidate.question.casefold().split()).rstrip("?. ")
     return bool(question) and question in " ".join(candidate.text.casefold().split())
-
-
-def _is_no_prose(candidate: CandidateDistractor, gates: Gates) -> bool:
-    return candidate.word_order is not None and candidate.word_order < gates.min_word_order
 
 
 def _has_artefact(matches: Callable[[str], bool]) -> _Gate:
@@ -207,9 +193,15 @@ GATES: dict[str, _Gate] = {
     "far-from-question": _is_far,
     "too-short": lambda candidate, gates: _relative_length(candidate) < gates.min_length,
     "too-long": lambda candidate, gates: _relative_length(candidate) > gates.max_length,
-    "duplicate": _is_duplicate,
-    "copies-golden": _copies_golden,
+    "duplicate": lambda candidate, gates: any(
+        resemblance(candidate.text, other) >= gates.max_likeness for other in candidate.others
+    ),
+    "copies-golden": lambda candidate, gates: any(
+        containment(candidate.text, one) >= gates.max_copied for one in candidate.golden
+    ),
     "repeats-question": _repeats_question,
-    "no-prose": _is_no_prose,
+    "no-prose": lambda candidate, gates: (
+        candidate.word_order is not None and candidate.word_order < gates.min_word_order
+    ),
     **{name: _has_artefact(matches) for name, matches in ARTEFACT_PATTERNS.items()},
 }

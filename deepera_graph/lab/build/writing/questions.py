@@ -276,7 +276,7 @@ class Drafter:
     async def _usable_pairs(self, document: Document, drops: list[DropRecord]) -> list[QAPair]:
         """Return the first pairs that can be used, as many as a document may have."""
         try:
-            pairs = await self._generator.pairs(document, self._corpus.chunks[document.id])
+            pairs = await self._generator.pairs(document, self._corpus.chunks_of(document.id))
         except (AnswerError, CallError) as error:
             drops.append(self._drop(document, _name(error), str(error)))
             return []
@@ -292,7 +292,7 @@ class Drafter:
         return usable[: self._plan.per_document]
 
     async def _finish(self, document: Document, number: int, pair: QAPair) -> InstanceDraft:
-        left_out = find_ambiguous(self._corpus.chunks[document.id], pair)
+        left_out = find_ambiguous(self._corpus.chunks_of(document.id), pair)
         n = self._plan.n_contexts
         found = await self._search.find_nearest(pair.question, n + len(left_out))
         clear = [one for one in found if one.chunk.id not in left_out]

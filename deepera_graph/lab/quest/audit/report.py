@@ -5,14 +5,12 @@ Source: the audit of ScholarQuest (450 pairs, three raters, majority), and its f
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.metadata import version
 from math import isnan
 from pathlib import Path
 from typing import Any
 
-from deepera_graph import __version__
 from deepera_graph.lab.bench.report import render_page
 from deepera_graph.lab.quest.audit.agreement import (
     NOT_NAMED,
@@ -30,15 +28,15 @@ from deepera_graph.lab.quest.audit.agreement import (
 )
 from deepera_graph.lab.quest.audit.drawing import GRADES, Audit
 from deepera_graph.lab.quest.audit.labels import FAILURES, Label
-from deepera_graph.lab.studies.experiment import About, StudyResult
-from deepera_graph.lab.studies.run import write_study
+from deepera_graph.lab.studies.experiment import About, StudyResult, name_some
+from deepera_graph.lab.studies.run import describe_versions, write_study
 from deepera_graph.lab.tables import Cell, Column, Grid
+from deepera_graph.text.plain import count
 
 PAGE, PLAIN = "report.html", "audit.json"
 N_RESAMPLES = 10_000
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "krippendorff")
 _LISTS = ("disagreements", "unresolved")
-_NAMED = 5
 
 
 AUDIT = About.named("audit")
@@ -310,30 +308,21 @@ def _findings(
     if open_ones := [one.id for one in votes if one.is_unresolved]:
         least, most = same / (n + len(open_ones)), (same + len(open_ones)) / (n + len(open_ones))
         yield (
-            f"Unresolved and left out: {_count(open_ones, 'pair')}, {_name(open_ones)}. Exact "
-            f"agreement is between {100 * least:.1f} and {100 * most:.1f} % however they are "
+            f"Unresolved and left out: {count(len(open_ones), 'pair')}, {name_some(open_ones)}. "
+            f"Exact agreement is between {100 * least:.1f} and {100 * most:.1f} % however they are "
             "resolved."
         )
     for rater, given in labels.items():
         if missing := [
             pair for pair in audit.pairs if pair not in given or given[pair].label is None
         ]:
-            yield f"{rater} has not labelled {_count(missing, 'pair')}: {_name(missing)}."
+            yield f"{rater} has not labelled {count(len(missing), 'pair')}: {name_some(missing)}."
     for grade, drawn in zip(GRADES, audit.drawn, strict=True):
         if drawn < int(audit.about["per_grade"]):
             asked = audit.about["per_grade"]
             yield f"Of grade {grade} the build has {drawn} pairs; {asked} were asked for."
     for why, number in audit.about["left_out"].items():
         yield f"{number} judged pairs {why} could not be drawn."
-
-
-def _count(things: Sized, what: str) -> str:
-    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"
-
-
-def _name(ids: list[str]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{', '.join(ids[:_NAMED])}{more}"
 
 
 def shorten(result: StudyResult, *, most: int = 10) -> StudyResult:
@@ -353,8 +342,7 @@ def describe_audit(
 ) -> dict[str, Any]:
     """Return all that the report depends on, as plain data: no date, no folder."""
     return {
-        "deepera_graph": __version__,
-        "libraries": {name: version(name) for name in _LIBRARIES},
+        **describe_versions(*_LIBRARIES),
         "audit": dict(audit.about),
         "raters": {
             rater: sum(one.label is not None for one in given.values())
@@ -376,7 +364,7 @@ def write_audit(
     write_study(study, result, setup, folder)
     raters = setup["raters"]
     about = f"{sum(one['drawn'] for one in setup['audit']['grades'].values())} pairs, "
-    about += f"{_count(raters, 'rater')}. Brackets hold 95 % intervals."
+    about += f"{count(len(raters), 'rater')}. Brackets hold 95 % intervals."
     page = render_page([(study, result)], None, setup, title=study.title, about=about)
     (folder / PAGE).write_text(page, encoding="utf-8", newline="\n")
     text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"

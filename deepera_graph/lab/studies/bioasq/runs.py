@@ -121,12 +121,13 @@ def retrieve(
                     )
                 n_done += 1
                 on_progress(n_done)
-        found[name] = _timed({one.id: journal.entries[one.id] for one in questions}, _ranked)
+        entries = {one.id: journal.entries[one.id] for one in questions}
+        found[name] = _timed(entries, lambda entry: _read_pairs(entry["ranked"]))
     return found
 
 
-def _ranked(entry: Mapping[str, Any]) -> Ranking:
-    return [ScoredDocument(*pair) for pair in entry["ranked"]]
+def _read_pairs(pairs: Any) -> Ranking:
+    return [ScoredDocument(*pair) for pair in pairs]
 
 
 def _timed(
@@ -279,12 +280,8 @@ def rerank(
             journal.add(found.to_dict(), seconds=clock.lap())
             on_progress(n_done)
     entries = {one.id: journal.entries[one.id] for one in questions}
-    judged = _timed(entries, _judged)
+    judged = _timed(entries, lambda entry: _read_pairs(entry["runs"]["judged"]))
     return Reranked(judged, _timed(entries, _listed_first) if search.roles is not None else None)
-
-
-def _judged(entry: Mapping[str, Any]) -> Ranking:
-    return [ScoredDocument(*pair) for pair in entry["runs"]["judged"]]
 
 
 def _weigh_nothing(question: str, windows: Sequence[Window]) -> list[list[float]]:

@@ -199,16 +199,13 @@ def _agent_of(
             budget=BUDGET,
             batch_size=BATCH_SIZE,
         )
-    given = {"one-search": [question.text], "given-steps": _asked(question)}.get(name)
+    steps = [one.question.replace(" >> ", " ") for one in question.steps]
+    given = {"one-search": [question.text], "given-steps": steps}.get(name)
     if given is None:
         return MultiHopAgent(backend, retriever, **more)
     roles = replace(backend, planner=RunnableLambda(lambda task: _next(given, task)))
     at_once = _K if name == "one-search" else READ_AT_ONCE
     return MultiHopAgent(roles, retriever, max_steps=len(given), read_at_once=at_once)
-
-
-def _asked(question: HopQuestion) -> list[str]:
-    return [one.question.replace(" >> ", " ") for one in question.steps]
 
 
 def _next(given: Sequence[str], task: HopPlanTask) -> Plan:

@@ -181,8 +181,8 @@ def search_by_service(
         raise SettingsError(f"{url!r} is no address such as http://localhost:8080/v1/search")
 
     def system(query: PaperQuery) -> QueryRun:
-        scope = query.scope(limits).to_dict()
-        asked = {name: _plain(one) for name, one in scope.items()}
+        scope = query.scope(limits).to_dict().items()
+        asked = {name: ",".join(one) if isinstance(one, list) else str(one) for name, one in scope}
         plain = _ask(address, {"query": query.text, "k": str(_DEPTH), **asked})
         ids = [id for one in _listed(plain, url)[:_DEPTH] if (id := _match(one, base))]
         found = tuple(id for id in dict.fromkeys(ids) if id not in query.hidden)
@@ -190,10 +190,6 @@ def search_by_service(
         return QueryRun(ranked=found, calls=(call,), rounds=1)
 
     return system
-
-
-def _plain(value: Any) -> str:
-    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _ask(url: httpx.URL, asked: Mapping[str, str]) -> Any:

@@ -18,7 +18,13 @@ import numpy as np
 
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError
-from deepera_graph.lab.studies.experiment import About, StudyResult, check_baseline, compare_columns
+from deepera_graph.lab.studies.experiment import (
+    About,
+    StudyResult,
+    check_baseline,
+    compare_columns,
+    name_some,
+)
 from deepera_graph.lab.studies.papers.figures import call_table, draw, source_table
 from deepera_graph.lab.studies.papers.judges import study_judges
 from deepera_graph.lab.studies.papers.runs import Run
@@ -38,7 +44,6 @@ from deepera_graph.lab.studies.run import describe_file, describe_versions
 from deepera_graph.lab.tables import Cell, Column, Grid, Row
 
 _LIBRARIES = ("numpy", "matplotlib")
-_NAMED = 5  # queries that a finding names
 _COMPARED = ("R@100", "R@All", "nDCG@50")
 _LIMITS = ("first", "auc", "precision", "recall", "f1")
 
@@ -301,18 +306,13 @@ def _findings(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[st
     for system in systems:
         if bad := [*_failed(bench, system)]:
             why = "as they failed or are missing"
-            yield f"{system.name}: {len(bad)} of {n} queries count 0, {why}: {_name(bad)}."
+            yield f"{system.name}: {len(bad)} of {n} queries count 0, {why}: {name_some(bad)}."
         if system.strangers:
             left = f"{len(system.strangers)} lines of its run are of other queries"
-            yield f"{system.name}: {left}, and were left out: {_name(system.strangers)}."
+            yield f"{system.name}: {left}, and were left out: {name_some(system.strangers)}."
     zero = len(find_zero_recall(bench, systems))
     of_all = f"{zero:,} of {n:,} ({100 * zero / n:.2f} %)"
     yield f"Queries of which no system found any answer: {of_all}."
-
-
-def _name(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-    return f"{', '.join(ids[:_NAMED])}{more}"
 
 
 def study_all(

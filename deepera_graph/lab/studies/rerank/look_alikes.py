@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -162,7 +163,10 @@ def study_counts(runner: StudyRunner) -> StudyResult:
             f"{dataset.name}: {len(usable)} questions with at least {counts[-1]} look-alikes."
         )
         for n in counts:
-            data = summarize_dataset(_thinned(dataset, usable, n, counts[0], runner.config.seed))
+            how = {"n_fewest": counts[0], "seed": runner.config.seed}
+            thinned = [with_look_alikes(one, n, **how) for one in usable]
+            thin = Dataset(f"{dataset.name}, {n}", partial(iter, thinned), dataset.first_stage)
+            data = summarize_dataset(thin)
             rows += (row for one in runner.rankers if (row := _row(runner, one, dataset, data, n)))
     grid = Grid(
         name="counts",
@@ -193,13 +197,6 @@ def _usable(dataset: Dataset, counts: Sequence[int]) -> tuple[list[int], list[In
     return reached, [one for one, n in having if n >= reached[-1]]
 
 
-def _thinned(
-    dataset: Dataset, usable: Sequence[Instance], n: int, n_fewest: int, seed: int
-) -> Dataset:
-    thinned = [with_look_alikes(one, n, n_fewest=n_fewest, seed=seed) for one in usable]
-    return Dataset(f"{dataset.name}, {n}", lambda: thinned, dataset.first_stage)
-
-
 def _row(
     runner: StudyRunner, ranker: Ranker, dataset: Dataset, data: DatasetSummary, n: int
 ) -> Row | None:
@@ -210,12 +207,11 @@ def _row(
             raise
         runner.missing[dataset.name, ranker.name] = str(error)
         return None
-    means = runner.estimate([_over_runs(runs, metric) for metric in _METRICS])
+    judged = [[one.judged for one in run.questions] for run in runs]
+    means = runner.estimate(
+        [pool_runs([compute(name, one) for one in judged]) for name in _METRICS]
+    )
     return dataset.name, ranker.name, n, data.n_candidates, *means
-
-
-def _over_runs(runs: Sequence[RankerRun], metric: str) -> Values:
-    return pool_runs([compute(metric, [one.judged for one in run.questions]) for run in runs])
 
 
 def _draw(rows: Sequence[Row]) -> tuple[CurveFigure, ...]:
