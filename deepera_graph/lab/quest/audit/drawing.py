@@ -10,12 +10,15 @@ Source: ScholarQuest, whose audit draws 150 pairs of each grade for three raters
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.data.lines import Object, Text, Texts, read_line
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.importing.forms import from_plain
@@ -30,7 +33,32 @@ AUDIT, PAIRS, KEY, SHEET, LABELS = "audit.json", "pairs.jsonl", "key.jsonl", "sh
 SHOWN_COLUMNS = ("pair", "question", "constraints", "title", "abstract")
 FILLED_COLUMNS = ("label", "failure", "note")
 _NO_PAPER, _NO_QUESTION, _NO_GRADE = "without a paper", "without a question", "without a grade"
-_EMPTY: Mapping[str, Any] = {}
+
+
+def _read_grade(grade: object) -> object:
+    if isinstance(grade, bool) or grade not in (None, *GRADES):
+        raise ValueError(f"must be 0, 1 or 2, got {grade!r:.80}")
+    return grade
+
+
+@dataclass(frozen=True)
+class _Named:
+    id: Text
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """A line of ``judgements.jsonl``."""
+
+    query_id: Text
+    paper_id: Text
+    grade: Annotated[int | None, BeforeValidator(_read_grade)] = None  # None: they came to none
+    grades: Object = field(default_factory=dict)
+    evidence: Texts = ()
+    adjudicated: Any = False
+
+
+_NAMED, _JUDGED = TypeAdapter(_Named), TypeAdapter(_Judgement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,22 +258,28 @@ def _read_build(build: Path, left_out: Counter[str]) -> Iterator[tuple[AuditPair
                 f"{str(build)!r} is no folder of `deepera-lab bench quest build`: it has no {name}"
             )
     questions = {
-        _name(one, "id", where): one for where, one in read_places(build / "questions.jsonl")
+        read_line(_NAMED, one, where).id: one
+        for where, one in read_places(build / "questions.jsonl")
     }
     papers = _read_papers(build / "papers.jsonl")
     seen: set[tuple[str, str]] = set()
     for where, line in read_places(build / "judgements.jsonl"):
-        query_id, paper_id = _name(line, "query_id", where), _name(line, "paper_id", where)
-        if (query_id, paper_id) in seen:
-            raise InputError(f"{where}: {query_id!r} and {paper_id!r} are judged twice")
-        seen.add((query_id, paper_id))
-        judged = _read_judged(line, where)
-        question, paper = questions.get(query_id), papers.get(normalize_id(paper_id))
-        if judged is None or question is None or paper is None:
-            lacks = _NO_GRADE if judged is None else _NO_PAPER if question else _NO_QUESTION
+        one = read_line(_JUDGED, line, where)
+        if (one.query_id, one.paper_id) in seen:
+            raise InputError(f"{where}: {one.query_id!r} and {one.paper_id!r} are judged twice")
+        seen.add((one.query_id, one.paper_id))
+        question, paper = questions.get(one.query_id), papers.get(normalize_id(one.paper_id))
+        if one.grade is None or question is None or paper is None:
+            lacks = _NO_GRADE if one.grade is None else _NO_PAPER if question else _NO_QUESTION
             left_out[lacks] += 1
             continue
-        yield _make_pair(query_id, question, paper_id, paper), judged
+        judged = JudgedPair(
+            grade=one.grade,
+            grades=one.grades,
+            evidence=one.evidence,
+            adjudicated=bool(one.adjudicated),
+        )
+        yield _make_pair(one.query_id, question, one.paper_id, paper), judged
 
 
 def _read_papers(path: Path) -> dict[str, Paper]:
@@ -256,43 +290,6 @@ def _read_papers(path: Path) -> dict[str, Paper]:
             raise InputError(f"{where}: {found.detail}")
         papers |= dict.fromkeys(found.ids, found.paper)
     return papers
-
-
-def _name(line: Mapping[str, Any], field: str, where: str) -> str:
-    value = line.get(field)
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{where}: {field!r} must be a text, got {value!r:.80}")
-    return value
-
-
-def _read_judged(line: Mapping[str, Any], where: str) -> JudgedPair | None:
-    """Return what the judges said; None if they came to no grade."""
-    grade = line.get("grade")
-    if grade is None:
-        return None
-    if isinstance(grade, bool) or grade not in GRADES:
-        raise InputError(f"{where}: 'grade' must be 0, 1 or 2, got {grade!r:.80}")
-    grades, evidence = line.get("grades") or _EMPTY, line.get("evidence") or ()
-    if not isinstance(grades, dict | Mapping):
-        raise InputError(f"{where}: 'grades' must be an object, got {grades!r:.80}")
-    return JudgedPair(
-        grade=int(grade),
-        grades=dict(grades),
-        evidence=tuple(_to_texts(evidence)),
-        adjudicated=bool(line.get("adjudicated")),
-    )
-
-
-def _to_texts(evidence: Any) -> Iterator[str]:
-    """Yield quotes, whatever form they have: a text, a list, or by judge."""
-    if isinstance(evidence, str):
-        yield evidence
-    elif isinstance(evidence, Mapping):
-        for judge, quote in evidence.items():
-            yield from (f"{judge}: {one}" for one in _to_texts(quote))
-    elif isinstance(evidence, Sequence):
-        for one in evidence:
-            yield from _to_texts(one)
 
 
 def _make_pair(
