@@ -21,7 +21,7 @@ from langchain_core.messages import BaseMessage
 
 from deepera_graph.lab.construction import Built
 from deepera_graph.lab.quest.builder import build_quest
-from deepera_graph.lab.quest.plan import Topic
+from deepera_graph.lab.quest.records import Topic
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers import PaperBase
 from deepera_graph.testing import ScriptedChat

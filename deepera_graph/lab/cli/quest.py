@@ -192,8 +192,8 @@ def build(
         earlier = Earlier.read(chosen.manifest, "`deepera-lab bench quest`", _read_settled)
     with needing("bench quest build", "bench"):
         from deepera_graph.lab.quest.builder import answer_quest, build_quest
-        from deepera_graph.lab.quest.plan import estimate_quest
         from deepera_graph.lab.quest.questions import read_questions
+        from deepera_graph.lab.quest.records import estimate_quest
 
     settings = _settings_of(replace(chosen, categories=None), panel)
     if chosen.categories:
@@ -263,8 +263,8 @@ def judge(
     where.check_model(chat)
     with needing("bench quest judge", "bench"):
         from deepera_graph.lab.quest.builder import judge_quest
-        from deepera_graph.lab.quest.plan import estimate_judging
         from deepera_graph.lab.quest.questions import read_candidates, read_questions
+        from deepera_graph.lab.quest.records import estimate_judging
 
     plan = QuestPlan(**_settings_of(panel))
     asked = read_questions(questions)

@@ -21,7 +21,7 @@ from deepera_graph.chat.parsing import Number, ReplyModel, sanitize_line
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.lab.asking import StepModel
-from deepera_graph.lab.quest.plan import (
+from deepera_graph.lab.quest.records import (
     INTENTS,
     KINDS,
     MAX_GRADE,

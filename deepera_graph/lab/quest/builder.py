@@ -27,22 +27,20 @@ from deepera_graph.lab.construction import (
 )
 from deepera_graph.lab.quest.construct import Outcome, construct, judge_given
 from deepera_graph.lab.quest.judging import Tools, name_judges
-from deepera_graph.lab.quest.outputs import (
+from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
+from deepera_graph.lab.quest.records import (
     FILES,
+    PACKAGE,
     REJECTED,
+    QuestQuestion,
+    Rejection,
+    Topic,
+    check_ids,
     describe_outcome,
     explain_empty,
     reject_thin,
     write_rows,
 )
-from deepera_graph.lab.quest.plan import (
-    PACKAGE,
-    QuestQuestion,
-    Rejection,
-    Topic,
-    check_ids,
-)
-from deepera_graph.lab.quest.questions import Written, hash_candidates, write_questions
 from deepera_graph.lab.quest.sources import describe_source, look_up, name_sources, take_turns
 from deepera_graph.lab.quest.topics import check_topics
 from deepera_graph.lab.settings import QuestPlan
@@ -304,9 +302,10 @@ class Quest:
                 log.append(one)
             if not kept:
                 raise DatasetError(f"no question is left: {explain_empty(log, failed)}")
+            n_written = written.n_written or len(written.questions)
             manifest = {
                 **begin_manifest(self._plan.to_dict(), made_of, PACKAGE),
-                **describe_outcome(written, kept, entries, log),
+                **describe_outcome(n_written, kept, entries, log),
                 "usage": self._sum_usage(entries),
             }
             write_rows(rows, worked=worked, kept=kept, entries=entries, tau=self._plan.tau)

@@ -26,7 +26,7 @@ from deepera_graph.errors import AnswerError
 from deepera_graph.lab.construction import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
 from deepera_graph.lab.quest.judging import JudgedPairs, Tools
-from deepera_graph.lab.quest.plan import QuestQuestion
+from deepera_graph.lab.quest.records import QuestQuestion
 from deepera_graph.lab.quest.sources import (
     ALL,
     FAILED,

@@ -16,7 +16,7 @@ from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
 from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
-from deepera_graph.lab.quest.plan import MAX_GRADE, QuestQuestion, StopRule
+from deepera_graph.lab.quest.records import MAX_GRADE, QuestQuestion, StopRule
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.schema import Backend

@@ -14,7 +14,7 @@ from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError, InputError
 from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_review
-from deepera_graph.lab.quest.plan import QuestQuestion, Rejection, Topic
+from deepera_graph.lab.quest.records import QuestQuestion, Rejection, Topic
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.literature.paper_keys import normalize_id, title_key
 from deepera_graph.stores.embeddings import unit_rows

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from deepera_graph.errors import InputError
-from deepera_graph.lab.quest.plan import Topic
+from deepera_graph.lab.quest.records import Topic
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.records import LINES, TABLES, read_records
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.quest.scripted import Planted, Scripted
 from deepera_graph.lab.quest.builder import build_quest
-from deepera_graph.lab.quest.plan import Topic
+from deepera_graph.lab.quest.records import Topic
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers import PaperBase
 from papers.planted import FIELDS, plain

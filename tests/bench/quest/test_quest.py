@@ -11,8 +11,8 @@ from deepera_graph import Budget
 from deepera_graph.errors import BudgetError, SettingsError, StoreError
 from deepera_graph.lab.construction import Construction
 from deepera_graph.lab.quest.builder import answer_quest, judge_quest
-from deepera_graph.lab.quest.plan import QuestQuestion
 from deepera_graph.lab.quest.questions import read_questions
+from deepera_graph.lab.quest.records import QuestQuestion
 from deepera_graph.lab.quest.sources import BaseSource
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.lab.studies.papers.runs import read_queries

@@ -13,8 +13,8 @@ from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.lab.quest.asking import Flaw
 from deepera_graph.lab.quest.builder import answer_quest
-from deepera_graph.lab.quest.plan import INTENTS, QuestQuestion
 from deepera_graph.lab.quest.questions import drop_repeated, read_candidates
+from deepera_graph.lab.quest.records import INTENTS, QuestQuestion
 from deepera_graph.lab.settings import QuestPlan
 
 FEW = {"max_hops": 0, "max_scored": 20}

@@ -8,7 +8,7 @@ import pytest
 from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.lab.quest.builder import answer_quest
-from deepera_graph.lab.quest.plan import QuestQuestion
+from deepera_graph.lab.quest.records import QuestQuestion
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers import PaperBase
 from support.bioasq import SHARED

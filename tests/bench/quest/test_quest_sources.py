@@ -8,7 +8,7 @@ from bench.quest.conftest import read
 from bench.quest.scripted import Scripted
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.quest.construct import QuestCandidates
-from deepera_graph.lab.quest.plan import QuestQuestion
+from deepera_graph.lab.quest.records import QuestQuestion
 from deepera_graph.lab.quest.sources import (
     FAILED,
     BaseSource,
