@@ -1,7 +1,4 @@
-"""What is wrong with a submission, before it is sent or measured.
-
-An error ends the official evaluator, or breaks a rule of the challenge; a warning costs points, or
-is read otherwise than it is meant.
+"""What is wrong with a submission, before it is sent or measured; `check.toml` lists the rules.
 
 Source: http://participants-area.bioasq.org/general_information/Task13b for the rules, and
 `deepera_graph.bioasq.official` for what the evaluator does.
@@ -31,6 +28,7 @@ from deepera_graph.bioasq.settings import (
     MAX_SNIPPETS,
 )
 from deepera_graph.ranges import check_choice
+from deepera_graph.text.plain import read_lists
 
 Level = Literal["error", "warning"]
 SECTIONS = ("title", "abstract")
@@ -40,6 +38,8 @@ _FIELDS: Mapping[Phase, tuple[str, ...]] = {
 }
 OFFSETS = ("offsetInBeginSection", "offsetInEndSection")
 ENDS = "at which the official evaluator ends"
+_EXACT = "exact_answer"
+_RULES: Mapping[str, tuple[Level, str]] = read_lists(__file__)
 _Found = Iterator[tuple[str, Level, str, str]]  # name, level, field, message
 
 
@@ -87,7 +87,11 @@ def check_submission(
         for number, fields in enumerate(entries, start=1)
         for name, level, field, message in _check_question(fields, asked, wanted)
     ]
-    return [*problems, *_check_ids(entries, asked, wanted)]
+    of_ids = _check_ids(entries, asked, wanted)
+    return [
+        *problems,
+        *(SubmissionProblem(rule, level, name, *rest) for name, (rule, level, *rest) in of_ids),
+    ]
 
 
 def _name_of(fields: Any, number: int) -> str:
@@ -103,32 +107,35 @@ def _wanted(entries: Sequence[Any], phase: Phase | None) -> tuple[str, ...]:
     return tuple(name for names in _FIELDS.values() for name in names if name in keys)
 
 
+def _say(rule: str, field: str, **values: Any) -> tuple[str, Level, str, str]:
+    """Return what `check.toml` has for a rule, with values filled in."""
+    level, text = _RULES[rule]
+    return rule.partition("/")[0], level, field, text.format(**values)
+
+
 def _check_ids(
     entries: Sequence[Any], asked: Mapping[str, BioasqQuestion] | None, wanted: Sequence[str]
-) -> Iterator[SubmissionProblem]:
+) -> Iterator[tuple[str, tuple[str, Level, str, str]]]:
+    """Yield the ids that are wrong, and what is wrong with each."""
     given = Counter(
         one["id"] for one in entries if isinstance(one, Mapping) and isinstance(one.get("id"), str)
     )
     for name, n in given.items():
         if n > 1:
-            message = f"stands there {n} times; the evaluator takes the first"
-            yield SubmissionProblem("repeated-id", "error", name, "id", message)
+            yield name, _say("repeated-id", "id", n=n)
         if asked is not None and name not in asked:
-            message = "no question of the test set has this id; it is passed over"
-            yield SubmissionProblem("unknown-id", "warning", name, "id", message)
+            yield name, _say("unknown-id", "id")
     for name, one in (asked or {}).items():
         if name not in given:
             ends = "exact_answer" in wanted and one.type != "summary"
-            costs = "the evaluator ends at it in phase B" if ends else "it counts 0 with us"
-            level: Level = "error" if ends else "warning"
-            yield SubmissionProblem("unanswered", level, name, "id", f"is not answered; {costs}")
+            yield name, _say("unanswered/phase-b" if ends else "unanswered", "id")
 
 
 def _check_question(
     fields: Any, asked: Mapping[str, BioasqQuestion] | None, wanted: Sequence[str]
 ) -> _Found:
     crashes = [*find_crashes(fields)]
-    yield from (("crash", "error", one.field, one.message) for one in crashes)
+    yield from (_say("crash", one.field, why=one.message) for one in crashes)
     if not isinstance(fields, Mapping):
         return
     wrong = {one.field for one in crashes}
@@ -138,7 +145,7 @@ def _check_question(
     for name in wanted:
         needless = name in wrong or (name == "exact_answer" and kind == "summary")
         if not fields.get(name) and not needless:
-            yield "empty", "warning", name, "is empty or missing, and counts 0"
+            yield _say("empty", name)
     if "documents" not in wrong:
         yield from _check_documents(fields.get("documents", ()))
     if "snippets" not in wrong:
@@ -153,31 +160,26 @@ def _check_type(
 ) -> _Found:
     name, kind = fields.get("id"), fields.get("type")
     if not isinstance(name, str) and "id" not in wrong:
-        yield "no-id", "error", "id", f"must be text, got {name!r}"
+        yield _say("no-id", "id", name=name)
     if kind is not None and kind not in TYPES and "type" not in wrong:
-        yield "type", "warning", "type", f"must be one of {', '.join(TYPES)}, got {kind!r:.80}"
+        yield _say("type", "type", types=", ".join(TYPES), kind=kind)
     known = asked.get(name) if asked and isinstance(name, str) else None
     if known and kind in TYPES and kind != known.type:
-        message = f"is {kind!r}, but the question is of type {known.type!r}, which counts"
-        yield "type", "warning", "type", message
+        yield _say("type/other", "type", kind=kind, known=known.type)
 
 
 def _check_documents(documents: Sequence[Any]) -> _Found:
     if len(documents) > MAX_DOCUMENTS:
-        message = f"at most {MAX_DOCUMENTS} may be returned, got {len(documents)}"
-        yield "too-many-documents", "error", "documents", message
+        yield _say("too-many-documents", "documents", most=MAX_DOCUMENTS, n=len(documents))
     for document in documents:
         yield from _check_id(document, "documents")
     spellings = Counter(read_pmid(one) for one in {*map(str, documents)})
     for pmid, n in Counter(read_pmid(str(one)) for one in documents).items():
         if spellings[pmid] > 1:
-            message = (
-                f"{pmid} stands there in {spellings[pmid]} spellings, of which one can be right"
-            )
-            yield "repeated-document", "warning", "documents", message
+            rule = "repeated-document/spellings"
+            yield _say(rule, "documents", pmid=pmid, n=spellings[pmid])
         elif n > 1:
-            message = f"{pmid} stands there {n} times, and counts once"
-            yield "repeated-document", "warning", "documents", message
+            yield _say("repeated-document", "documents", pmid=pmid, n=n)
 
 
 def _check_id(document: Any, field: str) -> _Found:
@@ -186,40 +188,34 @@ def _check_id(document: Any, field: str) -> _Found:
     pmid = read_pmid(text)
     is_pubmed = pmid.isdecimal() and ("://" in text or text.strip() == pmid)
     if is_pubmed and text != document_url(pmid):
-        message = f"{text!r} is never a hit, as golden sets have {document_url(pmid)}"
-        yield "spelling", "warning", field, message
+        yield _say("spelling", field, text=text, url=document_url(pmid))
 
 
 def _check_snippets(snippets: Sequence[Any]) -> _Found:
     if len(snippets) > MAX_SNIPPETS:
-        message = f"at most {MAX_SNIPPETS} may be returned, got {len(snippets)}"
-        yield "too-many-snippets", "error", "snippets", message
+        yield _say("too-many-snippets", "snippets", most=MAX_SNIPPETS, n=len(snippets))
     seen = set()
     for number, one in enumerate(snippets, start=1):
         if isinstance(one, Mapping):  # else told as a crash
             yield from _check_snippet(one, f"snippet {number}")
             place = repr([one.get(key) for key in SNIPPET_KEYS if key != "text"])
             if place in seen:
-                message = "is listed twice, and counts once"
-                yield "repeated-snippet", "warning", f"snippet {number}", message
+                yield _say("repeated-snippet", f"snippet {number}")
             seen.add(place)
 
 
 def _check_snippet(one: Mapping[str, Any], field: str) -> _Found:
     missing = [key for key in SNIPPET_KEYS if key not in one]
     if missing:
-        message = f"lacks {', '.join(missing)}, which the evaluator takes for nothing or 0"
-        yield "missing-key", "error", field, message
+        yield _say("missing-key", field, missing=", ".join(missing))
         return
     yield from _check_id(one["document"], field)
     first, last = one["beginSection"], one["endSection"]
     for name in dict.fromkeys((first, last)):
         if name not in SECTIONS:
-            message = f"sections are {' and '.join(SECTIONS)}, got {name!r:.80}"
-            yield "section", "warning", field, message
+            yield _say("section", field, name=name)
     if first != last:
-        message = "runs from one section into another: its size is taken for end - begin + 1"
-        yield "two-sections", "warning", field, message
+        yield _say("two-sections", field)
     else:
         yield from _check_offsets(one, field)
 
@@ -229,22 +225,18 @@ def _check_offsets(one: Mapping[str, Any], field: str) -> _Found:
     if not isinstance(begin, int) or not isinstance(end, int) or not isinstance(text, str):
         return
     if begin < 0 or end <= begin:
-        message = f"ends at {end}, which is not after its begin at {begin}"
-        yield "offsets", "error", field, message
+        yield _say("offsets/order", field, begin=begin, end=end)
     elif len(text) != end - begin:
-        message = f"has {len(text)} characters of text, and offsets from {begin} to {end}"
-        yield "offsets", "warning", field, message
+        yield _say("offsets", field, n=len(text), begin=begin, end=end)
 
 
 def _check_exact(exact: Any, kind: Any) -> _Found:
-    field = "exact_answer"
     if kind == "summary":
-        yield "needless-answer", "warning", field, "a question of type summary has none"
+        yield _say("needless-answer", _EXACT)
     elif kind == "yesno":
         yield from _check_yes_no(exact)
     elif isinstance(exact, str) and kind in ("factoid", "list"):
-        message = f"must be a list of lists, [[...]]; {exact!r:.80} is read as yes or no, and wrong"
-        yield "not-a-list", "error", field, message
+        yield _say("not-a-list", _EXACT, exact=exact)
     elif isinstance(exact, list) and kind == "factoid":
         yield from _check_names(exact, MAX_CANDIDATES)
     elif isinstance(exact, list) and kind == "list":
@@ -252,58 +244,45 @@ def _check_exact(exact: Any, kind: Any) -> _Found:
 
 
 def _check_yes_no(exact: Any) -> _Found:
-    field = "exact_answer"
     if not isinstance(exact, str):
-        message = f"must be 'yes' or 'no', got {exact!r:.80}, at which the official evaluator ends"
-        yield "crash", "error", field, message
+        yield _say("crash", _EXACT, why=f"must be 'yes' or 'no', got {exact!r:.80}, {ENDS}")
     elif exact not in ("yes", "no"):
         word = read_word(exact)
-        comes = f"read as {word!r}" if word != "none" else "wrong for both classes"
-        level: Level = "warning" if word == exact.lower() else "error"
-        yield "not-yes-or-no", level, field, f"must be 'yes' or 'no', got {exact!r:.80}: {comes}"
+        case = "" if word == "none" else "/read" if word == exact.lower() else "/misread"
+        yield _say(f"not-yes-or-no{case}", _EXACT, exact=exact, word=word)
 
 
 def _check_names(exact: Sequence[Any], most: int) -> _Found:
-    field = "exact_answer"
     if len(exact) > most:
-        yield "too-many-names", "error", field, f"at most {most} may be given, got {len(exact)}"
+        yield _say("too-many-names", _EXACT, most=most, n=len(exact))
     if not all(exact):
-        message = "an empty inner list is dropped, and what follows moves up"
-        yield "empty-name", "warning", field, message
+        yield _say("empty-name/list", _EXACT)
     for names in exact:
         if len(names) > 1:
-            message = f"of {names!r:.80} only the first name counts; synonyms are no longer taken"
-            yield "synonyms", "warning", field, message
+            yield _say("synonyms", _EXACT, names=names)
     firsts = [str(names[0]) for names in exact if names]
     yield from (found for name in firsts for found in _check_name(name))
     counts = Counter(one.strip().lower() for one in firsts)
     for name in (name for name, n in counts.items() if n > 1):
-        yield "repeated-name", "warning", field, f"{name!r:.80} stands there {counts[name]} times"
+        yield _say("repeated-name", _EXACT, name=name, n=counts[name])
 
 
 def _check_name(name: str) -> _Found:
-    field = "exact_answer"
     if not name.strip():
-        yield "empty-name", "warning", field, "an empty name is a wrong answer"
+        yield _say("empty-name", _EXACT)
     elif " ".join(name.split()) != name:
-        message = f"{name!r:.80} has blanks too many, and is never a hit"
-        yield "blanks", "warning", field, message
+        yield _say("blanks", _EXACT, name=name)
     elif name.endswith("."):
-        yield "full-stop", "warning", field, f"{name!r:.80} ends with a full stop"
+        yield _say("full-stop", _EXACT, name=name)
     if len(name) > MAX_NAME_CHARS:
-        message = f"a name has at most {MAX_NAME_CHARS} characters, got {len(name)}: {name!r:.80}"
-        yield "long-name", "error", field, message
+        yield _say("long-name", _EXACT, most=MAX_NAME_CHARS, n=len(name), name=name)
 
 
 def _check_ideal(ideal: Any) -> _Found:
-    if ideal is None:
-        return
-    field = "ideal_answer"
-    if not isinstance(ideal, str):
-        yield "ideal", "warning", field, f"must be one text in a submission, got {ideal!r:.80}"
-    elif len(ideal.split()) > MAX_IDEAL_WORDS:
-        n_words = len(ideal.split())
-        yield "long-ideal", "error", field, f"at most {MAX_IDEAL_WORDS} words, got {n_words}"
+    if ideal is not None and not isinstance(ideal, str):
+        yield _say("ideal", "ideal_answer", ideal=ideal)
+    elif ideal is not None and (n := len(ideal.split())) > MAX_IDEAL_WORDS:
+        yield _say("long-ideal", "ideal_answer", most=MAX_IDEAL_WORDS, n=n)
 
 
 class Crash(NamedTuple):
