@@ -5,15 +5,16 @@ Source: http://participants-area.bioasq.org/general_information/Task13b (formats
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
+from unicodedata import normalize
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.passages import check_length
-from deepera_graph.text.words import words
 
 LONGEST_SNIPPETS = 1500  # characters of the snippets of an example
 QuestionType = Literal["yesno", "factoid", "list", "summary"]
@@ -325,18 +326,19 @@ def refuse_overlap(examples: Iterable[BioasqQuestion], asked: Iterable[BioasqQue
     """Raise `InputError` if an example is asked, too: by its id, or by its words."""
     questions = [*asked]
     ids = {one.id for one in questions}
-    bodies = {normal_body(one.body): one.id for one in questions}
+    bodies = {question_key(one.body): one.id for one in questions}
     for one in examples:
         if one.id in ids:
             raise InputError(f"the example {one.id!r} is one of the questions asked")
-        same = bodies.get(normal_body(one.body))
+        same = bodies.get(question_key(one.body))
         if same is not None:
             raise InputError(f"the example {one.id!r} asks the same as question {same!r}")
 
 
-def normal_body(body: str) -> str:
-    """Return the words of a question, by which two are the same."""
-    return " ".join(words(body))
+def question_key(body: str) -> str:
+    """Return what two questions share that differ in case, white space and punctuation alone."""
+    words = re.findall(r"\w+", normalize("NFKC", body).casefold())
+    return " ".join(words) or body.strip()
 
 
 def hash_examples(examples: Iterable[BioasqQuestion]) -> str:

@@ -57,9 +57,15 @@ def read_run(path: Path) -> dict[str, list[ScoredDocument]]:
 
 
 def write_run(path: Path, run: Run) -> None:
-    """Write a run as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``, best first."""
-    text = "".join(format_line(name, ranking) for name, ranking in run.items())
-    path.write_text(text, encoding="utf-8")
+    """Write a run, best first: as `trec_eval` reads it if the name ends with ``.trec``.
+
+    Else as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``.
+    """
+    if path.suffix == ".trec":
+        _write_trec(path, run)
+    else:
+        lines = (format_line(name, ranking) for name, ranking in run.items())
+        path.write_text("".join(lines), encoding="utf-8")
 
 
 def format_line(name: str, ranking: Ranking) -> str:
@@ -68,7 +74,7 @@ def format_line(name: str, ranking: Ranking) -> str:
     return json.dumps(fields, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def write_trec(path: Path, run: Run, *, tag: str = TREC_TAG) -> None:
+def _write_trec(path: Path, run: Run) -> None:
     """Write a run as `trec_eval` reads it.
 
     White space in an id is written as ``_``. Each score is at least a little below the one before
@@ -80,7 +86,7 @@ def write_trec(path: Path, run: Run, *, tag: str = TREC_TAG) -> None:
             for rank, one in enumerate(ranking, start=1):
                 above = min(one.score, above - TREC_STEP)
                 words = ("_".join(name.split()), "Q0", "_".join(one.pmid.split()))
-                out.write(f"{' '.join(words)} {rank} {above:.6f} {tag}\n")
+                out.write(f"{' '.join(words)} {rank} {above:.6f} {TREC_TAG}\n")
 
 
 def name_document(document: str) -> str:

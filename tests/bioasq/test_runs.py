@@ -11,7 +11,6 @@ from deepera_graph.bioasq.runs import (
     rank_scores,
     read_run,
     write_run,
-    write_trec,
 )
 from deepera_graph.errors import InputError
 
@@ -88,7 +87,7 @@ def test_a_trec_run_is_read_by_its_scores(tmp_path):
 
 def test_the_order_survives_a_trec_run_even_where_scores_tie(tmp_path):
     path = tmp_path / "run.trec"
-    write_trec(path, RUN)
+    write_run(path, RUN)
     assert [one.pmid for one in read_run(path)["q1"]] == ["12", "7", "905"]
     scores = [one.score for one in read_run(path)["q1"]]
     assert len({*scores}) == 3

@@ -16,14 +16,13 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
-from unicodedata import normalize
 
 from langchain_core.documents import Document
 
 from deepera_graph.bioasq.measures import average_precision
 from deepera_graph.bioasq.phase_a.ordering import FoundDocument
 from deepera_graph.bioasq.phase_a.steps import Retrieve, SearchState, document_id
-from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
+from deepera_graph.bioasq.questions import BioasqQuestion, question_key, read_pmid
 from deepera_graph.bioasq.runs import Run
 from deepera_graph.bioasq.settings import MAX_DOCUMENTS, SearchSettings
 from deepera_graph.calibration.statistics import find_groups
@@ -125,12 +124,6 @@ def check_shares(shares: Sequence[float] | None, *, has_test: bool) -> tuple[flo
             f"with a test set of its own the last share must be 0, got {checked[2]:g}"
         )
     return checked
-
-
-def question_key(body: str) -> str:
-    """Return what two questions share that differ in case, white space and punctuation alone."""
-    words = re.findall(r"\w+", normalize("NFKC", body).casefold())
-    return " ".join(words) or body.strip()
 
 
 def _keys(one: BioasqQuestion) -> list[str]:

@@ -11,6 +11,7 @@ Source:
     Kuhn, Gal and Farquhar (2023), Semantic uncertainty, section 3.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -268,15 +269,19 @@ class RetrieveStep(TwinRunnable[StepTask, dict[str, Any]]):
                     found.passages = yield ask(source, found.question, config)
             found.keep_distinct()
             if judge is not None and found.passages:
-                asked = found.question_for_judge()
+                asked = question_with_path(found.question, task["path"])
                 with named_errors("the judge failed"):
                     judged = yield call(
                         judge.rerank, judge.arerank, asked, found.passages, config=config
                     )
                     found.take(judged)
         except DeepEraError as error:
-            return found.failed(error)
-        return found.update(self._most)
+            status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
+            return found.update(str(error), status=status, cause=str(error))
+        passages, measured = found.passages[: self._most], found.records
+        return found.update(
+            status="found", cause=found.cause, passages=passages, uncertainty=measured
+        )
 
     def _find(self, found: "_Found", k: int, config: RunnableConfig | None) -> Work[AdaptiveRun]:
         """Search along neighbours; with uncertainty each batch is measured, its scores divided."""
@@ -294,14 +299,14 @@ class RetrieveStep(TwinRunnable[StepTask, dict[str, Any]]):
 
 class _Found:
     def __init__(self, task: StepTask) -> None:
-        self._task, self._number = task, task["step"]["number"]
+        self._number = task["step"]["number"]
         self.question = task["step"]["question"]
         self.passed_over = frozenset(task["passed_over"])
         self.passages: list[Document] = []
-        self._records: list[BatchUncertainty] = []
+        self.records: list[BatchUncertainty] = []
         self._by_batch: dict[str, BatchUncertainty] = {}
-        self._usage: dict[str, Usage] = {}
-        self._cause = ""
+        self._usage: defaultdict[str, Usage] = defaultdict(Usage)
+        self.cause = ""
         self._problems: list[str] = []
 
     def revise(
@@ -316,7 +321,7 @@ class _Found:
         measured = yield from measure.work(question, texts_of(passages), config)
         self._by_batch[name_passage(passages[0])] = measured.record
         for name, usage in measured.usage.items():
-            self._spend(name, usage)
+            self._usage[name] += usage
         divided = penalise(scores, measured.record["n_sets"])
         return [one for one in divided if one is not None]
 
@@ -324,17 +329,16 @@ class _Found:
         """Take over what a search along neighbours found, and what went wrong in it."""
         self.passages = run.documents
         names = [name for batch in run.result.batches for name in batch]
-        self._records = [self._by_batch[one] for one in names if one in self._by_batch]
+        self.records = [self._by_batch[one] for one in names if one in self._by_batch]
         if run.causes:
             n, cause = len(run.causes), next(iter(run.causes.values()))
             self._problems.append(f"not scored: {n}, the first: {cause}")
 
-    def question_for_judge(self) -> str:
-        return question_with_path(self.question, self._task["path"])
-
     def keep_distinct(self) -> None:
         """Keep each passage once, with its id; not what has no text, or need not be read again."""
-        named = {name_passage(one): one for one in reversed(self.passages) if _has_text(one)}
+        named = {
+            name_passage(one): one for one in reversed(self.passages) if one.page_content.strip()
+        }
         self.passages = [
             one if one.id == name else one.model_copy(update={"id": name})
             for name, one in reversed(named.items())
@@ -342,10 +346,10 @@ class _Found:
         ]
         if named and not self.passages:
             n = len(named)
-            self._cause = f"all passages found ({n}) were read before, and do not have it"
+            self.cause = f"all passages found ({n}) were read before, and do not have it"
 
     def take(self, result: RerankResult) -> None:
-        self._spend("judge", result.total_usage)
+        self._usage["judge"] += result.total_usage
         if result.backend_failure is not None:
             raise StoreError(result.backend_failure)
         if result.failed:
@@ -354,38 +358,16 @@ class _Found:
         by_id = {one.id: one for one in self.passages}
         if not result.kept:
             n = len(self.passages)
-            self._cause = f"none of {n} passages gives evidence (threshold {result.threshold:g})"
+            self.cause = f"none of {n} passages gives evidence (threshold {result.threshold:g})"
         self.passages = [by_id[one.id] for one in result.kept]
 
-    def failed(self, error: DeepEraError) -> dict[str, Any]:
-        status = "skipped_budget" if isinstance(error, BudgetError) else "failed"
-        step = {"number": self._number, "status": status, "cause": str(error)}
+    def update(self, *problems: str, **step: Any) -> dict[str, Any]:
+        """Return what the state is told of the step, and what went wrong."""
+        unmeasured = [f"uncertainty: {one['problem']}" for one in self.records if one["problem"]]
         return {
-            "steps": [step],
-            "problems": [f"step {self._number}: {error}", *self._told()],
-            "usage": self._records_of_usage(),
+            "steps": [{"number": self._number, **step}],
+            "problems": [
+                f"step {self._number}: {one}" for one in (*problems, *self._problems, *unmeasured)
+            ],
+            "usage": {name: used.record() for name, used in self._usage.items() if used != Usage()},
         }
-
-    def update(self, most: int) -> dict[str, Any]:
-        step = {
-            "number": self._number,
-            "status": "found",
-            "cause": self._cause,
-            "passages": self.passages[:most],
-            "uncertainty": self._records,
-        }
-        return {"steps": [step], "problems": self._told(), "usage": self._records_of_usage()}
-
-    def _told(self) -> list[str]:
-        unmeasured = [f"uncertainty: {one['problem']}" for one in self._records if one["problem"]]
-        return [f"step {self._number}: {one}" for one in (*self._problems, *unmeasured)]
-
-    def _records_of_usage(self) -> dict[str, Any]:
-        return {name: usage.record() for name, usage in self._usage.items() if usage != Usage()}
-
-    def _spend(self, name: str, usage: Usage) -> None:
-        self._usage[name] = self._usage.get(name, Usage()) + usage
-
-
-def _has_text(passage: Document) -> bool:
-    return bool(passage.page_content.strip())

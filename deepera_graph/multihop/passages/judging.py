@@ -53,9 +53,6 @@ def _conditions(where: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if where is None else {"where": where}
 
 
-Fetched = tuple[Sequence[str], Sequence[Document]]
-
-
 class NeighbourFetcher:
     """Fetches passages by their ids, from the first stage or from *passages*."""
 
@@ -80,15 +77,16 @@ class NeighbourFetcher:
                 "e.g. the documents that the graph was built from"
             )
 
-    def fetch(self, names: Sequence[str]) -> Work[Fetched]:
-        """Return the ids asked for, and the documents that are there."""
+    def fetch(self, names: Sequence[str]) -> Work[Sequence[Document]]:
+        """Return the documents that are there of the ids asked for."""
         if not names or isinstance(self._source, Mapping):
-            return names, self._look_up(names)
+            return self._look_up(names)
+        found: Sequence[Document]
         if isinstance(self._source, VectorStore):
             found = yield call(self._fetch, self._source.aget_by_ids, names)
         else:
             found = yield call_in_thread(lambda: [*self._fetch(names)])
-        return names, found
+        return found
 
     def _look_up(self, names: Sequence[str]) -> list[Document]:
         return [self._source[name] for name in names if name in self._source]

@@ -243,13 +243,12 @@ class _Searched:
     ) -> None:
         self._retriever, self._question, self._k, self._config = retriever, question, k, config
         self._judge, self._graph = judge, retriever.graph
-        self.fetcher = NeighbourFetcher(retriever.first_stage, retriever.passages, retriever.where)
+        self._fetcher = NeighbourFetcher(retriever.first_stage, retriever.passages, retriever.where)
         self.first: list[str] = []
         self._pool: dict[str, Document] = {}
         self._ranks: dict[str, int] = {}
         self._gone: dict[str, None] = {}
         self._causes: dict[str, str] = {}
-        self._sources: list[str] = []  # whose neighbours are to be fetched
 
     def take_first(self, found: Sequence[Document]) -> None:
         """Note what the first stage found; a graph that knows none of it is of other passages."""
@@ -277,19 +276,17 @@ class _Searched:
             f"first stage found, e.g. {self.first[0]!r}; it has e.g. {self._graph.ids[0]!r}"
         )
 
-    def wanted(self) -> list[str]:
-        """Return the ids of neighbours that are not here yet."""
+    def _load(self, sources: Sequence[str]) -> Work[None]:
+        """Fetch the neighbours of passages that are not here yet; what is not found is gone."""
         near = [
             name
-            for source in self._sources
+            for source in sources
             if source in self._graph
             for name in self._graph.neighbours(source)
         ]
-        return [name for name in dict.fromkeys(near) if name not in self._pool | self._gone.keys()]
-
-    def load(self, fetched: tuple[Sequence[str], Sequence[Document]]) -> None:
-        """Add passages that were fetched; what was wanted and is not among them is gone."""
-        wanted, found = fetched
+        known = self._pool | self._gone.keys()
+        wanted = [name for name in dict.fromkeys(near) if name not in known]
+        found = yield from self._fetcher.fetch(wanted)
         named = {name_passage(one): one for one in found if one.page_content.strip()}
         for name in wanted:
             if name in named:
@@ -306,7 +303,7 @@ class _Searched:
         passages = self.take(ids)
         found = yield from score_passages(self._judge, question, passages, self._config)
         scores = self._note(ids, found)
-        self.load((yield from self.fetcher.fetch(self.wanted())))
+        yield from self._load([name for name in ids if name not in self._causes])
         return scores
 
     def finish(self, result: AdaptiveResult) -> AdaptiveRun:
@@ -364,7 +361,6 @@ class _Searched:
             if isinstance(one, RoleError):
                 self._causes[name] = str(one)
             scores.append(None if isinstance(one, RoleError) else float(one))
-        self._sources = [name for name in ids if name not in self._causes]
         return scores
 
     def _warn(self, what: str, causes: Mapping[str, str]) -> None:

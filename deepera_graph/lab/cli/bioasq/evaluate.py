@@ -282,12 +282,12 @@ def ensemble(
         n_first, n_second = plain.get("nominated", (FIRST, SECOND))
         made = nominate(both[0], both[1], n_first=n_first, n_second=n_second)
     from deepera_graph.bioasq.questions import write_questions
-    from deepera_graph.bioasq.runs import submit_run, write_run, write_trec
+    from deepera_graph.bioasq.runs import submit_run, write_run
 
     if asked is not None:
         write_questions(files.out, submit_run(made, asked))
     else:
-        (write_trec if files.out.suffix == ".trec" else write_run)(files.out, made)
+        write_run(files.out, made)
     n_written = len(made if asked is None else asked)
     result: dict[str, Any] = {"questions": n_written, "out": str(files.out)}
     if found is not None:

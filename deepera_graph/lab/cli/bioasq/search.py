@@ -276,12 +276,11 @@ def _run(
 
 def _write(journal: SearchJournal, asked: Sequence[BioasqQuestion], files: SearchFiles) -> None:
     from deepera_graph.bioasq.questions import write_questions
-    from deepera_graph.bioasq.runs import write_run, write_trec
+    from deepera_graph.bioasq.runs import write_run
 
     write_questions(files.out, [journal.question(one) for one in asked])
     if files.run is not None:
-        write = write_trec if files.run.suffix == ".trec" else write_run
-        write(files.run, journal.run("whole", asked))
+        write_run(files.run, journal.run("whole", asked))
     if files.stages is not None:
         files.stages.mkdir(parents=True, exist_ok=True)
         for name in _STAGES:
