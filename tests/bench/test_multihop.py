@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.lab.data.readers import HopQuestion, SubQuestion, read_hop_data
 from deepera_graph.lab.studies.multihop.methods import (
     METHODS,
+    MULTIHOP,
     OF_STEPS,
-    HopQuestion,
+    HopBench,
     HopSearch,
-    SubQuestion,
     draw_answers,
-    read_hop_data,
 )
-from deepera_graph.lab.studies.multihop.study import MULTIHOP, HopBench
 from deepera_graph.lab.studies.run import format_study
 from support.hops import PASSAGES, QUESTIONS, CountingEmbeddings, write_hops
 

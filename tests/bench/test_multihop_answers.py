@@ -11,13 +11,14 @@ from typer.testing import CliRunner
 from deepera_graph import EvidenceReranker, SettingsError, multihop_backend
 from deepera_graph.errors import FailedShareError
 from deepera_graph.lab.cli.main import app
+from deepera_graph.lab.data.readers import read_hop_data
 from deepera_graph.lab.studies.multihop.answers import (
     answer_table,
     chain_backend,
     cover_match,
     measure_answers,
 )
-from deepera_graph.lab.studies.multihop.methods import HopSearch, read_hop_data
+from deepera_graph.lab.studies.multihop.methods import HopSearch
 from deepera_graph.lab.tables import format_table
 from support import hop_world as world
 from support.hops import CountingEmbeddings, write_hops

@@ -18,7 +18,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
 if TYPE_CHECKING:
-    from deepera_graph.lab.studies.multihop.methods import HopData, HopSearch
+    from deepera_graph.lab.data.readers import HopData
+    from deepera_graph.lab.studies.multihop.methods import HopSearch
     from deepera_graph.lab.tables import Row
 
 _measure = partial(opt, panel="Measure")
@@ -71,16 +72,15 @@ def multihop(
 ) -> None:
     """Compare retrieval for questions whose evidence lies in several passages."""
     check_data(data)
-    from deepera_graph.lab.studies.multihop.methods import read_hop_data
+    from deepera_graph.lab.data.readers import read_hop_data
 
     sets = [read_hop_data(folder, limit=chosen.limit) for folder in data]
     check_folder(results.out, ("multihop.md", "manifest.json"), overwrite=results.overwrite)
     with needing("study multihop", "bench"):
-        from deepera_graph.lab.studies.multihop import answers, study
-        from deepera_graph.lab.studies.multihop.methods import HopSearch
+        from deepera_graph.lab.studies.multihop import answers, methods
         from deepera_graph.lab.studies.run import describe_versions
 
-    bench = study.HopBench(
+    bench = methods.HopBench(
         methods=() if chosen.methods is None else split_names("--methods", chosen.methods),
         budget=chosen.budget,
         baseline=chosen.baseline,
@@ -96,7 +96,7 @@ def multihop(
     for one in sets:
         bar = partial(progress_bar, hidden=output.quiet)
         with bar(f"{one.name}: vectors", total=len(one.passages)) as moved:
-            search = HopSearch(one, embeddings, keep=chosen.keep, on_progress=moved.reach)
+            search = methods.HopSearch(one, embeddings, keep=chosen.keep, on_progress=moved.reach)
         with bar(f"{one.name}: methods") as moved:
             rows[one.name] = bench.measure(one, search, on_progress=moved.reach)
         searches.append(search)
@@ -112,7 +112,7 @@ def multihop(
         "data": {one.name: len(one.questions) for one in sets},
         "settings": settings,
     }
-    running.finish(study.MULTIHOP, result, lambda: setup, results, output)
+    running.finish(methods.MULTIHOP, result, lambda: setup, results, output)
 
 
 def _answer_hops(

@@ -1,11 +1,15 @@
-"""Data sets of `deepera-lab bench`: BEIR, instances, plain lines, articles, the sample."""
+"""Data sets: BEIR, instances, plain lines, articles, the sample, and questions of several hops."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import Annotated, Any
 
 from langchain_core.documents import Document
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from deepera_graph.calibration.instance import (
     Context,
@@ -23,10 +27,11 @@ from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.lines import QuestionLine, open_questions
 from deepera_graph.lab.data.documents import read_natural
+from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.passages import Passage
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
+from deepera_graph.text.jsonl import parse_object, read_places, read_raw_lines
 
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
@@ -265,3 +270,106 @@ def _plain_instance(
         )
     except ValidationError as error:
         raise DatasetError(f"{place}: {first_problem(error)}") from error
+
+
+PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
+_STEP = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class SubQuestion:
+    """A step that the data gives: ``#1`` in its text stands for the answer of the first."""
+
+    question: Text
+    answer: Text
+
+
+def _read_supporting(value: object) -> object:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"must be a list of ids, got {value!r:.80}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class HopQuestion:
+    """A question whose evidence lies in several passages, all of which are needed."""
+
+    id: Text
+    text: Annotated[Text, Field(validation_alias="question")]
+    supporting: Annotated[frozenset[str], BeforeValidator(_read_supporting)]  # ids of passages
+    steps: Annotated[
+        tuple[SubQuestion, ...],
+        BeforeValidator(lambda one: one or ()),
+        Field(validation_alias="subquestions"),
+    ] = ()
+    answers: tuple[Text, ...] = ()  # right ones, any of which will do
+
+    def filled_steps(self) -> list[str]:
+        """Return the steps, with the answers of earlier ones in the place of their numbers."""
+        return [
+            _STEP.sub(partial(self._fill, before=place), step.question.replace(" >> ", " "))
+            for place, step in enumerate(self.steps)
+        ]
+
+    def _fill(self, found: re.Match[str], *, before: int) -> str:
+        number = int(found[1])
+        return self.steps[number - 1].answer if 1 <= number <= before else found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _HopPassage:
+    id: Text
+    text: Text
+    title: str | None = None
+
+
+_HOP_PASSAGE, _HOP_QUESTION = TypeAdapter(_HopPassage), TypeAdapter(HopQuestion)
+
+
+@dataclass(frozen=True)
+class HopData:
+    """Questions and the passages they are asked of."""
+
+    name: str
+    passages: dict[str, Document]
+    questions: tuple[HopQuestion, ...]
+
+
+def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
+    """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``.
+
+    A question has `id`, `question`, `supporting`, which are ids of passages, and may have
+    `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
+
+    Raises:
+        InputError: A file is missing, a line cannot be read, an id comes twice, or a supporting
+            passage is not there; the message names the line.
+    """
+    lacking = [one for one in (PASSAGES, QUESTIONS) if not (folder / one).is_file()]
+    if lacking:
+        told = f"{folder / lacking[0]}: no such file"
+        raise InputError(f"{told}; a data set has {PASSAGES}, {QUESTIONS}")
+    passages: dict[str, Document] = {}
+    for where, line in read_places(folder / PASSAGES):
+        one = read_line(_HOP_PASSAGE, line, where)
+        if one.id in passages:
+            raise InputError(f"{where}: the id {one.id!r} comes twice")
+        title = {"title": one.title} if one.title else {}
+        passages[one.id] = Document(id=one.id, page_content=one.text, metadata=title)
+    if not passages:
+        raise InputError(f"{folder / PASSAGES}: no passages")
+    lines = islice(read_places(folder / QUESTIONS), limit)
+    questions = tuple(_read_hop_question(line, where, passages) for where, line in lines)
+    if not questions:
+        raise InputError(f"{folder / QUESTIONS}: no questions")
+    return HopData(folder.resolve().name, passages, questions)
+
+
+def _read_hop_question(
+    line: dict[str, Any], where: str, passages: Mapping[str, Any]
+) -> HopQuestion:
+    right = [] if line.get("answer") is None else [line["answer"], *(line.get("aliases") or ())]
+    asked = read_line(_HOP_QUESTION, {**line, "answers": right}, where)
+    if missing := sorted(asked.supporting - passages.keys()):
+        raise InputError(f"{where}: unknown passage {missing[0]!r:.80}")
+    return asked

@@ -32,7 +32,6 @@ from deepera_graph.usage import Usage
 Intent = Literal["method", "setting", "comparison", "scope"]
 INTENTS: tuple[Intent, ...] = get_args(Intent)
 StopRule = Literal["no_seed", "max_answers", "max_scored", "all_judged"]
-Grade = Literal[0, 1, 2]
 MAX_GRADE = 2
 KINDS = ("method", "task", "broader", "narrower", "terms")  # of queries
 PACKAGE = "deepera_graph.lab.quest.prompts"

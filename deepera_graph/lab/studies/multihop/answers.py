@@ -32,16 +32,10 @@ from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import FailedShareError, SettingsError
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.lab.data.readers import HopData, HopQuestion
 from deepera_graph.lab.metrics.answers import answer_tokens, token_overlap
 from deepera_graph.lab.studies.experiment import Resampling
-from deepera_graph.lab.studies.multihop.methods import (
-    BATCH_SIZE,
-    BUDGET,
-    N_FIRST,
-    HopData,
-    HopQuestion,
-    HopSearch,
-)
+from deepera_graph.lab.studies.multihop.methods import BATCH_SIZE, BUDGET, N_FIRST, HopSearch
 from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.multihop.agent.agent import MultiHopAgent
 from deepera_graph.multihop.agent.roles import (

@@ -1,137 +1,40 @@
-"""Questions of several hops, and the methods that are compared on them."""
+"""Retrieval for questions of several hops: methods compared at one budget of passages read."""
 
 import random
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import Annotated, Any
+from time import perf_counter
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from pydantic import BeforeValidator, Field, TypeAdapter
 
 from deepera_graph.agents.twin import do
 from deepera_graph.bioasq.phase_b.terms import find_terms
-from deepera_graph.errors import InputError, StoreError
-from deepera_graph.lab.data.lines import Text, read_line
+from deepera_graph.calibration.statistics import Values
+from deepera_graph.errors import SettingsError, StoreError
+from deepera_graph.lab.data.readers import HopData, HopQuestion
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
+from deepera_graph.lab.studies.experiment import About, Resampling, StudyResult
+from deepera_graph.lab.tables import Column, Grid, Row
 from deepera_graph.multihop.agent.adaptive import penalise, search_adaptively
 from deepera_graph.multihop.agent.step_search import group_answers
 from deepera_graph.multihop.passages.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
+from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
 from deepera_graph.stores.words import join_title, name_passage
-from deepera_graph.text.jsonl import read_places
 
-PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
-_NUMBER = re.compile(r"#(\d+)")
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100
 _N_SAMPLES = 10  # answers drawn from a batch
 _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and nothing is followed
-
-
-@dataclass(frozen=True, slots=True)
-class SubQuestion:
-    """A step that the data gives: ``#1`` in its text stands for the answer of the first."""
-
-    question: Text
-    answer: Text
-
-
-def _read_supporting(value: object) -> object:
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"must be a list of ids, got {value!r:.80}")
-    return value
-
-
-@dataclass(frozen=True, slots=True)
-class HopQuestion:
-    """A question whose evidence lies in several passages, all of which are needed."""
-
-    id: Text
-    text: Annotated[Text, Field(validation_alias="question")]
-    supporting: Annotated[frozenset[str], BeforeValidator(_read_supporting)]  # ids of passages
-    steps: Annotated[
-        tuple[SubQuestion, ...],
-        BeforeValidator(lambda one: one or ()),
-        Field(validation_alias="subquestions"),
-    ] = ()
-    answers: tuple[Text, ...] = ()  # right ones, any of which will do
-
-    def filled_steps(self) -> list[str]:
-        """Return the steps, with the answers of earlier ones in the place of their numbers."""
-        return [
-            _NUMBER.sub(partial(self._fill, before=place), step.question.replace(" >> ", " "))
-            for place, step in enumerate(self.steps)
-        ]
-
-    def _fill(self, found: re.Match[str], *, before: int) -> str:
-        number = int(found[1])
-        return self.steps[number - 1].answer if 1 <= number <= before else found[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _HopPassage:
-    id: Text
-    text: Text
-    title: str | None = None
-
-
-_PASSAGE, _QUESTION = TypeAdapter(_HopPassage), TypeAdapter(HopQuestion)
-
-
-@dataclass(frozen=True)
-class HopData:
-    """Questions and the passages they are asked of."""
-
-    name: str
-    passages: dict[str, Document]
-    questions: tuple[HopQuestion, ...]
-
-
-def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
-    """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``.
-
-    A question has `id`, `question`, `supporting`, which are ids of passages, and may have
-    `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
-
-    Raises:
-        InputError: A file is missing, a line cannot be read, an id comes twice, or a supporting
-            passage is not there; the message names the line.
-    """
-    lacking = [one for one in (PASSAGES, QUESTIONS) if not (folder / one).is_file()]
-    if lacking:
-        told = f"{folder / lacking[0]}: no such file"
-        raise InputError(f"{told}; a data set has {PASSAGES}, {QUESTIONS}")
-    passages: dict[str, Document] = {}
-    for where, line in read_places(folder / PASSAGES):
-        one = read_line(_PASSAGE, line, where)
-        if one.id in passages:
-            raise InputError(f"{where}: the id {one.id!r} comes twice")
-        title = {"title": one.title} if one.title else {}
-        passages[one.id] = Document(id=one.id, page_content=one.text, metadata=title)
-    if not passages:
-        raise InputError(f"{folder / PASSAGES}: no passages")
-    lines = islice(read_places(folder / QUESTIONS), limit)
-    questions = tuple(_read_question(line, where, passages) for where, line in lines)
-    if not questions:
-        raise InputError(f"{folder / QUESTIONS}: no questions")
-    return HopData(folder.resolve().name, passages, questions)
-
-
-def _read_question(line: dict[str, Any], where: str, passages: Mapping[str, Any]) -> HopQuestion:
-    right = [] if line.get("answer") is None else [line["answer"], *(line.get("aliases") or ())]
-    asked = read_line(_QUESTION, {**line, "answers": right}, where)
-    if missing := sorted(asked.supporting - passages.keys()):
-        raise InputError(f"{where}: unknown passage {missing[0]!r:.80}")
-    return asked
 
 
 class HopSearch:
@@ -384,3 +287,103 @@ MEANINGS = {
     "steps-expansion": "expansion for each sub-question of the data",
 }
 OF_STEPS = tuple(name for name in METHODS if name.startswith("steps-"))
+
+CUTOFFS = (5, 10, 20, 50)
+_COMPARED = 10
+MULTIHOP = About.named("multihop")
+_Lists = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HopBench(Resampling):
+    """What is compared, and how.
+
+    Raises:
+        SettingsError: A method is unknown, or a number out of range.
+    """
+
+    methods: tuple[str, ...] = ()  # all that the data has steps for if empty
+    budget: int = BUDGET  # most passages that are read for a question, >= 1
+    baseline: str = "rrf"  # method whose recall at 10 the others are compared with
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least("budget", self.budget, 1)
+        for name in (*self.methods, self.baseline):
+            if name not in METHODS:
+                raise SettingsError(f"methods are {', '.join(METHODS)}, got {name!r}")
+
+    @property
+    def cutoffs(self) -> list[int]:
+        """Ranks at which recall is counted."""
+        return [one for one in CUTOFFS if one <= max(self.budget, CUTOFFS[0])]
+
+    def measure(
+        self,
+        data: HopData,
+        search: HopSearch,
+        *,
+        on_progress: Callable[[int], None] = lambda n_done: None,
+    ) -> list[Row]:
+        """Return the rows of a data set for `study`.
+
+        Raises:
+            SettingsError: A method that was asked for takes steps, and the data has none.
+        """
+        runs: dict[str, tuple[_Lists, float]] = {}
+        has_steps = all(question.steps for question in data.questions)
+        for name in self.methods:
+            if name in OF_STEPS and not has_steps:
+                raise SettingsError(f"{name} needs sub-questions, and {data.name} has none")
+        every = [name for name in METHODS if has_steps or name not in OF_STEPS]
+        for name in [*dict.fromkeys(self.methods or every)]:
+            search.forget_queries()
+            started = perf_counter()
+            lists = [METHODS[name](search, question, self.budget) for question in data.questions]
+            runs[name] = lists, perf_counter() - started
+            on_progress(len(runs))
+        base = runs[self.baseline][0] if self.baseline in runs else None
+        return [
+            (data.name, name, *self._cells(data, lists, base), seconds / len(data.questions))
+            for name, (lists, seconds) in runs.items()
+        ]
+
+    def _cells(self, data: HopData, lists: _Lists, base: _Lists | None) -> Row:
+        recalls = [_recalls(data, lists, k) for k in self.cutoffs]
+        means = self.estimate([*recalls, *(Values.of(one.values == 1) for one in recalls)])
+        minus = None
+        if base is not None and base is not lists:
+            pair = _recalls(data, lists, _COMPARED), _recalls(data, base, _COMPARED)
+            minus = self.differences([pair])[0]
+        return *means, minus, float(np.mean([len(one) for one in lists]))
+
+    def study(self, measured: Mapping[str, Sequence[Row]]) -> StudyResult:
+        """Return the table of the rows of each data set."""
+        rows = tuple(chain.from_iterable(measured.values()))
+        grid = Grid(
+            name="methods",
+            title="Retrieval",
+            columns=(
+                *Column.several("text", "data", "method"),
+                *Column.several("percent", *(f"recall@{k}" for k in self.cutoffs)),
+                *Column.several("percent", *(f"all@{k}" for k in self.cutoffs)),
+                Column(f"recall@{_COMPARED} minus {self.baseline}", "percent"),
+                Column("read", "number"),
+                Column("a question", "seconds"),
+            ),
+            rows=rows,
+            note="Brackets hold 95 % intervals over questions; read is passages of a question.",
+        )
+        names = dict.fromkeys(str(row[1]) for row in rows)
+        findings = [f"{name}: {MEANINGS[name]}" for name in names]
+        if any(name in OF_STEPS for name in names):
+            findings.append("Sub-questions are given with the right answers of those before them.")
+        return StudyResult(grids=(grid,), findings=tuple(findings))
+
+
+def _recalls(data: HopData, lists: _Lists, k: int) -> Values:
+    """Return the share of the supporting passages among the first *k* of each question."""
+    pairs = zip(data.questions, lists, strict=True)
+    return Values.of(
+        [len(one.supporting.intersection(names[:k])) / len(one.supporting) for one, names in pairs]
+    )
