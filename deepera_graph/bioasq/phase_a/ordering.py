@@ -5,7 +5,8 @@ section; its end is the offset just past its last character, as in BioASQ's own 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple, Unpack
@@ -93,12 +94,19 @@ def align_with(judge: TrainedJudge) -> Align:
     """Return what aligns documents with the encoder of a judge, which has encoded them already."""
 
     def align(question: str, windows: Sequence[Window]) -> list[Alignment]:
-        try:
+        with _loading():
             return judge.model.align(question, windows)
-        except (DeepEraError, ImportError, OSError) as error:
-            raise CallError(f"the local judge cannot be loaded: {error}") from error
 
     return align
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Have the first use of a judge that cannot be loaded fail as a call does."""
+    try:
+        yield
+    except (DeepEraError, ImportError, OSError) as error:
+        raise CallError(f"the local judge cannot be loaded: {error}") from error
 
 
 def weigh_with(judge: TrainedJudge) -> Callable[[str, Sequence[Window]], list[list[float]]]:
@@ -109,11 +117,9 @@ def weigh_with(judge: TrainedJudge) -> Callable[[str, Sequence[Window]], list[li
     """
 
     def weigh(question: str, windows: Sequence[Window]) -> list[list[float]]:
-        try:
+        with _loading():
             found = judge.model.weigh_sentences(question, UNKNOWN, windows)
             aligned = judge.model.align(question, windows)
-        except (DeepEraError, ImportError, OSError) as error:
-            raise CallError(f"the local judge cannot be loaded: {error}") from error
         close = [closeness_of(one) for one in aligned]
         best = max(close, default=0.0)
         return [

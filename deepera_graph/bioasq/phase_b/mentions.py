@@ -231,7 +231,6 @@ class Mentions:
         return np.where(n_all > 0, all_weights, 0.0) / (weights.sum() or 1.0)
 
     def _find_asked(self) -> tuple[Places, Places]:
-        """Return the places of words of the question, and their sentences."""
         places = np.flatnonzero(self.tokens.asked >= 0)
         return places, np.searchsorted(self.bounds, places) - 1
 

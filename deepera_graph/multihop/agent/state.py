@@ -172,7 +172,6 @@ def path_of(steps: list[StepRecord]) -> list[PathStep]:
 
 
 def _title(passage: Document) -> str:
-    """Return the title of a passage, or else its beginning."""
     return str(passage.metadata.get("title") or passage.page_content[:_BEGINNING])
 
 

@@ -164,8 +164,6 @@ def _try(
 
 
 class _Count:
-    """Takes the samples and labels of one batch in."""
-
     def __init__(self, settings: Uncertainty) -> None:
         self._settings = settings
         self.answers: list[str] = []

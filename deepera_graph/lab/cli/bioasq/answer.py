@@ -172,7 +172,6 @@ def _open_answerer(
     cache: options.CacheOptions,
     budget: options.BudgetOptions,
 ) -> Iterator[TypedAnswerer]:
-    """Make who answers: a chat model, or rules."""
     from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 
     wanted: dict[str, Any] = {

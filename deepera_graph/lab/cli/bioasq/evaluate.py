@@ -107,7 +107,6 @@ def _tell_unknown(golden: Path, submission: Path) -> None:
 
 
 def _find_phases(submission: Path) -> tuple[Phase, ...]:
-    """Return the phases that a submission has answers for."""
     from deepera_graph.bioasq.questions import read_raw
 
     questions = [one for one in read_raw(submission) if isinstance(one, Mapping)]
@@ -298,7 +297,6 @@ def ensemble(
 
 
 def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:
-    """Raise `SettingsError` for options that do not go together, and files that are not there."""
     ways = {
         "--weights": chosen.weights is not None,
         "--nominate": chosen.nominate is not None,

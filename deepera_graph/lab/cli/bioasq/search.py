@@ -165,7 +165,6 @@ def search(
 
 
 def _check_files(questions: Path, files: SearchFiles) -> None:
-    """Raise `SettingsError` if a file would be lost, or cannot be read or written."""
     check_input(questions)
     check_resume(resume=files.resume, overwrite=files.overwrite)
     if files.stages is not None and files.stages.is_file():
@@ -186,7 +185,6 @@ def _manifest_of(files: SearchFiles) -> Path:
 def _settings_of(
     judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
 ) -> dict[str, Any]:
-    """Return the settings that were given."""
     plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
         if not chosen.snippets.isdecimal() or int(chosen.snippets) > MAX_SNIPPETS:
@@ -205,7 +203,6 @@ def _settings_of(
 
 
 def _check_model(judge: options.JudgeOptions, chosen: PhaseAOptions) -> None:
-    """Raise `SettingsError` for an option that needs a chat model, if there is none."""
     if judge.model:
         return
     for name in ("rewrite", "no_sort", "listed", "ensemble", "weights", "nominate"):

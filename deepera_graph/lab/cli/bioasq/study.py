@@ -155,8 +155,6 @@ def _check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Experiment:
-    """What was asked for, and how it is done."""
-
     chosen: StudyOptions
     store: places.StoreOptions
     chat: options.ChatOptions
@@ -304,7 +302,6 @@ def _check_names(names: Sequence[str]) -> None:
 def _make_styles(
     model: Any, questions: Sequence[BioasqQuestion], chosen: StudyOptions
 ) -> dict[str, Any]:
-    """Return the roles of every style and number of examples."""
     from deepera_graph.bioasq.phase_b.roles import typed_backend
     from deepera_graph.bioasq.questions import choose_examples, read_questions
 

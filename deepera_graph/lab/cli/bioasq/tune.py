@@ -231,7 +231,6 @@ def _tell_missing(pools: Sequence[QuestionPool]) -> None:
 
 @contextmanager
 def _open_source(data: TuneDataOptions, store: places.StoreOptions) -> Iterator[Any]:
-    """Open the collection, or read the corpus into memory."""
     if data.corpus is None:
         with open_collection(store, must_exist=True) as opened:
             yield opened
@@ -298,7 +297,6 @@ def _describe_source(
     data: TuneDataOptions,
     store: places.StoreOptions,
 ) -> dict[str, Any]:
-    """Return for the manifest where questions and documents are from."""
     return {
         "questions": [str(one) for one in questions],
         "test": None if data.test is None else str(data.test),
