@@ -89,13 +89,9 @@ def hash_title(title: str) -> int:
 
 _MOST_INITIALS = 3
 _SUFFIX = re.compile(r"Jr\.?|Sr\.?|I{2,3}|IV")
-# Words that no person's name has.
-_GROUP = re.compile(
-    r"(?i)\b(?:the|of|for|and|agency|associat\w+|board|cent(?:er|re)|collaborat\w+|commi\w+"
-    r"|consort\w+|council|departments?|federation|foundation|groups?|initiative|institut\w+"
-    r"|investigators|ministry|network|offices?|organi[sz]ation|programme?|projects?|societ\w+"
-    r"|stud(?:y|ies)|team|trialists|union|universit\w+|workshop)\b"
-)
+FIELDS: Mapping[str, Any] = read_lists(__file__, "fields.toml")
+_FORMS: Mapping[str, Sequence[str]] = FIELDS["patterns"]
+_GROUP = re.compile(rf"(?i)\b(?:{'|'.join(_FORMS['groups'])})\b")
 
 
 def invert_name(name: str) -> str:
@@ -134,12 +130,7 @@ def family_key(authors: Sequence[str]) -> str:
 
 PaperStatus = Literal["retracted", "concern", "corrected", "preprint"]  # the gravest first
 RETRACTED: PaperStatus = "retracted"
-_IN_WORDS: Mapping[PaperStatus, str] = {
-    "retracted": "RETRACTED",
-    "concern": "EXPRESSION OF CONCERN",
-    "corrected": "CORRECTED",
-    "preprint": "PREPRINT",
-}
+_IN_WORDS: Mapping[PaperStatus, str] = FIELDS["in_words"]
 _ENDS = r"\s*(?::|\s[-–—]\s)"
 _MARK = r"(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter|manuscript))?"
 _MARKED = re.compile(rf"(?i)\s*(?:[\[(]\s*{_MARK}\s*[\])]\s*[:.–—-]?|{_MARK}{_ENDS})\s*(?=\S)")
@@ -163,18 +154,10 @@ _NOTICES: Mapping[PaperStatus, re.Pattern[str]] = {
     ),
 }
 _MAYBE_OF = re.compile(r"(?i)\s*(?:retraction|withdrawal)\s+of\s+(?=\S)")
-FIELDS: Mapping[str, Any] = read_lists(__file__, "fields.toml")
 _TYPES: Mapping[PaperStatus, Sequence[str]] = FIELDS["status"]
 _NOTICE_WORDS: Mapping[str, Sequence[str]] = FIELDS["notices"]
-# Of bioRxiv and medRxiv (others that begin so are journals), and of servers of preprints alone.
-_PREPRINT_DOI = re.compile(
-    r"(?i)10\.(?:1101/(?:19|20)?\d|48550/arxiv|64898/|21203/rs|26434/chemrxiv|20944/preprints"
-    r"|2139/ssrn|312(?:19|34)/osf|36227/techrxiv|22541/au)"
-)
-_PREPRINT_VENUE = re.compile(
-    r"(?i)(?:(?:ar|bior|medr|chemr|psyar|techr|socar)xiv|research square|ssrn|authorea"
-    r"|preprints?(?:\.org)?)\b"
-)
+_PREPRINT_DOI = re.compile(rf"(?i)10\.(?:{'|'.join(_FORMS['preprint_dois'])})")
+_PREPRINT_VENUE = re.compile(rf"(?i)(?:{'|'.join(_FORMS['preprint_venues'])})\b")
 _BETWEEN = re.compile(r"[;|,\n]")
 
 

@@ -3,19 +3,16 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
 
-_ONES_TEXT: Final = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-    sixteen seventeen eighteen nineteen
-    """
-_ONES: Final = {word: number for number, word in enumerate(_ONES_TEXT.split())}
-_TENS_TEXT: Final = "twenty thirty forty fifty sixty seventy eighty ninety"
-_TENS: Final = {word: 10 * number for number, word in enumerate(_TENS_TEXT.split(), start=2)}
+_WORDS: Final = read_lists(__file__)
+_ONES: Final = {word: number for number, word in enumerate(_WORDS["ones"].split())}
+_TENS: Final = {word: 10 * number for number, word in enumerate(_WORDS["tens"].split(), start=2)}
 _ANY: Final = "|".join([*_TENS, *sorted(_ONES, key=len, reverse=True)])
 SPELT: Final = (
     rf"(?:(?:{_ANY}|a)[\s-]hundred(?:(?:[\s-]and)?[\s-](?:{_ANY})(?:-(?:{_ANY}))?)?"
@@ -46,35 +43,32 @@ _SIGNS = str.maketrans(dict.fromkeys("‐‑‒–—−⁻", "-") | dict.fromke
 _PRINTED = str.maketrans(
     dict.fromkeys("º˚", "°") | {one: unicodedata.normalize("NFKC", one) for one in "ﬀﬁﬂﬃﬄ"}
 )
-_COUNTS = "two three four five six seven eight nine ten eleven twelve"
-_VALUES = {word: str(value) for value, word in enumerate(_COUNTS.split(), start=2)}
-_GREEK_NAMES = "alpha beta gamma delta epsilon zeta eta theta kappa lambda sigma omega"
-_GREEK_SET = frozenset(_GREEK_NAMES.split())
-_GREEK = str.maketrans(dict(zip("αβγδεζηθκλσω", _GREEK_NAMES.split(), strict=True)))
+_VALUES = {word: str(value) for word, value in _ONES.items() if 2 <= value <= 12}
+_GREEK_SET = frozenset(_WORDS["greek"].values())
+_GREEK = str.maketrans(_WORDS["greek"])
 _UNIT = r"""(?:(?:[fpnμµumcdkMGT]?(?:m|g|[lL]|mol|M|s|Hz|Pa|J|W|V|A|eV|Da|bp|b|cal|Bq|Sv|Gy|N|C|K
     |U|IU|bar|pc|yr)|°\s?[CF]?|[%‰]|min|hr?s?|d|wk|rpm|pp[mbt]|dB|mmHg|ha|(?i:percent|per\scent
     |fold|times|hundred|thousand|[mbtr]+illion|(?:milli|micro|nano|kilo|centi|mega)?(?:gram|met(?:er
     |re)|lit(?:er|re)|mole|volt|watt|joule|dalton|second)s?|(?:minute|hour|day|week|month|year
     |decade|degree|tonne|hectare|dollar)s?))(?:[²³]|⁻[¹²³]|\^?[-−]?[123])?(?![^\W_]))"""
-_SAME_UNIT = {"percent": "%", "per cent": "%", "hr": "h", "hour": "h", "minute": "min"}
-_SAME_UNIT |= {"second": "s", "day": "d", "week": "wk", "year": "yr"}
+_SAME_UNIT: Mapping[str, str] = _WORDS["same_unit"]
 _POWER = "[⁺⁻]?[⁰¹²³⁴-⁹]+"
 _TOKEN = re.compile(
     rf"""(?:(?P<compare>[<>=≤≥])\s*)?(?P<number>(?:(?<![\w)\]%°])[-‒–−])?
         (?:[1-9]\d{{0,2}}(?:\s\d{{3}})++(?!\d) | \d++)(?:[.,:]\d++)*+
         (?:{_POWER}|\^[-+−]?\d++|[eE][-+−]?\d++(?![^\W_]))?+
-      | (?<!\w)[-−]?\.\d++ | (?i:\b(?:{_COUNTS.replace(" ", "|")})(?=\b|fold)))
+      | (?<!\w)[-−]?\.\d++ | (?i:\b(?:{"|".join(_VALUES)})(?=\b|fold)))
       (?:[\s‐‑‒–-]{{0,2}}(?P<unit>{_UNIT}(?:(?:/|\sper\s|[\s·](?=\w++(?:⁻|\^?[-−]))){_UNIT})*)
       | (?![^\W\d_⁰¹²³⁴-⁹]))
   | (?P<name>\d*+[^\W\d_⁰¹²³⁴-⁹][^\W_]*+(?:\.\d++|[-'‐‑‒–’][^\W_]++)*+)""",
     re.VERBOSE,
 )
-_LINKS = {"and", "or", "to", "vs", "versus", "by", "up", "then", "than", "from"}
+_LINKS = frozenset(_WORDS["links"].split())
 _GAP = re.compile(r"[\s,;/()±×–−-]*")
 _SYMBOL = re.compile(r"[A-Za-z]\s?[<>=≤≥]")
 _INITIAL = re.compile(r"[A-Z]\. [a-z]")
 _PLURAL = re.compile(r"(?<=[a-z]{2})s$|(?<=[A-Z]{2})s$")
-_SHORT = {"CI": "confidence interval", "SD": "standard deviation", "OR": "odds ratio"}
+_SHORT: Mapping[str, str] = _WORDS["short"]
 _SHARE_OF_NOTHING = re.compile(r"[%‰](?:(?<=(?<![\d\s]).)|(?<=(?<![\d\s])\s.))")  # no number before
 _OPENING = re.compile(r"[.!?;:…\n][\s\"'(\[“‘*•–-]*(?:\(?\d{1,2}[.)]\s+)?$")
 _SUBSTANCE = re.compile(
