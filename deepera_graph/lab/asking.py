@@ -154,8 +154,6 @@ async def _await(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _Fill(LlmRole[_ChatTask, _ChatReply]):
-    """Has the model give one kind of answer."""
-
     def __init__(self, model: ChatModel, kind: type[ReplyModel]) -> None:
         super().__init__(model)
         self._kind = kind

@@ -80,14 +80,11 @@ class RankedQuestion:
         kind = self.ranked.intent.get("intent")
         return next((one for one in get_args(IntentKind) if one == kind), "other")
 
-    def threshold_of(self, rule: ThresholdRule) -> float:
-        """Return the threshold that a rule sets for this question, in [0, 1]."""
-        scores = [score for score in self.ranked.scores if score >= 0]
-        return rule.cut(scores, self.intent)
-
     def lowest_kept(self, threshold: Threshold) -> float:
-        """Return the lowest score that passes, in [0, 1]."""
-        return self.threshold_of(threshold) if isinstance(threshold, ThresholdRule) else threshold
+        """Return the lowest score that passes, in [0, 1]; a rule sets one for this question."""
+        if not isinstance(threshold, ThresholdRule):
+            return threshold
+        return threshold.cut([score for score in self.ranked.scores if score >= 0], self.intent)
 
     def keep(
         self,

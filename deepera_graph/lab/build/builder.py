@@ -229,7 +229,6 @@ class _LookAlikes:
     def _find_embeddings(
         self, corpus: Corpus, given: Embeddings | MakeEmbeddings | None
     ) -> tuple[Embeddings, dict[str, Any]]:
-        """Return what embeds, and what the manifest says of it."""
         if given is None:
             lsa = LsaEmbeddings(corpus.sample_texts(_MOST_FITTED))
             return lsa, lsa.describe()

@@ -200,7 +200,6 @@ def _open_workers(engine: options.EngineOptions) -> AbstractContextManager[Worke
 
 
 def _read_settled(record: Any) -> dict[str, Any]:
-    """Return what the manifest of an earlier build settles."""
     return {
         "plan": BuildPlan.of(record["plan"]),
         "generators": tuple(one["name"] for one in record["generators"]),
@@ -249,7 +248,6 @@ def _describe_estimate(found: ConstructionEstimate, by_step: str, price: str) ->
 
 
 def _describe_built(built: Built) -> str:
-    """Return a line a data set, what was dropped, and where all of it is."""
     from deepera_graph.lab.build.datasets import DROPPED
 
     lines = [_describe_dataset(name, one) for name, one in built.manifest["datasets"].items()]

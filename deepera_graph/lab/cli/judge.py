@@ -270,7 +270,6 @@ def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
 
 
 def _read_sizes(first: str | None) -> tuple[int, ...]:
-    """Return the numbers of passages that questions are also measured over."""
     found = () if first is None else split_names("--first", first)
     for one in found:
         if not re.fullmatch(r"[1-9][0-9]{0,5}", one):

@@ -154,8 +154,17 @@ def papers(
         _check_systems(systems, others, chosen)
         begun = [] if results.out is None else [results.out / _file_of(one) for one in systems]
         running.check_results(chosen, results, _FILES, begun)
-        work = _Searches(base, services, chosen, chat, quiet=output.quiet)
-        made = work.run(systems, queries, asked, results.out) if systems else {}
+        made = _search(
+            systems,
+            queries,
+            asked,
+            base=base,
+            services=services,
+            chosen=chosen,
+            chat=chat,
+            out=results.out,
+            quiet=output.quiet,
+        )
     every = {**made, **others}
     result = study.study_all(bench, every, accuracies=accuracies)
     settings = {
@@ -211,7 +220,6 @@ def _check_systems(
 
 @contextmanager
 def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
-    """Give the base, if one is named."""
     if chosen.base is None:
         yield None
         return
@@ -240,64 +248,58 @@ def _split_services(text: str | None) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True)
-class _Searches:
-    """Systems that are run over a base, and services that are asked."""
+def _search(
+    systems: tuple[str, ...],
+    queries: Path,
+    asked: tuple[PaperQuery, ...],
+    *,
+    base: PaperBase | None,
+    services: Mapping[str, str],
+    chosen: PaperOptions,
+    chat: options.ChatOptions,
+    out: Path | None,
+    quiet: bool,
+) -> dict[str, Run]:
+    """Run systems over a base, and ask services; keep what each found at once in a folder."""
+    from deepera_graph.lab.asking import MAX_CONCURRENCY
+    from deepera_graph.lab.studies.papers.judges import search_by_service
+    from deepera_graph.lab.studies.papers.runs import (
+        AGENT,
+        describe_run,
+        find_system,
+        run_system,
+    )
 
-    base: PaperBase | None
-    services: Mapping[str, str]
-    chosen: PaperOptions
-    chat: options.ChatOptions
-    quiet: bool
-
-    def run(
-        self,
-        systems: tuple[str, ...],
-        queries: Path,
-        asked: tuple[PaperQuery, ...],
-        out: Path | None,
-    ) -> dict[str, Run]:
-        """Run each, and keep what it found for each query at once if there is a folder."""
-        from deepera_graph.lab.asking import MAX_CONCURRENCY
-        from deepera_graph.lab.studies.papers.judges import search_by_service
-        from deepera_graph.lab.studies.papers.runs import (
-            AGENT,
-            describe_run,
-            find_system,
-            run_system,
-        )
-
-        chosen, services = self.chosen, self.services
-        planner = chat_backend(self.chat) if self.chat.model else None
-        n_at_once = 1 if planner is None else self.chat.max_concurrency or MAX_CONCURRENCY
-        bounds = {name: one for name, one in given(chosen).items() if name in _OF_AGENTS}
-        how: dict[str, Any] = {
-            "depth": chosen.depth, "limits": chosen.limits, "settings": bounds,
-        }  # fmt: skip
-        ready = {
-            name: search_by_service(services[name], base=self.base, limits=chosen.limits)
-            if self.base is None or name in services  # `_check` takes no system without a base
-            else find_system(self.base, name, planner=planner, **how)
-            for name in systems
-        }
-        found: dict[str, Run] = {}
-        for name, system in ready.items():
-            shown = f"{name} at {services[name]}" if name in services else name
-            about = describe_run(self.base, shown, queries, model=self.chat.model, **how)
-            with progress_bar(name, total=len(asked), hidden=self.quiet) as bar:
-                found[name] = run = run_system(
-                    system,
-                    asked,
-                    path=None if out is None else out / _file_of(name),
-                    about=about,
-                    resume=chosen.resume,
-                    at_once=n_at_once if name.startswith(AGENT) else 1,
-                    on_progress=bar.reach,
-                )
-            failed = [one.error for one in run.values() if one.error]
-            if failed and not self.quiet:
-                say(f"{name}: {len(failed)} of {len(run)} queries failed, e.g. {failed[0]}")
-        return found
+    planner = chat_backend(chat) if chat.model else None
+    n_at_once = 1 if planner is None else chat.max_concurrency or MAX_CONCURRENCY
+    bounds = {name: one for name, one in given(chosen).items() if name in _OF_AGENTS}
+    how: dict[str, Any] = {
+        "depth": chosen.depth, "limits": chosen.limits, "settings": bounds,
+    }  # fmt: skip
+    ready = {
+        name: search_by_service(services[name], base=base, limits=chosen.limits)
+        if base is None or name in services  # `_check` takes no system without a base
+        else find_system(base, name, planner=planner, **how)
+        for name in systems
+    }
+    found: dict[str, Run] = {}
+    for name, system in ready.items():
+        shown = f"{name} at {services[name]}" if name in services else name
+        about = describe_run(base, shown, queries, model=chat.model, **how)
+        with progress_bar(name, total=len(asked), hidden=quiet) as bar:
+            found[name] = run = run_system(
+                system,
+                asked,
+                path=None if out is None else out / _file_of(name),
+                about=about,
+                resume=chosen.resume,
+                at_once=n_at_once if name.startswith(AGENT) else 1,
+                on_progress=bar.reach,
+            )
+        failed = [one.error for one in run.values() if one.error]
+        if failed and not quiet:
+            say(f"{name}: {len(failed)} of {len(run)} queries failed, e.g. {failed[0]}")
+    return found
 
 
 def _file_of(name: str) -> str:
@@ -307,7 +309,6 @@ def _file_of(name: str) -> str:
 def _write_beside(
     folder: Path, bench: Any, runs: Mapping[str, Run], result: Any, setup: Any
 ) -> None:
-    """Write the page, and which call brought which answer."""
     from deepera_graph.lab.bench.report import render_page
     from deepera_graph.lab.studies.papers.figures import write_provenance
     from deepera_graph.lab.studies.papers.study import PAPERS

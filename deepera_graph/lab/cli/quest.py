@@ -286,13 +286,11 @@ def judge(
 
 
 def _settings_of(*chosen: Any) -> dict[str, Any]:
-    """Return what was given of a plan."""
     known = QuestPlan.__dataclass_fields__
     return {name: one for name, one in given(*chosen).items() if name in known}
 
 
 def _read_settled(record: Any) -> dict[str, Any]:
-    """Return what the manifest of an earlier construction settles."""
     return {
         "plan": QuestPlan.of(record["plan"]),
         "model": record["model"]["model"],
@@ -361,7 +359,6 @@ def _describe_made(made: Built) -> str:
 
 
 def _describe_estimate(found: ConstructionEstimate, by_step: str, price: str) -> str:
-    """Return what a dry run says."""
     total, counts = found.total_usage, found.counts
     return (
         f"{count(counts['questions'], 'question')}, about {count(counts['pairs'], 'pair')}: about "

@@ -236,9 +236,18 @@ class Earlier:
 
     @classmethod
     def read(cls, path: Path, what: str, settle: Callable[[Any], Mapping[str, Any]]) -> Self:
-        """Read the manifest of *what*, and what *settle* takes from it."""
-        with reading_manifest(path, what) as record:
+        """Read the manifest of *what*, and what *settle* takes from it.
+
+        Raises:
+            SettingsError: It cannot be read, or is that of something else.
+        """
+        try:
+            record = json.loads(path.read_bytes())
             return cls(path, record, settle(record))
+        except OSError as error:
+            raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SettingsError(f"--manifest {path} is no manifest of {what}: {error!r}") from error
 
     def refuse(self, names: Collection[str]) -> None:
         """Raise `SettingsError` if fields of options are given that the manifest settles."""
@@ -312,17 +321,3 @@ def tell_estimate(
     calls, by_step, price = describe_estimate(found.usage, found.total_usage, limits)
     plain = {**found.counts, **calls}
     tell(replace(output, quiet=False), plain, lambda: describe(found, by_step, price))
-
-
-@contextmanager
-def reading_manifest(path: Path, what: str) -> Iterator[Any]:
-    """Give the content of ``--manifest``; that of something else than *what* is refused in a line.
-
-    What is missing in it may be found within the block.
-    """
-    try:
-        yield json.loads(path.read_bytes())
-    except OSError as error:
-        raise SettingsError(f"--manifest {path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SettingsError(f"--manifest {path} is no manifest of {what}: {error!r}") from error

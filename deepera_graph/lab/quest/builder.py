@@ -323,5 +323,4 @@ class Quest:
 
 
 def _without_place(backend: Backend) -> dict[str, Any]:
-    """Return what tells a model from others, whatever server it runs on."""
     return {name: one for name, one in describe_model(backend).items() if name != "server"}

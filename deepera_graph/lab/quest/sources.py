@@ -20,26 +20,18 @@ _LEAST_WORDS = 3  # of a title that may tell two records to be one paper
 _AT_ONCE = 8  # calls of a base; of whatever else is asked, one after the other
 
 
-class SourceReply(Protocol):
-    """What a source answers: how it went, and its papers, best first."""
-
-    @property
-    def status(self) -> str:
-        """``ok``, ``empty``, one of `FAILED`, or why it was not asked."""
-
-    @property
-    def papers(self) -> Sequence[Paper]:
-        """Papers, best first."""
-
-
 class Searchable(Protocol):
-    """Whatever can be searched for papers."""
+    """Whatever can be searched for papers.
+
+    What it answers has a `status` (``ok``, ``empty``, one of `FAILED`, or why it was not asked)
+    and `papers`, best first.
+    """
 
     @property
     def name(self) -> str:
         """What users call it."""
 
-    def search(self, query: str, k: int, scope: Scope | None) -> SourceReply:
+    def search(self, query: str, k: int, scope: Scope | None) -> Any:
         """Return at most *k* papers in *scope*, best first."""
 
 
@@ -47,10 +39,10 @@ class Searchable(Protocol):
 class Citing(Protocol):
     """A source that also knows which papers cite which."""
 
-    def references(self, id: str, k: int, scope: Scope | None) -> SourceReply:
+    def references(self, id: str, k: int, scope: Scope | None) -> Any:
         """Return at most *k* papers that a paper cites."""
 
-    def citations(self, id: str, k: int, scope: Scope | None) -> SourceReply:
+    def citations(self, id: str, k: int, scope: Scope | None) -> Any:
         """Return at most *k* papers that cite a paper."""
 
 
@@ -61,15 +53,15 @@ class BaseSource:
         self._base = base
         self.name = name or PurePath(base.place).name
 
-    def search(self, query: str, k: int, scope: Scope | None) -> SourceReply:
+    def search(self, query: str, k: int, scope: Scope | None) -> Any:
         """Return the best papers."""
         return self._base.search(query, k=k, scope=scope)
 
-    def references(self, id: str, k: int, scope: Scope | None) -> SourceReply:
+    def references(self, id: str, k: int, scope: Scope | None) -> Any:
         """Return what a paper cites."""
         return self._base.references(id, k=k, scope=scope)
 
-    def citations(self, id: str, k: int, scope: Scope | None) -> SourceReply:
+    def citations(self, id: str, k: int, scope: Scope | None) -> Any:
         """Return what cites a paper, newest first."""
         return self._base.citations(id, k=k, scope=scope)
 
@@ -182,7 +174,6 @@ class Merged:
         return id
 
     def _find(self, source: str, paper: Paper) -> str | None:
-        """Return the id of the same paper, if it is there."""
         if paper.id in self._names:
             return self._names[paper.id]
         for one in (paper.doi, paper.arxiv):

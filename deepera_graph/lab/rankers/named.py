@@ -174,7 +174,6 @@ def _make_nar(backend: str, models: Models) -> Ranker:
 def _ask(
     models: Models, named: str, *, mode: Mode = "separate", **settings: Any
 ) -> tuple[EvidenceReranker, str]:
-    """Return a reranker that asks a chat model, and the model's name."""
     chat = models.chat("" if named == "llm" else named, mode=mode)
     reranker = EvidenceReranker(
         chat.backend, cache=models.cache, max_concurrency=models.max_concurrency, **settings

@@ -307,7 +307,6 @@ class DistractorWriter:
         avoid: Sequence[str],
         passed: Sequence[Distractor],
     ) -> tuple[str, list[str]]:
-        """Return a text and the gates it failed."""
         try:
             filled = await self._model.ask(WRITE_STEP, messages, FilledPassage)
         except AnswerError as error:

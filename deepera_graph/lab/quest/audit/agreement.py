@@ -11,7 +11,6 @@ Source: the audit of ScholarQuest, whose measures these are.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from math import nan
 from typing import Any, NamedTuple
 
@@ -140,7 +139,6 @@ def _mid_ranks(shares: Floats) -> Floats:
 
 
 def _correlate(shares: Floats, grades: Floats, labels: Floats) -> Floats:
-    """Return Pearson's correlation of the values of rows and columns."""
     rows, columns = shares.sum(axis=2), shares.sum(axis=1)
     grades = grades - (rows * grades).sum(axis=1, keepdims=True)
     labels = labels - (columns * labels).sum(axis=1, keepdims=True)
@@ -278,11 +276,6 @@ def compare_two(
     """Return how many pairs both have labelled, and exact agreement, correlations and kappas."""
     both = [(first[pair], second[pair]) for pair in first if pair in second]
     return len(both), _measure(count_confusion(both))
-
-
-def list_rater_pairs(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return every two raters once, in order."""
-    return [*combinations(names, 2)]
 
 
 @dataclass(frozen=True, slots=True)

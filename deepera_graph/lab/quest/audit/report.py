@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from deepera_graph.lab.quest.audit.agreement import (
     compare_two,
     count_confusion,
     estimate_share,
-    list_rater_pairs,
     measure_agreement,
     measure_precision,
     weigh_by_build,
@@ -199,7 +199,7 @@ def _rater_tables(
     if len(given) < 2:
         return
     rows = []
-    for first, second in list_rater_pairs(given):
+    for first, second in combinations(given, 2):
         n, found = compare_two(given[first], given[second])
         kappas = (found[f"{name} kappa"] for name in ("unweighted", "linear", "quadratic"))
         rows.append((first, second, n, found["exact"], *kappas))

@@ -149,7 +149,6 @@ def _measure(bench: PaperBench, name: str, run: Run) -> tuple[MetricEstimate | N
 
 
 def _kept(query: PaperQuery, one: QueryScores) -> tuple[float, float]:
-    """Return precision and F1 of all that was kept."""
     right = 0 if one.problem else len(query.gold.intersection(one.kept))
     if not right:
         return 0.0, 0.0

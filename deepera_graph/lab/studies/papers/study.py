@@ -135,7 +135,6 @@ def _group_table(
     groups: Mapping[str, Sequence[int]],
     measures: Sequence[str],
 ) -> Grid:
-    """Return measures of every system on groups of queries."""
     rows: list[Row] = []
     for group, places in groups.items():
         for system in systems:
@@ -287,7 +286,6 @@ def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
 
 
 def _failed(bench: PaperBench, system: SystemScores) -> dict[str, str]:
-    """Return why queries count 0, by their ids."""
     pairs = zip(bench.queries, system.scores, strict=True)
     return {query.id: one.problem for query, one in pairs if one.problem}
 

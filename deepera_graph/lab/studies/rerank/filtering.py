@@ -279,7 +279,6 @@ def check_prefix(
 
 
 def _prefix_findings(runner: StudyRunner, runs: Sequence[RankerRun], n: int) -> tuple[str, ...]:
-    """Return one finding a ranker, over all its data sets."""
     questions: dict[str, list[RankedQuestion]] = {}
     thresholds: dict[str, Threshold] = {}
     for run in runs:

@@ -189,7 +189,6 @@ def _side_by_side(grid: Grid) -> Iterator[Grid]:
 def _compare_with_base(
     runner: StudyRunner, answers: AnswerStudy, measured: AllValues, unit: Unit
 ) -> Grid:
-    """Return the change of every ranker and metric with that unit."""
     columns = [
         one.name
         for one in _metric_columns(runner.config, answers)

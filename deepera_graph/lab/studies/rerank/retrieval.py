@@ -159,7 +159,6 @@ class SearchedStore:
 def _rows(
     runner: StudyRunner, data: DatasetSummary, store: SearchedStore, name: str, search: Searcher
 ) -> list[Row]:
-    """Measure one way to search."""
     scores = search(store.texts, [one.question for one in store.questions])
     rows: list[Row] = []
     for share in runner.config.shares:

@@ -279,7 +279,6 @@ def _stds(matrix: Floats) -> Floats:
 
 
 def _rank_correlation(matrix: Floats) -> float:
-    """Return the mean of Spearman's correlation over pairs of runs, in [-1, 1]; 1 for one run."""
     pairs = list(combinations([rankdata(row) for row in matrix], 2))
     return float(np.mean([_pearson(*pair) for pair in pairs])) if pairs else 1.0
 
