@@ -156,7 +156,7 @@ def find_names(text: str, *, loose: bool = False) -> Iterator[Name]:
         joined = not run or (text[before.end() : word.start()] in (" ", "\n") and _goes_on(before))
         if run and joined and word.group() in joining and len(links) < _MOST_LINKS:
             links.append(word)
-        elif _has_capital(word.group()):
+        elif word.group()[0].isupper() or word.group()[0].isdigit():
             if not joined:
                 yield from _as_name(text, run)
                 run = []
@@ -166,10 +166,6 @@ def find_names(text: str, *, loose: bool = False) -> Iterator[Name]:
             yield from _as_name(text, run)
             run, links = [], []
     yield from _as_name(text, run)
-
-
-def _has_capital(word: str) -> bool:
-    return word[0].isupper() or word[0].isdigit()
 
 
 def _goes_on(word: re.Match[str]) -> bool:

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 
 from deepera_graph.literature.paper_keys import clean_text, hash_title, main_title, title_key
 from deepera_graph.papers.library import ScopeCondition, keep_allowed, rank_words, read_papers
+from deepera_graph.papers.paper import Paper
 from deepera_graph.papers.results import TitleMatch
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
@@ -90,13 +91,17 @@ def _match_exactly(
     papers = read_papers(db, keep_allowed(db, [n for (n,) in rows], limits))
     whole = [one for one in papers if title_key(one.title) == key]
     if whole:
-        best = min(whole, key=lambda one: (not one.abstract, one.id))
-        return TitleMatch("exact", best, 1.0)
+        return TitleMatch("exact", min(whole, key=_rank_title), 1.0)
     main = [one for one in papers if title_key(main_title(one.title)) == key]
     if len({title_key(one.title) for one in main}) == 1:
-        best = min(main, key=lambda one: (not one.abstract, one.id))
-        return TitleMatch("near", best, _similarity(key, title_key(best.title)))
+        best = min(main, key=_rank_title)
+        matcher = SequenceMatcher(None, key, title_key(best.title), autojunk=False)
+        return TitleMatch("near", best, round(matcher.ratio(), 4))
     return None
+
+
+def _rank_title(paper: Paper) -> tuple[bool, str]:
+    return not paper.abstract, paper.id
 
 
 def _match_nearly(
@@ -112,17 +117,11 @@ def _match_nearly(
         return None
     query = match_any(rarest, column="title")
     found = [n for _, n in rank_words(db, query, _N_CANDIDATES, limits)]
-    best: tuple[float, bool, str] | None = None
-    match: TitleMatch | None = None
-    for paper in read_papers(db, found):
-        other = title_key(paper.title)
-        similarity = _compare(key, other)
-        if not similarity:
-            continue
-        order = (-similarity, not paper.abstract, paper.id)
-        if best is None or order < best:
-            best, match = order, TitleMatch("near", paper, similarity)
-    return match
+    compared = [(one, _compare(key, title_key(one.title))) for one in read_papers(db, found)]
+    near = [(paper, similarity) for paper, similarity in compared if similarity]
+    if not near:
+        return None
+    return TitleMatch("near", *min(near, key=lambda one: (-one[1], *_rank_title(one[0]))))
 
 
 def _compare(key: str, other: str) -> float:
@@ -136,7 +135,3 @@ def _compare(key: str, other: str) -> float:
         if ratio < LEAST_SIMILARITY or (1 - ratio) * length > MOST_EDITS:
             return 0.0
     return round(ratio, 4)
-
-
-def _similarity(key: str, other: str) -> float:
-    return round(SequenceMatcher(None, key, other, autojunk=False).ratio(), 4)

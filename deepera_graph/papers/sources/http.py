@@ -142,7 +142,8 @@ class Web:
             raise ServiceError("it did not answer in time") from None
         except (httpx.TransportError, httpx.DecodingError, httpx.InvalidURL) as error:
             said = hide(f"{error}", self._secrets)[:SHOWN] or type(error).__name__
-            may_pass = _may_recover(error)
+            # a connection that broke, and not one that there is none of: offline, wrong address
+            may_pass = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
             raise ServiceError(f"it cannot be reached: {said}", may_pass=may_pass) from None
         self.n_fetched += 1
         text = hide_secrets(body.decode("utf-8", "replace"), self._secrets)
@@ -197,11 +198,6 @@ class Web:
 @cache
 def _certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context()
-
-
-def _may_recover(error: Exception) -> bool:
-    """Tell a connection that broke from one that there is none of: offline, wrong address."""
-    return isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
 
 
 def _read_wait(headers: Mapping[str, str], *, is_well: bool, is_limit: bool) -> float | None:

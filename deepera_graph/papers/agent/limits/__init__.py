@@ -162,7 +162,7 @@ def _forms(phrase: str) -> tuple[frozenset[tuple[str, ...]], str, tuple[str, ...
     endings: list[str] = []
     for one in _SAME.get(tuple(stems(phrase)), (phrase,)):
         said = tuple(stems(one))
-        forms |= {said, _stem_of_joined(one)}
+        forms |= {said, (stem("".join(words(one))),)}  # written as one, too: ``honeybee``
         if len(said) > 1 and said[-1] in (_GENERAL_AFTER_TWO if len(said) > 2 else _GENERAL):
             forms |= {said[:-1], (said[-1], *said[:-1])}
         elif len(said) > 1:
@@ -171,11 +171,6 @@ def _forms(phrase: str) -> tuple[frozenset[tuple[str, ...]], str, tuple[str, ...
     initials = "".join(one[0] for one in words(phrase)).upper()
     forms.discard(())
     return (frozenset(forms), initials if len(initials) >= _FEWEST_INITIALS else "", tuple(endings))
-
-
-def _stem_of_joined(phrase: str) -> tuple[str, ...]:
-    """Return the stem of the words written as one: ``honeybee``."""
-    return (stem("".join(words(phrase))),)
 
 
 def _ends(word: str, endings: Sequence[str]) -> bool:
