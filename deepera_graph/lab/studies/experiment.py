@@ -4,11 +4,8 @@ Source: pyterrier's ``pt.Experiment(systems, topics, qrels, measures, baseline=.
 are things that search or results that were written before, alike.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -24,6 +21,7 @@ from deepera_graph.calibration.statistics import (
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
 from deepera_graph.ranges import check_at_least
+from deepera_graph.text.plain import read_lists
 
 
 class Drawing(Protocol):
@@ -116,12 +114,10 @@ class About:
     @classmethod
     def named(cls, name: str, **more: Any) -> Self:
         """Return what ``studies.toml`` says of one of ours."""
-        return cls(name, **_read_ours()[name], **more)
+        return cls(name, **_OURS[name], **more)
 
 
-@cache
-def _read_ours() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(files(__package__).joinpath("studies.toml").read_text("utf-8"))
+_OURS = read_lists(__file__, "studies.toml")
 
 
 def check_baseline(baseline: str, systems: Mapping[str, Any]) -> str:

@@ -13,7 +13,12 @@ from functools import lru_cache
 from typing import Final
 
 from deepera_graph.judges.trained.direction.model import find_likeliest
-from deepera_graph.lab.build.writing.faults import Quantity, read_quantities, without_quantities
+from deepera_graph.lab.build.writing.faults import (
+    WORDS,
+    Quantity,
+    read_quantities,
+    without_quantities,
+)
 from deepera_graph.text.questions import asks_yes_or_no
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
 
@@ -49,44 +54,16 @@ _PHRASES = (  # said in several words
         r"similar \1 as",
     ),
 )
-# Stems of words that say the same of an amount; the first is the name of the concept. A word with
-# a sign is a finding by itself, see `_SIGNS`.
-_LISTED: Final = {
-    "+": "increase rise rose risen grew raise elevate gain climb higher more greater larger up "
-    "longer doubled double twofold tripled triple upward improve improved boost augment enhance",
-    "-": "decrease reduce fall fell fallen decline drop lower less fewer smaller down diminish "
-    "shorter lost lose loss cut halved halve scarcer scarce weaken attenuate worsen shrink "
-    "shrank",
-    "=": "similar comparable equal equally same unchanged unaffected constant alike identical "
-    "equivalent unaltered",
-    "~": "differ difference different change effect affect influence alter impact depend matter",
-    ">": "delay postpone defer late later",
-    "<": "earlier hasten advance",
-    "lack": "lack shortage deficiency deficient scarcity absence depletion deplete insufficient "
-    "exhaustion want",
+_CONCEPTS: Final[dict[str, str]] = {  # those named by a sign are a finding by themselves
+    stem(one): name for name, listed in WORDS["concepts"].items() for one in listed.split()
 }
-_CONCEPTS: Final = {stem(one): name for name, listed in _LISTED.items() for one in listed.split()}
 _SIGNS: Final = frozenset("+-=~><")
 _OPPOSITE: Final = {"+": "-", "-": "+", ">": "<", "<": ">"}
-_WEAK_TEXT = """
-    significant significantly significance markedly marked strongly strong slightly about nearly
-    almost hold held show shown find found see seen observe have be become became remain one ones
-    number amount level rate value group long take took time
-    """
-_WEAK = frozenset(stem(word) for word in _WEAK_TEXT.split())
-_VERDICT_TEXT = """
-    yes no maybe true false unclear unknown none neither both never always sometimes likely unlikely
-    possibly probably significant significantly significance improved worsened better worse
-    positive negative
-    """
-_VERDICTS = frozenset(stem(word) for word in _VERDICT_TEXT.split())
+_WEAK = frozenset(map(stem, WORDS["words"]["weak"].split()))
+_VERDICTS = frozenset(map(stem, WORDS["words"]["verdicts"].split()))
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _PERCENT = re.compile(r"\s*%|\s+per\s?cent\b")
 _ZEROS = re.compile(r"(\.\d*?)0+(?!\d)")
-_NUMBER_WORDS = {
-    "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-    "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +300,7 @@ def _exact_keys(text: str) -> list[str]:
 def _exact_key(word: str) -> str:
     if word[0].isdigit():
         return _ZEROS.sub(r"\1", word).rstrip(".")
-    return _NUMBER_WORDS.get(word, stem(word))
+    return str(WORDS["numbers"].get(word) or stem(word))
 
 
 def _has_run(keys: list[str], wanted: list[str]) -> bool:

@@ -17,39 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.demo import read_corpus
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.terms import write_numbers
 
-# Names of units, and what one of them is in the unit of its kind.
-_SCALES: Final[dict[str, dict[str, float]]] = {
-    "time": {
-        "ms millisecond": 1e-3, "s sec second": 1, "min mins minute": 60, "h hr hrs hour": 3600,
-        "d day": 86_400, "wk wks week": 604_800, "month": 2_629_800, "yr yrs year": 31_557_600,
-    },
-    "mass": {
-        "ng nanogram": 1e-9, "µg mcg microgram": 1e-6, "mg milligram": 1e-3,
-        "g gram gramme": 1, "kg kilogram kilo": 1e3, "tonne": 1e6,
-    },
-    "length": {
-        "nm nanometre nanometer": 1e-9, "µm micrometre micrometer micron": 1e-6,
-        "mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1,
-        "km kilometre kilometer": 1e3,
-    },
-    "volume": {
-        "µl microlitre microliter": 1e-6, "ml millilitre milliliter": 1e-3,
-        "dl decilitre deciliter": 0.1, "l litre liter": 1,
-    },
-    "substance": {"nmol": 1e-9, "µmol": 1e-6, "mmol": 1e-3, "mol mole": 1},
-    "concentration": {"nm_": 1e-9, "µm_": 1e-6, "mm_": 1e-3},
-    "pressure": {"pa pascal": 1, "hpa": 100, "kpa": 1e3, "mpa": 1e6, "gpa": 1e9, "mmhg": 133.322,
-                 "bar": 1e5},
-    "energy": {"j joule": 1, "kj": 1e3, "mj": 1e6, "kcal": 4184},
-    "frequency": {"hz": 1, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-    "share": {"% percent": 1},
-    "ratio": {"fold": 1},
-}  # fmt: skip
+WORDS = read_lists(__file__, "words.toml")
 _UNITS: Final = {
     name: (kind, factor)
-    for kind, units in _SCALES.items()
+    for kind, units in WORDS["units"].items()
     for names, factor in units.items()
     for name in names.split()
 }

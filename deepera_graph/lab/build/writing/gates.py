@@ -1,38 +1,17 @@
 """Gates that a written distractor must pass: answer, similarity, length, copies, artefacts."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from deepera_graph.lab.build.writing.answers import containment, contains_answer, resemblance
+from deepera_graph.lab.build.writing.faults import WORDS
 from deepera_graph.lab.settings import Gates
 from deepera_graph.text.words import split_sentences
 
-EXPLANATIONS = {
-    "blank": "it is empty",
-    "contains-answer": "it contains the correct answer or one of the phrases to avoid",
-    "far-from-question": "it uses too few of the question's terms to be found by a search for it",
-    "too-short": "it has far fewer words than were asked for",
-    "too-long": "it has far more words than were asked for",
-    "duplicate": "it is too much like another passage; choose other details and other sentences",
-    "copies-golden": "it repeats a passage that answers the question",
-    "repeats-question": "it repeats the question",
-    "label": "it begins with a label",
-    "chatter": "it speaks to the reader instead of being the passage alone",
-    "refusal": "it declines the task",
-    "says-it-is-false": "it says that it is false or does not answer",
-    "names-the-task": "it speaks of passages, samples or the task",
-    "prompt-echo": "it repeats the words of the task",
-    "placeholder": "it leaves blanks or placeholders",
-    "markup": "it is not plain prose: it has headings, lists or other markup",
-    "cut-off": "it breaks off in the middle of a sentence",
-    "repeats-itself": "it says the same sentence twice",
-    "no-prose": "its words stand in no order that makes sentences",
-    "entails-answer": "it is evidence for the correct answer",
-    "agrees-with-answer": "a reader of it would conclude the correct answer, or a part of it",
-}
+EXPLANATIONS: Mapping[str, str] = WORDS["explanations"]
 _KINDS = (
     "deceptive|misleading|perplexing|irrelevant|background|speculative|distract(?:or|ing)"
     "|incorrect|false|fake|wrong|counterfactual|noise"
