@@ -15,7 +15,12 @@ DeepEraError
     └── MissingStoreError  there is none of that name, or no neighbours of it
 """
 
+from typing import TYPE_CHECKING
+
 from deepera_graph.usage import Usage
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class DeepEraError(Exception):
@@ -103,3 +108,13 @@ class StoreError(DeepEraError):
 
 class MissingStoreError(StoreError):
     """There is no collection of that name, or no store in that folder: it may be mistyped."""
+
+
+def name_problems(error: "ValidationError") -> str:
+    """Say what a schema refuses in an answer, and where."""
+    problems = (
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        f", got {problem['input']!r:.80}"
+        for problem in error.errors()
+    )
+    return "unusable answer: " + "; ".join(problems)

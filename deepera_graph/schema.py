@@ -7,11 +7,11 @@ label or other metadata.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import CoreSchema, core_schema
 from typing_extensions import TypedDict
 
@@ -51,7 +51,6 @@ POSSIBLE: Band = "possible"
 FOR_MANY: Mapping[str, str] = {"supports": "support", "contradicts": "contradict"}
 LONGEST_POSITION = 40  # characters, about four words
 _OF_WHAT = re.compile(r"_(?:it|(?:this|that|the)(?:_(?:claim|question|statement|hypothesis))?)$")
-_NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
 
 
 def read_direction(said: object) -> Direction | None:
@@ -59,29 +58,6 @@ def read_direction(said: object) -> Direction | None:
     word = re.sub(r"[\W_]+", "_", said.lower()).strip("_") if isinstance(said, str) else ""
     word = _OF_WHAT.sub("", word)
     return next((one for one in get_args(Direction) if word in (one, FOR_MANY.get(one))), None)
-
-
-def read_position(said: object) -> str:
-    """Read what stands in place of a direction, as "kinesin-3 faster"; empty for a direction."""
-    if not isinstance(said, str) or read_direction(said) is not None:
-        return ""
-    if re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
-        return ""
-    return " ".join(said.split()).strip(" .;,")[:LONGEST_POSITION]
-
-
-def direction_note(said: object) -> str:
-    """Say that something is neither direction nor position; nothing where there is none."""
-    return "" if said is None or isinstance(said, str) else f"no direction: {said!r:.40}"
-
-
-def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:
-    """Return the band of a kept passage: evidence from a score on, or always if there is none.
-
-    Where words of the question are missing in all passages, none is evidence for it.
-    """
-    is_sure = evidence_point is None or score >= evidence_point
-    return EVIDENCE if is_sure and not missing_words else POSSIBLE
 
 
 class RoleAnswer(BaseModel):
@@ -100,16 +76,6 @@ class RoleAnswer(BaseModel):
     problem: str = Field(
         default="", exclude=True, description="What was wrong with the first reply, if repaired."
     )
-
-
-def name_problems(error: ValidationError) -> str:
-    """Say what a schema refuses in an answer, and where."""
-    problems = (
-        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
-        f", got {problem['input']!r:.80}"
-        for problem in error.errors()
-    )
-    return "unusable answer: " + "; ".join(problems)
 
 
 class Intent(RoleAnswer):
@@ -212,13 +178,6 @@ def with_repair_note(words: str, answer: RoleAnswer) -> str:
     return "; ".join(filter(None, (words, again)))
 
 
-_OF_NO_EFFECT = frozenset(
-    """
-    api_key_env batch_size keep_in keep_mb limits max_retries retry threads timeout
-    """.split()  # noqa: SIM905
-)
-
-
 class Rewritten(RoleAnswer):
     """The next query for a question."""
 
@@ -301,12 +260,9 @@ class Batch(TypedDict):
 def passage_task(question: str, intent: IntentFields, window: Window) -> PassageTask:
     """Return what is asked about one window."""
     return {
-        "question": question,
-        "intent": intent,
-        "text": window["text"],
-        "title": window["title"],
+        "question": question, "intent": intent, "text": window["text"], "title": window["title"],
         "section": window["section"],
-    }
+    }  # fmt: skip
 
 
 def passage_tasks(batch: Batch) -> list[PassageTask]:
@@ -430,6 +386,12 @@ class Backend(RoleSet):
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
         """Let a model of pydantic's hold a backend as it is, without reading its annotations."""
         return core_schema.is_instance_schema(cls)
+
+
+_OF_NO_EFFECT = frozenset(
+    {"api_key_env", "batch_size", "keep_in", "keep_mb", "limits", "max_retries", "retry"}
+    | {"threads", "timeout"}
+)
 
 
 def _without(value: Any) -> Any:

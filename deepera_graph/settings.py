@@ -1,10 +1,20 @@
 """What the caller can turn; checked when made."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    TypedDict,
+    TypeVar,
+    runtime_checkable,
+)
 
 from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
@@ -21,12 +31,23 @@ from deepera_graph.thresholds import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from deepera_graph.schema import IntentKind
+
 T = TypeVar("T", bound="DataclassInstance")
 Order = Literal["score", "retrieval"]
 Content = Literal["both", "summary", "passage"]
 OnEmpty = Literal["empty", "top1", "topn", "original"]
 OnError = Literal["keep_last", "drop", "raise"]
 FEWEST_A_ROUND = 8
+
+
+@runtime_checkable
+class ThresholdRule(Protocol):
+    """A rule that gives the lowest score kept, in [0, 1], for one question."""
+
+    def cut(self, scores: Sequence[float], intent: "IntentKind") -> float:
+        """Return the lowest score kept, given the scores of the judged passages in any order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,16 +12,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import ROUND_DOWN, Decimal
 from itertools import pairwise
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    Self,
-    get_args,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_share
@@ -240,15 +231,6 @@ def _check_knots(x: tuple[float, ...], y: tuple[float, ...]) -> None:
 
 UNREACHABLE = math.nextafter(1.0, 2.0)  # the first number above every score
 _log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class ThresholdRule(Protocol):
-    """A rule that gives the lowest score kept, in [0, 1], for one question."""
-
-    def cut(self, scores: Sequence[float], intent: IntentKind) -> float:
-        """Return the lowest score kept, given the scores of the judged passages in any order."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
-from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.errors import AnswerError, CallError, RoleError, name_problems
 from deepera_graph.prompts import Domain
-from deepera_graph.schema import RoleAnswer, name_problems
+from deepera_graph.schema import RoleAnswer
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage, UsageRecord
 

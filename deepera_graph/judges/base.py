@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import ValidationError
 
-from deepera_graph.errors import AnswerError, RoleError, SettingsError
+from deepera_graph.errors import AnswerError, RoleError, SettingsError, name_problems
 from deepera_graph.schema import (
     Answer,
     Backend,
@@ -31,7 +31,6 @@ from deepera_graph.schema import (
     Verdict,
     Verdicts,
     Window,
-    name_problems,
     passage_tasks,
 )
 from deepera_graph.thresholds import OPERATING_POINT

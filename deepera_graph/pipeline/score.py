@@ -42,9 +42,9 @@ from deepera_graph.schema import (
     fail_all,
     with_repair_note,
 )
-from deepera_graph.settings import Settings
+from deepera_graph.settings import Settings, ThresholdRule
 from deepera_graph.text.quotes import find_quote
-from deepera_graph.thresholds import OPERATING_POINT, Threshold, ThresholdRule
+from deepera_graph.thresholds import OPERATING_POINT, Threshold
 
 _DIGITS = 9  # of a score; 0.2 + 0.1 is then 0.3
 

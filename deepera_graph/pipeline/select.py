@@ -23,7 +23,7 @@ from deepera_graph.pipeline.state import (
     read_judgements,
 )
 from deepera_graph.pipeline.summarize import given_summaries
-from deepera_graph.schema import find_band
+from deepera_graph.schema import EVIDENCE, POSSIBLE, Band
 from deepera_graph.settings import Settings
 from deepera_graph.usage import Usage
 
@@ -349,3 +349,12 @@ def collect(state: State, *, settings: Settings) -> Update:
             is_empty=state["fallback"] is not None or not kept,
         ),
     }
+
+
+def find_band(score: float, evidence_point: float | None, missing_words: Sequence[str]) -> Band:
+    """Return the band of a kept passage: evidence from a score on, or always if there is none.
+
+    Where words of the question are missing in all passages, none is evidence for it.
+    """
+    is_sure = evidence_point is None or score >= evidence_point
+    return EVIDENCE if is_sure and not missing_words else POSSIBLE

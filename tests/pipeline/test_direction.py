@@ -16,8 +16,9 @@ from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.answer import answer
+from deepera_graph.judges.llm.judging import direction_note, read_position
 from deepera_graph.pipeline.intent import UNKNOWN
-from deepera_graph.schema import direction_note, read_direction, read_position
+from deepera_graph.schema import read_direction
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.testing import judged, scripted_backend
 from deepera_graph.text.questions import describe_directions

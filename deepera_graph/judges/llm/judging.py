@@ -1,5 +1,6 @@
 """A chat model in the roles of a backend: it reads, judges alone or in groups, sums up, answers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -32,6 +33,7 @@ from deepera_graph.judges.llm.prompt import (
 )
 from deepera_graph.prompts import Domain
 from deepera_graph.schema import (
+    LONGEST_POSITION,
     Answer,
     AnswerTask,
     Batch,
@@ -42,9 +44,8 @@ from deepera_graph.schema import (
     Summary,
     Unjudged,
     Verdict,
-    direction_note,
     passage_tasks,
-    read_position,
+    read_direction,
 )
 from deepera_graph.text.words import Sentence, split_sentences
 from deepera_graph.usage import Usage
@@ -364,3 +365,20 @@ def _with_cost(verdicts: list[Verdict], spent: Usage) -> list[Verdict]:
     cost = (verdicts[bearer].usage or Usage()) + spent
     paid = verdicts[bearer].model_copy(update={"usage": cost})
     return [paid if place == bearer else one for place, one in enumerate(verdicts)]
+
+
+_NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
+
+
+def read_position(said: object) -> str:
+    """Read what stands in place of a direction, as "kinesin-3 faster"; empty for a direction."""
+    if not isinstance(said, str) or read_direction(said) is not None:
+        return ""
+    if re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
+        return ""
+    return " ".join(said.split()).strip(" .;,")[:LONGEST_POSITION]
+
+
+def direction_note(said: object) -> str:
+    """Say that something is neither direction nor position; nothing where there is none."""
+    return "" if said is None or isinstance(said, str) else f"no direction: {said!r:.40}"

@@ -21,10 +21,10 @@ from deepera_graph.evidence.table.cells import RULED
 from deepera_graph.evidence.table.table import COLUMNS, EvidenceTable
 from deepera_graph.evidence.table.writing import TableFormat, export_table, result_studies
 from deepera_graph.export import ExportFormat, export_result
+from deepera_graph.pipeline.select import find_band
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.retrieval.documents import DOCX, FORMS, PDF
 from deepera_graph.retrieval.sources import read_passages
-from deepera_graph.schema import find_band
 from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.reading import PlainRoute
 from deepera_graph.serve.replies import RequestRefusedError, reply

@@ -8,8 +8,9 @@ import pytest
 from deepera_graph import EvidenceReranker, RerankResult, llm_backend
 from deepera_graph.chat.parsing import json_schema
 from deepera_graph.judges.llm import prompt as show
+from deepera_graph.judges.llm.judging import read_position
 from deepera_graph.judges.llm.prompt import JudgementReply
-from deepera_graph.schema import LONGEST_POSITION, Direction, read_direction, read_position
+from deepera_graph.schema import LONGEST_POSITION, Direction, read_direction
 from deepera_graph.testing import answer_in_json
 from deepera_graph.text.questions import count_positions, describe_directions
 from support.openai_server import ChatServer
