@@ -5,9 +5,9 @@ import json
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Annotated, Any, Self, TypeVar
 
@@ -206,11 +206,6 @@ def _read_object(piece: str) -> dict[str, Any] | None:
         return _read_literal(piece)
 
 
-def _load(text: str) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(text, object_pairs_hook=refuse_doubles, strict=False)
-    return value
-
-
 def _keep_string(match: "re.Match[str]") -> str:
     return match[1] or ""
 
@@ -241,6 +236,11 @@ def refuse_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) < len(pairs):
         raise DoubleFieldError
     return values
+
+
+_load: Callable[[str], dict[str, Any]] = partial(
+    json.loads, object_pairs_hook=refuse_doubles, strict=False
+)
 
 
 def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:

@@ -242,7 +242,8 @@ class Planner:
         done: set[int] = set()
         # whole groups; all at once without a size
         windows_a_round = inf if size is None else -(-size // judge.group_size) * judge.group_size
-        for passages in pool.rounds(windows_a_round, judge.promise(request)):
+        promise = None if size is None else judge.promise(request)
+        for passages in pool.rounds(windows_a_round, promise):
             turn = pool.open_of(passages)
             left = self._why_stop(state, done, spent=spent if turn else "") if done else None
             if left is not None:
