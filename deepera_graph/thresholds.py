@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.ranges import check_share
+from deepera_graph.text.jsonl import replacing
 
 if TYPE_CHECKING:
     from deepera_graph.schema import IntentKind
@@ -159,10 +159,9 @@ class Curve:
             SettingsError: The file cannot be written.
         """
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n"
-        beside = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            beside.write_text(text, encoding="utf-8")
-            beside.replace(path)
+            with replacing(path) as file:
+                file.write(text.encode())
         except OSError as error:
             raise SettingsError(f"{str(path)!r} cannot be written: {error.strerror}") from error
 

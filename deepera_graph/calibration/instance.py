@@ -20,7 +20,7 @@ from deepera_graph.errors import DeepEraError, InputError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, open_questions
 from deepera_graph.jobs.lines import read_lines as read_question_lines
 from deepera_graph.passages import Passage, read_passages
-from deepera_graph.text.jsonl import open_records, read_raw_lines
+from deepera_graph.text.jsonl import open_records, read_raw_lines, replacing
 
 RowT = TypeVar("RowT", bound=BaseModel)
 LABEL_FIELDS = ("label", "is_golden")
@@ -188,17 +188,11 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def write_rows(path: Path, rows: Iterable[BaseModel]) -> int:
     """Write rows as JSON lines, the file when all are written, and return how many."""
-    # Until then it has the suffix ``.part``; of rows that fail nothing is left.
-    part = path.with_name(f"{path.name}.part")
     count = 0
-    try:
-        with part.open("wb") as file:
-            for row in rows:
-                file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
-                count += 1
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(path) as file:
+        for row in rows:
+            file.write(row.model_dump_json(exclude_defaults=True).encode() + b"\n")
+            count += 1
     return count
 
 

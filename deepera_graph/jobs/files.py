@@ -17,7 +17,7 @@ from deepera_graph.export import describe_result
 from deepera_graph.jobs.lines import BadLine, DoneLine, QuestionLine, QuestionStats, hash_line
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.text.jsonl import RawLine, format_json, parse_object
+from deepera_graph.text.jsonl import RawLine, format_json, parse_object, replacing
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
@@ -286,16 +286,11 @@ class ResumableOutput:
         self._end_of_out = sum(place.size for _, place in lines)
         if starts == sorted(starts) and self._end_of_out == self._out.stat().st_size:
             return
-        draft = self._out.with_name(f"{self._out.name}.tmp")
-        try:
-            with self._out.open("rb") as out, draft.open("wb") as new:
-                for number, place in lines:
-                    self._places[number] = place._replace(start=new.tell())
-                    out.seek(place.start)
-                    new.write(out.read(place.size))
-            draft.replace(self._out)
-        finally:
-            draft.unlink(missing_ok=True)
+        with replacing(self._out) as new, self._out.open("rb") as out:
+            for number, place in lines:
+                self._places[number] = place._replace(start=new.tell())
+                out.seek(place.start)
+                new.write(out.read(place.size))
 
     def _take_lock(self) -> None:
         try:

@@ -30,7 +30,7 @@ from deepera_graph.lab.asking import MAX_CONCURRENCY, StepModel, without_server
 from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend
 from deepera_graph.stores.judgements import JudgementCache, open_cache
-from deepera_graph.text.jsonl import naming_full_file
+from deepera_graph.text.jsonl import naming_full_file, replacing
 from deepera_graph.usage import Usage
 
 WORK = "work"
@@ -181,9 +181,8 @@ class Construction:
         for name, one in rows.items():
             one.path.replace(self.out / name)
         text = json.dumps(whole, ensure_ascii=False, indent=2)
-        part = self.out / f"{MANIFEST}.part"
-        part.write_text(f"{text}\n", encoding="utf-8")
-        part.replace(self.out / MANIFEST)
+        with replacing(self.out / MANIFEST) as file:
+            file.write(f"{text}\n".encode())
         n_failed = sum(one.n_failed for one in self._models)
         n_sent = sum(one.n_sent for one in self._models)
         return Built(self.out, whole, n_sent, n_failed=n_failed, **more)

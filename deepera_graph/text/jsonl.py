@@ -3,6 +3,7 @@
 import errno
 import io
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -167,6 +168,21 @@ def format_json(value: Any, *, indent: int | None = 2, allow_nan: bool = True) -
     """Return a JSON value as text, with its line feed; what a terminal obeys is an escape in it."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan)
     return OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Give a file to write that takes the place of *path* when it is whole.
+
+    A reader finds the old file or the new one, never half of one; after an error, the old one.
+    """
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

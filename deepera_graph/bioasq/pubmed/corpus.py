@@ -32,6 +32,7 @@ from deepera_graph.bioasq.pubmed.records import Deleted, PubmedRecord
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
 from deepera_graph.stores.sqlite import FileKind
+from deepera_graph.text.jsonl import replacing
 
 STATE = ".sqlite"  # added to the name of the output
 _FORMAT = 1
@@ -165,7 +166,7 @@ def write_corpus(
     with _State.open(_state_of(out), anew=overwrite) as state:
         todo = state.plan(files)
         _read_all(state, todo, on_progress)
-        with _replacing(out) as file:
+        with _zipped(out) as file:
             counts = state.write(file)
         return state.report(counts, n_before=len(files) - len(todo))
 
@@ -210,19 +211,14 @@ def _read_all(
 
 
 @contextmanager
-def _replacing(out: Path) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of *out* when it is whole."""
-    draft = out.with_name(f"{out.name}.tmp")
-    try:
-        with draft.open("wb") as raw:
-            if out.name.endswith(".gz"):  # without a name and a time: equal corpora, equal bytes
-                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
-                    yield cast("IO[bytes]", file)
-            else:
-                yield raw
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
+def _zipped(out: Path) -> Iterator[IO[bytes]]:
+    """Do what `replacing` does; what ends in ``.gz`` is compressed."""
+    with replacing(out) as raw:
+        if out.name.endswith(".gz"):  # without a name and a time: equal corpora, equal bytes
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as file:
+                yield cast("IO[bytes]", file)
+        else:
+            yield raw
 
 
 class _State:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.text.jsonl import replacing
 
 NAME = "trusted.json"
 
@@ -80,6 +80,5 @@ def _change() -> Iterator[dict[str, str]]:
     place, trusted = _place(), _read()
     yield trusted
     place.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=place.parent, encoding="utf-8", delete=False) as draft:
-        json.dump(trusted, draft, indent=1, sort_keys=True)
-    Path(draft.name).replace(place)
+    with replacing(place) as file:
+        file.write(json.dumps(trusted, indent=1, sort_keys=True).encode())

@@ -18,6 +18,7 @@ from deepera_graph.ranges import check_at_least
 from deepera_graph.stores.embeddings import name_embeddings, unit_rows
 from deepera_graph.stores.nearest import NOBODY, Array, Floats, Nearest, order_rows, rank_ids, stack
 from deepera_graph.stores.words import DECIMALS, join_title, name_passage
+from deepera_graph.text.jsonl import replacing
 
 if TYPE_CHECKING:
     from deepera_graph.retrieval.collections.passage_store import PassageStore
@@ -107,14 +108,11 @@ def _read_manifest(place: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, content: bytes | Array) -> Path:
-    """Write a file beside its place, and move it there."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
+    with replacing(path) as file:
         if isinstance(content, bytes):
             file.write(content)
         else:
             np.save(file, content)
-    part.replace(path)
     return path
 
 
