@@ -3,6 +3,7 @@
 import re
 import weakref
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -64,10 +65,19 @@ def find_model(name: str, **options: Any) -> BaseChatModel:
                 f"that speaks OpenAI's protocol takes 'openai:{name}'"
             ) from error
         raise SettingsError(
-            f"model {name!r} cannot be made: {error}. Install langchain and the package of the "
-            f"provider: pip install langchain langchain-{provider}"
+            f"model {name!r} cannot be made: {_explain_module(provider, model)}{error}. Install "
+            f"langchain and the package of the provider: pip install langchain langchain-{provider}"
         ) from error
     return found
+
+
+def _explain_module(provider: str, model: str) -> str:
+    """Say why a name that may be meant as ``module:factory`` is not that of a judge."""
+    if not (provider.isidentifier() and model.isidentifier()) or find_spec(f"langchain_{provider}"):
+        return ""
+    if find_spec(provider) is None:
+        return f"module {provider!r}, if it is one of yours, cannot be imported; as a chat model: "
+    return "a judge of yours needs a dot, as in 'package.module:factory'; as a chat model: "
 
 
 def speaks_openai(model: BaseChatModel) -> bool:

@@ -233,6 +233,12 @@ def test_factories_are_named_by_their_path():
     assert order(ranker.rank("?", shown())) == ["4", "3", "2", "1"]
 
 
+@pytest.mark.parametrize("name", ["deepera:nowhere:build", "nar:nowhere:build"])
+def test_a_judge_whose_module_is_misspelt_names_the_module(name):
+    with pytest.raises(UnavailableError, match=r"module 'nowhere', .* cannot be imported"):
+        make_ranker(name)
+
+
 def test_a_factory_that_fails_costs_its_own_row_alone():
     told = "factory 'bench.factories:broken' failed: RuntimeError: no weights"
     with pytest.raises(UnavailableError, match=told):

@@ -131,6 +131,25 @@ def test_an_unknown_provider_is_named():
         load_backend("nowhere:model")
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nowhere:build", "module 'nowhere', if it is one of yours, cannot be imported"),
+        ("json:build", "a judge of yours needs a dot, as in 'package.module:factory'"),
+    ],
+)
+def test_a_module_without_a_dot_is_told_from_a_chat_model(name, told):
+    with pytest.raises(SettingsError) as caught:
+        load_backend(name)
+    assert told in str(caught.value)
+
+
+def test_a_provider_whose_package_is_missing_is_no_module():
+    with pytest.raises(SettingsError, match="pip install langchain langchain-anthropic") as caught:
+        load_backend("anthropic:claude-x")
+    assert "module" not in str(caught.value).partition("Install")[0].replace("No module named", "")
+
+
 def test_a_missing_key_names_the_variable(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
