@@ -288,17 +288,12 @@ class Carried:
     A role that asks a reranker itself holds its turn while it waits. If the calls within had to
     wait for turns of the same limiter, and every turn were held in this way, none would ever end:
     so they use, one after the other, the turn of the role that asks.
-
-    Attributes:
-        meter: What the run has cost.
-        limiter: The limit of the run itself.
-        tab: What the role call has run up.
-        held: For each limiter whose turn is held already, the one turn in it.
     """
 
-    meter: Meter = field(default_factory=lambda: Meter(None))
-    limiter: Limiter | None = None
-    tab: Tab = field(default_factory=lambda: Tab(Meter(None)))
+    meter: Meter = field(default_factory=lambda: Meter(None))  # what the run has cost
+    limiter: Limiter | None = None  # the limit of the run itself
+    tab: Tab = field(default_factory=lambda: Tab(Meter(None)))  # what the role call has run up
+    # for each limiter whose turn is held already, the one turn in it
     held: Mapping[Limiter, Limiter] = field(default_factory=dict)
 
     def turn(self, limiter: Limiter | None) -> Limiter:

@@ -44,21 +44,13 @@ _Found = Iterator[tuple[str, Level, str, str]]  # name, level, field, message
 
 
 class SubmissionProblem(NamedTuple):
-    """Something wrong with a submission.
+    """Something wrong with a submission."""
 
-    Attributes:
-        name: What kind it is, e.g. ``unknown-key``.
-        level: ``error`` or ``warning``.
-        question: Id of the question, or its number where it has none; empty for the whole file.
-        field: The field that is wrong, e.g. ``exact_answer`` or ``snippet 3``.
-        message: What is wrong, with the value, and what comes of it.
-    """
-
-    name: str
-    level: Level
-    question: str
-    field: str
-    message: str
+    name: str  # what kind it is, e.g. ``unknown-key``
+    level: Level  # ``error`` or ``warning``
+    question: str  # id of the question, or its number where it has none; empty for the whole file
+    field: str  # the field that is wrong, e.g. ``exact_answer`` or ``snippet 3``
+    message: str  # what is wrong, with the value, and what comes of it
 
 
 def check_submission(

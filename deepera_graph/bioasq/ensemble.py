@@ -151,20 +151,14 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightSearch:
-    """What a search for weights found.
+    """What a search for weights found."""
 
-    Attributes:
-        best: The pair with the highest MAP; of equal ones the one that trusts the first run most,
-            and of these the one with the smallest sum.
-        tried: Every pair of the grid, in its order.
-        n_questions: Questions with golden documents, over which the mean is taken.
-        how: What was summed.
-    """
-
+    # the pair with the highest MAP; of equal ones the one that trusts the first run most, and of
+    # these the one with the smallest sum
     best: Tried
-    tried: tuple[Tried, ...]
-    n_questions: int
-    how: How
+    tried: tuple[Tried, ...]  # every pair of the grid, in its order
+    n_questions: int  # questions with golden documents, over which the mean is taken
+    how: How  # what was summed
 
 
 def search_weights(

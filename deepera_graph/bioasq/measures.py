@@ -49,17 +49,11 @@ _SIDES = ("yes", "no")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """A measure over questions, in a form that can be resampled.
+    """A measure over questions, in a form that can be resampled."""
 
-    Attributes:
-        questions: Ids of the questions that count.
-        summed: What is summed over them, shape (n_questions, n_columns).
-        combine: Makes the measure of sums: from shape (..., n_columns) to shape (...).
-    """
-
-    questions: tuple[str, ...]
-    summed: Floats
-    combine: Combine
+    questions: tuple[str, ...]  # ids of the questions that count
+    summed: Floats  # what is summed over them, shape (n_questions, n_columns)
+    combine: Combine  # makes the measure of sums: from shape (..., n_columns) to shape (...)
 
     def value(self) -> float:
         """Return the measure; not a number where nothing counts."""
@@ -68,17 +62,11 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """What a submission is worth.
+    """What a submission is worth."""
 
-    Attributes:
-        variant: How it was counted: ``corrected``, or ``official, edition 8``.
-        measures: By name, e.g. ``documents_map``.
-        missing: Ids of golden questions that the submission does not answer.
-    """
-
-    variant: str
-    measures: Mapping[str, Measure]
-    missing: tuple[str, ...] = ()
+    variant: str  # how it was counted: ``corrected``, or ``official, edition 8``
+    measures: Mapping[str, Measure]  # by name, e.g. ``documents_map``
+    missing: tuple[str, ...] = ()  # ids of golden questions that the submission does not answer
 
     def values(self) -> dict[str, float]:
         """Return the measures by name."""

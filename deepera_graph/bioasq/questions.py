@@ -34,23 +34,14 @@ SNIPPET_KEYS = tuple(_SNIPPET.values())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
-    """A piece of a document that answers a question.
+    """A piece of a document that answers a question."""
 
-    Attributes:
-        document: The document as the file names it, usually a URL of PubMed.
-        text: The piece.
-        begin_section: Where it begins: ``title`` or ``abstract`` (``sections.0`` in old files).
-        begin: Offset of its first character in that section, from 0.
-        end_section: Where it ends.
-        end: Offset just past its last character, in that section.
-    """
-
-    document: str
+    document: str  # the document as the file names it, usually a URL of PubMed
     text: str
-    begin_section: str
-    begin: int
-    end_section: str
-    end: int
+    begin_section: str  # where it begins: ``title`` or ``abstract`` (``sections.0`` in old files)
+    begin: int  # offset of its first character in that section, from 0
+    end_section: str  # where it ends
+    end: int  # offset just past its last character, in that section
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as it stands in a file."""
@@ -61,27 +52,19 @@ class Snippet:
 class BioasqQuestion:
     """A question, and what is known or was answered.
 
-    Attributes:
-        id: Its id, unique in a file.
-        type: ``yesno``, ``factoid``, ``list`` or ``summary``.
-        body: What is asked.
-        documents: Documents, best first, as the file names them.
-        snippets: Pieces of them, best first.
-        exact_answer: ``yes`` or ``no``; for a factoid or list, entities, each with its synonyms
-            (in a submission a factoid has them best first); None if there is none.
-        ideal_answers: Answers in sentences; a golden set may have several.
-
     Raises:
         InputError: There is no such type.
     """
 
-    id: str
-    type: QuestionType
-    body: str
-    documents: tuple[str, ...] = ()
-    snippets: tuple[Snippet, ...] = ()
+    id: str  # its id, unique in a file
+    type: QuestionType  # ``yesno``, ``factoid``, ``list`` or ``summary``
+    body: str  # what is asked
+    documents: tuple[str, ...] = ()  # documents, best first, as the file names them
+    snippets: tuple[Snippet, ...] = ()  # pieces of them, best first
+    # ``yes`` or ``no``; for a factoid or list, entities, each with its synonyms (in a submission a
+    # factoid has them best first); None if there is none
     exact_answer: ExactAnswer | None = None
-    ideal_answers: tuple[str, ...] = ()
+    ideal_answers: tuple[str, ...] = ()  # answers in sentences; a golden set may have several
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:

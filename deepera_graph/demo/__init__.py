@@ -19,21 +19,14 @@ GOLDEN = "golden"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoQuestion:
-    """A question, and what the corpus says about its passages.
+    """A question, and what the corpus says about its passages."""
 
-    Attributes:
-        id: Of the question.
-        science: Its field.
-        question: What is asked.
-        golden: Ids of the passages that hold the evidence; at least one.
-        look_alikes: What kind of look-alike a passage is, by its id: ``background``, ``methods``,
-            ``speculation``, ``other outcome``, ``other population``.
-    """
-
-    id: str
-    science: str
-    question: str
-    golden: tuple[str, ...]
+    id: str  # of the question
+    science: str  # its field
+    question: str  # what is asked
+    golden: tuple[str, ...]  # ids of the passages that hold the evidence; at least one
+    # what kind of look-alike a passage is, by its id: ``background``, ``methods``, ``speculation``,
+    # ``other outcome``, ``other population``
     look_alikes: dict[str, str]
 
     def label(self, passage_id: str) -> str:

@@ -51,31 +51,24 @@ class RequestLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """Everything that a server is made of; it can be pickled if the backend is a name or a spec.
+    """Everything that a server is made of; it can be pickled if the backend is a name or a spec."""
 
-    Attributes:
-        backend: Who judges if a request names nobody; see `EvidenceReranker`.
-        settings: Of `deepera_graph.Settings`, by name.
-        limits: See `RequestLimits`.
-        keys: Who has one of them may ask; nobody is asked for one if there is none.
-        judgements: Opens the cache for a backend; None if there is none.
-        collections: What can be searched.
-        literature: Opens the services of literature that may be asked; None if none may.
-        papers: Folder or file of a base of papers, served below ``/papers``; None without.
-        log_content: Whether questions may be logged.
-        workers: Processes that share the address, >= 1.
-    """
-
+    # who judges if a request names nobody; see `EvidenceReranker`
     backend: "Backend | str | Mapping[str, Any]" = "local"
+    # of `deepera_graph.Settings`, by name
     settings: Mapping[str, Any] = field(default_factory=dict)
     limits: RequestLimits = field(default_factory=RequestLimits)
+    # who has one of them may ask; nobody is asked for one if there is none
     keys: tuple[str, ...] = field(default=(), repr=False)
+    # opens the cache for a backend; None if there is none
     judgements: "Callable[[Backend], AbstractContextManager[JudgementCache | None]] | None" = None
-    collections: "Collections | None" = None
+    collections: "Collections | None" = None  # what can be searched
+    # opens the services of literature that may be asked; None if none may
     literature: "Callable[[], AbstractContextManager[Literature]] | None" = None
+    # folder or file of a base of papers, served below ``/papers``; None without
     papers: str | None = None
-    log_content: bool = False
-    workers: int = 1
+    log_content: bool = False  # whether questions may be logged
+    workers: int = 1  # processes that share the address, >= 1
 
 
 def read_keys() -> tuple[str, ...]:

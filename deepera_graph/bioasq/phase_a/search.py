@@ -56,34 +56,24 @@ SearchOutcome = Literal["ok", "degraded", "nothing_retrieved", "budget_stop", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentResult(AgentResult):
-    """What was found for a question.
+    """What was found for a question."""
 
-    Attributes:
-        question: The question with its documents, as URLs, and its snippets: what a submission has.
-            Answers that it came with are left out.
-        documents: The documents with their scores, best first.
-        runs: The rankings on the way: ``retrieved``, ``judged`` (with all that were retrieved),
-            ``listed`` (those that a chat model sorted; empty if none did) and ``final``.
-        query: What the chat model made of the question; empty if nothing.
-        outcome: ``ok``; ``degraded`` if a step fell back on the one before it;
-            ``nothing_retrieved``; ``budget_stop``; or ``failed`` if the search did.
-        problems: All that went wrong on the way, in words, the step first.
-        unusable: Why no question can be judged or sorted, such as a wrong key; empty if not so.
-        usage: Calls and tokens by step.
-        seconds: How long it took.
-        manifest: Who judged and sorted, with which settings and versions.
-    """
-
+    # the question with its documents, as URLs, and its snippets: what a submission has. Answers
+    # that it came with are left out.
     question: BioasqQuestion
-    documents: tuple[ScoredDocument, ...]
+    documents: tuple[ScoredDocument, ...]  # the documents with their scores, best first
+    # the rankings on the way: ``retrieved``, ``judged`` (with all that were retrieved), ``listed``
+    # (those that a chat model sorted; empty if none did) and ``final``
     runs: Mapping[str, tuple[ScoredDocument, ...]]
-    query: str
+    query: str  # what the chat model made of the question; empty if nothing
+    # ``ok``; ``degraded`` if a step fell back on the one before it; ``nothing_retrieved``;
+    # ``budget_stop``; or ``failed`` if the search did
     outcome: SearchOutcome
-    problems: tuple[str, ...]
-    unusable: str
-    usage: Mapping[str, Usage]
-    seconds: float
-    manifest: Mapping[str, Any]
+    problems: tuple[str, ...]  # all that went wrong on the way, in words, the step first
+    unusable: str  # why no question can be judged or sorted, such as a wrong key; empty if not so
+    usage: Mapping[str, Usage]  # calls and tokens by step
+    seconds: float  # how long it took
+    manifest: Mapping[str, Any]  # who judged and sorted, with which settings and versions
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""

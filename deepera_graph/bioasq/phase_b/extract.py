@@ -61,17 +61,11 @@ Features = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A sentence as it may stand in an answer, and what is known of it.
+    """A sentence as it may stand in an answer, and what is known of it."""
 
-    Attributes:
-        text: The sentence, without statistics in brackets and without a label.
-        place: How many sentences stand before it.
-        features: By name; empty if it is too short to tell anything.
-    """
-
-    text: str
-    place: int
-    features: Features
+    text: str  # the sentence, without statistics in brackets and without a label
+    place: int  # how many sentences stand before it
+    features: Features  # by name; empty if it is too short to tell anything
 
 
 def extract_exact(task: TypedAnswerTask) -> ExactAnswered:
@@ -135,15 +129,10 @@ def describe_support(
 
 @dataclass(frozen=True, slots=True)
 class YesNoModel:
-    """A logistic regression: how likely yes is.
+    """A logistic regression: how likely yes is."""
 
-    Attributes:
-        bias: Log odds of yes without any feature.
-        weights: Log odds by feature.
-    """
-
-    bias: float
-    weights: Mapping[str, float]
+    bias: float  # log odds of yes without any feature
+    weights: Mapping[str, float]  # log odds by feature
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:

@@ -95,28 +95,18 @@ class Mentions:
     """The runs of words of snippets that may be names, in the order in which they begin.
 
     Of each, one word is neither general nor asked, and none at its ends stands between names.
-
-    Attributes:
-        words: As tokens are written, each once.
-        which: Which of these each token is, shape (n_tokens,), with a full stop around sentences.
-        tokens: What is known of the tokens.
-        bounds: Places of these full stops.
-        begin: Place of the first token of each mention, shape (n,).
-        end: Place behind its last.
-        sentence: Which has it.
-        snippet: Which has it.
-        texts: As each is written.
     """
 
-    words: Sequence[str]
+    words: Sequence[str]  # as tokens are written, each once
+    # which of these each token is, shape (n_tokens,), with a full stop around sentences
     which: Places
-    tokens: Tokens
-    bounds: Places
-    begin: Places
-    end: Places
-    sentence: Places
-    snippet: Places
-    texts: Sequence[str]
+    tokens: Tokens  # what is known of the tokens
+    bounds: Places  # places of these full stops
+    begin: Places  # place of the first token of each mention, shape (n,)
+    end: Places  # place behind its last
+    sentence: Places  # which has it
+    snippet: Places  # which has it
+    texts: Sequence[str]  # as each is written
 
     @classmethod
     def read(cls, snippets: Sequence[str], asked: Iterable[str]) -> Self:

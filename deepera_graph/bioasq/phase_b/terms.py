@@ -53,15 +53,10 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The candidates of a question.
+    """The candidates of a question."""
 
-    Attributes:
-        names: As each is written most often.
-        features: Of each, shape (n, n_features), in the order of `list_features`.
-    """
-
-    names: Sequence[str]
-    features: Doubles
+    names: Sequence[str]  # as each is written most often
+    features: Doubles  # of each, shape (n, n_features), in the order of `list_features`
 
 
 def find_terms(question: str, snippets: Sequence[str]) -> list[Term]:

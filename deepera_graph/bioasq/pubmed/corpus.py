@@ -74,35 +74,20 @@ ORDER BY records.pmid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusReport:
-    """What became of the records of all files; every record read is in one of the counts.
+    """What became of the records of all files; every record read is in one of the counts."""
 
-    Attributes:
-        files: Files read, those of earlier runs among them.
-        files_before: How many of them an earlier run had read.
-        read: Records that could be read: kept + without_abstract + books + deleted + replaced.
-        kept: Records in the corpus.
-        without_abstract: Records whose last state has no abstract, or a blank one.
-        books: Chapters of books.
-        deleted: Records that an update file deletes.
-        replaced: Records that a later file or a higher version replaces.
-        retracted: Articles among those kept that were retracted.
-        unknown_deletions: Deletions of records that no file has.
-        broken: Records that could not be read, by fault.
-        problems: Broken records and damaged files, the first of each file.
-    """
-
-    files: int
-    files_before: int
-    read: int
-    kept: int
-    without_abstract: int
-    books: int
-    deleted: int
-    replaced: int
-    retracted: int
-    unknown_deletions: int
-    broken: dict[str, int]
-    problems: tuple[RecordProblem, ...]
+    files: int  # files read, those of earlier runs among them
+    files_before: int  # how many of them an earlier run had read
+    read: int  # records that could be read: kept + without_abstract + books + deleted + replaced
+    kept: int  # records in the corpus
+    without_abstract: int  # records whose last state has no abstract, or a blank one
+    books: int  # chapters of books
+    deleted: int  # records that an update file deletes
+    replaced: int  # records that a later file or a higher version replaces
+    retracted: int  # articles among those kept that were retracted
+    unknown_deletions: int  # deletions of records that no file has
+    broken: dict[str, int]  # records that could not be read, by fault
+    problems: tuple[RecordProblem, ...]  # broken records and damaged files, the first of each file
 
     @property
     def bad_files(self) -> list[RecordProblem]:

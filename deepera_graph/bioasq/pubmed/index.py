@@ -52,30 +52,20 @@ class Truncates(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What an indexing did.
+    """What an indexing did."""
 
-    Attributes:
-        indexed: Passages that were embedded, or their words counted, and written.
-        updated: Passages of which only the metadata was written anew.
-        unchanged: Passages that were there already.
-        removed: Passages that the corpus has no more.
-        truncated: Passages with more tokens than the embeddings read, among those indexed now;
-            each has the number of those left out in its metadata, as ``cut_tokens``.
-        cut_tokens: Tokens left out of all of them.
-        max_tokens: Most tokens that the embeddings read; None if they read all, or do not tell.
-        skipped: Records that could not be used, the first 1000.
-        n_skipped: How many there were.
-    """
-
-    indexed: int
-    updated: int
-    unchanged: int
-    removed: int
+    indexed: int  # passages that were embedded, or their words counted, and written
+    updated: int  # passages of which only the metadata was written anew
+    unchanged: int  # passages that were there already
+    removed: int  # passages that the corpus has no more
+    # passages with more tokens than the embeddings read, among those indexed now; each has the
+    # number of those left out in its metadata, as ``cut_tokens``
     truncated: int
-    cut_tokens: int
+    cut_tokens: int  # tokens left out of all of them
+    # most tokens that the embeddings read; None if they read all, or do not tell
     max_tokens: int | None
-    skipped: tuple[Skipped, ...]
-    n_skipped: int
+    skipped: tuple[Skipped, ...]  # records that could not be used, the first 1000
+    n_skipped: int  # how many there were
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON has it."""

@@ -156,36 +156,22 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PubmedRecord:
-    """A citation of PubMed.
+    """A citation of PubMed."""
 
-    Attributes:
-        pmid: Its number, digits alone.
-        version: Version of the citation, >= 1.
-        title: Tags and formulas flattened; empty if there is none.
-        abstract: The parts joined by a blank, a labelled one as ``LABEL: text``; empty if there is
-            none. Line breaks of the file are blanks; other characters are as they stand.
-        parts: Where the parts are in the abstract, in order.
-        year: Year of the issue, else of the article; None if not known.
-        journal: Its title.
-        mesh: Descriptors of MeSH.
-        publication_types: E.g. ``Journal Article``.
-        language: Of the article, three letters.
-        retracted: Whether it was retracted later; a notice of a retraction is not.
-        is_book: Whether it is a chapter of a book.
-    """
-
-    pmid: str
-    version: int = 1
-    title: str = ""
+    pmid: str  # its number, digits alone
+    version: int = 1  # version of the citation, >= 1
+    title: str = ""  # tags and formulas flattened; empty if there is none
+    # the parts joined by a blank, a labelled one as ``LABEL: text``; empty if there is none. Line
+    # breaks of the file are blanks; other characters are as they stand.
     abstract: str = ""
-    parts: tuple[Part, ...] = ()
-    year: int | None = None
+    parts: tuple[Part, ...] = ()  # where the parts are in the abstract, in order
+    year: int | None = None  # year of the issue, else of the article; None if not known
     journal: str = ""
-    mesh: tuple[str, ...] = ()
-    publication_types: tuple[str, ...] = ()
-    language: str = ""
-    retracted: bool = False
-    is_book: bool = False
+    mesh: tuple[str, ...] = ()  # descriptors of MeSH
+    publication_types: tuple[str, ...] = ()  # e.g. ``Journal Article``
+    language: str = ""  # of the article, three letters
+    retracted: bool = False  # whether it was retracted later; a notice of a retraction is not
+    is_book: bool = False  # whether it is a chapter of a book
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,24 +38,16 @@ _FIRST_YEAR = 2012  # of BioASQ; an id that says an earlier one is no time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSplit:
-    """Questions in three parts, none in two of them.
+    """Questions in three parts, none in two of them."""
 
-    Attributes:
-        train: To learn from.
-        validation: To choose by.
-        test: To report on.
-        joined: Questions that were joined with another of the same id or the same text; the one
-            that is left has the golden documents of all.
-        in_test: Questions left out since the test set that was given has them.
-        without_documents: Questions left out since they have no golden documents.
-    """
-
-    train: tuple[BioasqQuestion, ...]
-    validation: tuple[BioasqQuestion, ...]
-    test: tuple[BioasqQuestion, ...]
+    train: tuple[BioasqQuestion, ...]  # to learn from
+    validation: tuple[BioasqQuestion, ...]  # to choose by
+    test: tuple[BioasqQuestion, ...]  # to report on
+    # questions that were joined with another of the same id or the same text; the one that is left
+    # has the golden documents of all
     joined: int
-    in_test: int
-    without_documents: int
+    in_test: int  # questions left out since the test set that was given has them
+    without_documents: int  # questions left out since they have no golden documents
 
     def parts(self) -> dict[str, tuple[BioasqQuestion, ...]]:
         """Return the parts by name."""
@@ -163,23 +155,14 @@ def _size_of(share: float, n: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPool:
-    """A question, what the index finds for it, and its golden documents.
+    """A question, what the index finds for it, and its golden documents."""
 
-    Attributes:
-        id: Of the question.
-        question: What is asked.
-        golden: Golden documents, by PMID, in the corpus or not.
-        found: What the index finds, best first, each document once.
-        held: The golden documents that the corpus has, found or not.
-        year: When the question was asked, see `year_of`; None if nothing tells.
-    """
-
-    id: str
-    question: str
-    golden: frozenset[str]
-    found: tuple[FoundDocument, ...]
-    held: tuple[FoundDocument, ...]
-    year: int | None = None
+    id: str  # of the question
+    question: str  # what is asked
+    golden: frozenset[str]  # golden documents, by PMID, in the corpus or not
+    found: tuple[FoundDocument, ...]  # what the index finds, best first, each document once
+    held: tuple[FoundDocument, ...]  # the golden documents that the corpus has, found or not
+    year: int | None = None  # when the question was asked, see `year_of`; None if nothing tells
 
     @property
     def negatives(self) -> list[FoundDocument]:

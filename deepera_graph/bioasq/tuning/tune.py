@@ -46,25 +46,16 @@ OnStep = Callable[[int, int, str], None]  # steps done, steps in all, what is be
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningReport:
-    """What a tuning did.
+    """What a tuning did."""
 
-    Attributes:
-        chosen: The variant that the final model is.
-        selection: What was tried: variants, and MAP@10 on validation; empty if there was one.
-        n_pairs: Pairs that the final model was tuned on.
-        n_golden: Those of them that are golden documents.
-        epochs: MAP@10 on validation after each epoch of the final model.
-        best_epoch: The one that was kept, from 1.
-        figures: MAP@10 by part, then by ranking: ``index``, ``before`` and ``after`` the tuning,
-            and ``int8``.
-    """
-
-    chosen: TuningVariant
+    chosen: TuningVariant  # the variant that the final model is
+    # what was tried: variants, and MAP@10 on validation; empty if there was one
     selection: tuple[tuple[TuningVariant, float], ...]
-    n_pairs: int
-    n_golden: int
-    epochs: tuple[float, ...]
-    best_epoch: int
+    n_pairs: int  # pairs that the final model was tuned on
+    n_golden: int  # those of them that are golden documents
+    epochs: tuple[float, ...]  # MAP@10 on validation after each epoch of the final model
+    best_epoch: int  # the one that was kept, from 1
+    # MAP@10 by part, then by ranking: ``index``, ``before`` and ``after`` the tuning, and ``int8``
     figures: Mapping[str, Mapping[str, float]]
 
     def to_dict(self) -> dict[str, Any]:

@@ -99,26 +99,17 @@ class ManuscriptParagraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(PlainRecord):
-    """A sentence, or a part of one, and what it cites.
+    """A sentence, or a part of one, and what it cites."""
 
-    Attributes:
-        number: In the order of the manuscript, from 1.
-        sentence: As it stands in the manuscript.
-        statement: What is said with these citations, without their marks.
-        keys: What it cites, each once.
-        purpose: ``finding``; ``method``: a tool or procedure is named, which proves nothing;
-            ``review``: it is cited as an overview.
-        section: The heading that it stands under, if any.
-        page: Of the manuscript, if it has pages.
-    """
-
-    number: int
-    sentence: str
-    statement: str
-    keys: tuple[str, ...]
+    number: int  # in the order of the manuscript, from 1
+    sentence: str  # as it stands in the manuscript
+    statement: str  # what is said with these citations, without their marks
+    keys: tuple[str, ...]  # what it cites, each once
+    # ``finding``; ``method``: a tool or procedure is named, which proves nothing; ``review``: it is
+    # cited as an overview
     purpose: Purpose = "finding"
-    section: str = ""
-    page: str = ""
+    section: str = ""  # the heading that it stands under, if any
+    page: str = ""  # of the manuscript, if it has pages
 
 
 def find_style(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex) -> Style:

@@ -45,21 +45,13 @@ class Searches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedWork(PlainRecord):
-    """A work and what there is to read of it.
+    """A work and what there is to read of it."""
 
-    Attributes:
-        passages: Not empty.
-        source: Where they are from.
-        status: What became of it.
-        study: Its number in the library; 0 if it is not of the library.
-        is_whole: Whether a service gave all of it, however short it is.
-    """
-
-    passages: tuple[Document, ...]
-    source: Citation
-    status: PaperStatus | None = None
-    study: int = 0
-    is_whole: bool = False
+    passages: tuple[Document, ...]  # not empty
+    source: Citation  # where they are from
+    status: PaperStatus | None = None  # what became of it
+    study: int = 0  # its number in the library; 0 if it is not of the library
+    is_whole: bool = False  # whether a service gave all of it, however short it is
 
     @property
     def extent(self) -> Extent:

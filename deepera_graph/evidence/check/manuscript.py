@@ -52,23 +52,14 @@ _REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manuscript(PlainRecord):
-    """What a manuscript says, and what it cites.
+    """What a manuscript says, and what it cites."""
 
-    Attributes:
-        path: Of the file.
-        title: As far as the file says it.
-        claims: Sentences with citations, in order.
-        references: The list of references, in order.
-        duplicates: Groups of references to one work, by their keys.
-        uncited: Keys of references that no sentence cites.
-    """
-
-    path: Path
-    title: str
-    claims: tuple[Claim, ...]
-    references: tuple[Reference, ...]
-    duplicates: tuple[tuple[str, ...], ...] = ()
-    uncited: tuple[str, ...] = ()
+    path: Path  # of the file
+    title: str  # as far as the file says it
+    claims: tuple[Claim, ...]  # sentences with citations, in order
+    references: tuple[Reference, ...]  # the list of references, in order
+    duplicates: tuple[tuple[str, ...], ...] = ()  # groups of references to one work, by their keys
+    uncited: tuple[str, ...] = ()  # keys of references that no sentence cites
 
     @property
     def n_pairs(self) -> int:

@@ -40,19 +40,12 @@ _LEAST_LETTERS = 12  # of a line that may be a reference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference(PlainRecord):
-    """An entry of the list of references.
+    """An entry of the list of references."""
 
-    Attributes:
-        key: What the text cites it by: a key, or its number.
-        text: As it is printed, or made up of its fields.
-        source: What is known of the work.
-        abstract: Of the work, if the file of references has it.
-    """
-
-    key: str
-    text: str
-    source: Citation
-    abstract: str = ""
+    key: str  # what the text cites it by: a key, or its number
+    text: str  # as it is printed, or made up of its fields
+    source: Citation  # what is known of the work
+    abstract: str = ""  # of the work, if the file of references has it
 
     @classmethod
     def of_fields(cls, key: str, fields: Mapping[str, Any]) -> Self:

@@ -40,21 +40,13 @@ def name_verdict(verdict: Verdict) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """The best other study of the library for a claim that nothing cited supports.
+    """The best other study of the library for a claim that nothing cited supports."""
 
-    Attributes:
-        source: How it is cited, in a line.
-        link: Where it can be looked up; empty if not known.
-        quote: Its sentence that says so.
-        page: That the sentence stands on, if known.
-        score: In [0, 1].
-    """
-
-    source: str
-    link: str
-    quote: str
-    page: str
-    score: float
+    source: str  # how it is cited, in a line
+    link: str  # where it can be looked up; empty if not known
+    quote: str  # its sentence that says so
+    page: str  # that the sentence stands on, if known
+    score: float  # in [0, 1]
 
     @classmethod
     def of(cls, result: RerankResult) -> Self | None:
@@ -76,36 +68,23 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPair(PlainRecord):
-    """A claim, a reference that it cites, and the verdict.
-
-    Attributes:
-        claim: The claim.
-        key: Of the reference.
-        reference: As it is printed; empty if the list does not have it.
-        source: How the work that was read is cited; empty if there was none.
-        link: Where it can be looked up; empty if not known.
-        read: ``abstract`` or ``full text``, of which the verdict was drawn; else empty.
-        verdict: ``supported``, ``partly``, ``contradicted``, ``not_found``; ``unavailable``: there
-            was nothing to read; ``retracted``; ``missing``: the list does not have it; ``method``:
-            nothing is to be proven; ``not_judged``: the judge failed.
-        score: Of what decides, in [0, 1]; None if nothing was judged.
-        quote: The sentence that decides, in the words of the work.
-        page: That it stands on, if known.
-        notes: What else is to be known, a sentence each.
-        other: The best other study, where nothing that the claim cites supports it.
-    """
+    """A claim, a reference that it cites, and the verdict."""
 
     claim: Claim
-    key: str
-    reference: str
-    source: str
-    link: str
-    read: str
+    key: str  # of the reference
+    reference: str  # as it is printed; empty if the list does not have it
+    source: str  # how the work that was read is cited; empty if there was none
+    link: str  # where it can be looked up; empty if not known
+    read: str  # ``abstract`` or ``full text``, of which the verdict was drawn; else empty
+    # ``supported``, ``partly``, ``contradicted``, ``not_found``; ``unavailable``: there was nothing
+    # to read; ``retracted``; ``missing``: the list does not have it; ``method``: nothing is to be
+    # proven; ``not_judged``: the judge failed
     verdict: Verdict
-    score: float | None
-    quote: str
-    page: str
-    notes: tuple[str, ...]
+    score: float | None  # of what decides, in [0, 1]; None if nothing was judged
+    quote: str  # the sentence that decides, in the words of the work
+    page: str  # that it stands on, if known
+    notes: tuple[str, ...]  # what else is to be known, a sentence each
+    # the best other study, where nothing that the claim cites supports it
     other: Alternative | None = None
 
     @classmethod

@@ -81,21 +81,13 @@ LOCAL_POINTS = Points(0.25, 0.05)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What one work comes to for one claim.
-
-    Attributes:
-        verdict: See `Verdict`.
-        score: Of what decides, in [0, 1]; None if nothing was judged.
-        quote: The sentence that decides, in the words of the work; empty if there is none.
-        page: That it stands on, if known.
-        notes: What else is to be known, a sentence each.
-    """
+    """What one work comes to for one claim."""
 
     verdict: Verdict
-    score: float | None = None
-    quote: str = ""
-    page: str = ""
-    notes: tuple[str, ...] = ()
+    score: float | None = None  # of what decides, in [0, 1]; None if nothing was judged
+    quote: str = ""  # the sentence that decides, in the words of the work; empty if there is none
+    page: str = ""  # that it stands on, if known
+    notes: tuple[str, ...] = ()  # what else is to be known, a sentence each
 
 
 def cut_work(work: CitedWork, statement: str, *, by_sentence: bool) -> list[Document]:

@@ -39,35 +39,20 @@ _GAPS, _STUDIES = "Limits and gaps", "Studies"  # headings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportStudy:
-    """A study that a report rests on, or that it names and does not count.
+    """A study that a report rests on, or that it names and does not count."""
 
-    Attributes:
-        number: By which it is cited, from 1.
-        source: How it is cited, in a line; what became of it comes first.
-        link: Where it can be looked up; empty if not known.
-        year: Four digits; empty if not known.
-        status: ``retracted``, ``concern``, ``corrected`` or ``preprint``; empty if not known.
-        band: ``evidence``, ``possible``, or ``retracted``, which counts for nothing.
-        says: What it says to a yes/no question or a claim; empty for others.
-        design: How it was made, as it says; empty if it does not.
-        size: Of how many it is, as it says; empty if it does not.
-        extent: What was read of it: ``abstract`` or ``full text``.
-        quote: Its sentence that decides, verbatim; empty if the judge named none.
-        page: That it stands on, if known.
-    """
-
-    number: int
-    source: str
-    link: str
-    year: str
-    status: str
-    band: str
-    says: str
-    design: str
-    size: str
-    extent: str
-    quote: str
-    page: str
+    number: int  # by which it is cited, from 1
+    source: str  # how it is cited, in a line; what became of it comes first
+    link: str  # where it can be looked up; empty if not known
+    year: str  # four digits; empty if not known
+    status: str  # ``retracted``, ``concern``, ``corrected`` or ``preprint``; empty if not known
+    band: str  # ``evidence``, ``possible``, or ``retracted``, which counts for nothing
+    says: str  # what it says to a yes/no question or a claim; empty for others
+    design: str  # how it was made, as it says; empty if it does not
+    size: str  # of how many it is, as it says; empty if it does not
+    extent: str  # what was read of it: ``abstract`` or ``full text``
+    quote: str  # its sentence that decides, verbatim; empty if the judge named none
+    page: str  # that it stands on, if known
 
 
 def list_studies(result: RerankResult) -> list[tuple[ReportStudy, CitedWork]]:
@@ -209,32 +194,20 @@ def _count(studies: Sequence[ReportStudy]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSentence:
-    """A sentence that was checked.
+    """A sentence that was checked."""
 
-    Attributes:
-        text: Without citation marks; a quote is in quotation marks.
-        studies: Numbers of the studies that it cites, each of which says all of it.
-        by: ``model``, or ``quote``: the words of the study itself.
-    """
-
-    text: str
-    studies: tuple[int, ...]
-    by: str
+    text: str  # without citation marks; a quote is in quotation marks
+    studies: tuple[int, ...]  # numbers of the studies that it cites, each of which says all of it
+    by: str  # ``model``, or ``quote``: the words of the study itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportParagraph:
-    """What some studies found.
+    """What some studies found."""
 
-    Attributes:
-        heading: In fixed words, by what the studies that it cites say to the question.
-        lead: Who of them says what, in fixed words; empty for one study, or without directions.
-        sentences: At least one.
-    """
-
-    heading: str
-    lead: str
-    sentences: tuple[ReportSentence, ...]
+    heading: str  # in fixed words, by what the studies that it cites say to the question
+    lead: str  # who of them says what, in fixed words; empty for one study, or without directions
+    sentences: tuple[ReportSentence, ...]  # at least one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

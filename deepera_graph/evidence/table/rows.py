@@ -115,53 +115,31 @@ class LlmExtractor(LlmRole[ExtractTask, Extracted]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableCell:
-    """A cell, or why it is empty.
+    """A cell, or why it is empty."""
 
-    Attributes:
-        value: What is shown; empty if it is not known.
-        words: The words of the study that it is taken from, verbatim.
-        passage: The id of the passage that has them.
-        page: That they stand on, if known.
-        by: ``rules`` or ``model``; empty for an empty cell.
-        note: Why it is empty, or what in the study speaks against it.
-    """
-
-    value: str = ""
-    words: str = ""
-    passage: str = ""
-    page: str = ""
-    by: str = ""
-    note: str = ""
+    value: str = ""  # what is shown; empty if it is not known
+    words: str = ""  # the words of the study that it is taken from, verbatim
+    passage: str = ""  # the id of the passage that has them
+    page: str = ""  # that they stand on, if known
+    by: str = ""  # ``rules`` or ``model``; empty for an empty cell
+    note: str = ""  # why it is empty, or what in the study speaks against it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRow(PlainRecord):
-    """A study that the judge keeps.
+    """A study that the judge keeps."""
 
-    Attributes:
-        source: How it is cited, in a line.
-        name: Its authors in short, else its title.
-        link: Where it can be looked up; empty if not known.
-        year: Of the study, if known.
-        status: What became of it: ``retracted``, ...; empty if nothing is known.
-        band: ``evidence``, or ``possible`` below the judge's point of evidence.
-        score: Of its best passage, in [0, 1].
-        says: What its best passage says to a yes/no question or a claim; empty for others.
-        quote: Its sentence that decides.
-        cells: By the names of columns, in their order.
-        more: What rules find for other columns, for the map.
-    """
-
-    source: str
-    name: str
-    link: str
-    year: str
-    status: str
-    band: str
-    score: float
-    says: str
-    quote: str
-    cells: Mapping[str, TableCell]
+    source: str  # how it is cited, in a line
+    name: str  # its authors in short, else its title
+    link: str  # where it can be looked up; empty if not known
+    year: str  # of the study, if known
+    status: str  # what became of it: ``retracted``, ...; empty if nothing is known
+    band: str  # ``evidence``, or ``possible`` below the judge's point of evidence
+    score: float  # of its best passage, in [0, 1]
+    says: str  # what its best passage says to a yes/no question or a claim; empty for others
+    quote: str  # its sentence that decides
+    cells: Mapping[str, TableCell]  # by the names of columns, in their order
+    # what rules find for other columns, for the map
     more: Mapping[str, TableCell] = field(default_factory=dict)
 
     def find(self, column: str) -> TableCell:

@@ -22,21 +22,13 @@ _ALONE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure that is drawn.
+    """A figure that is drawn."""
 
-    Attributes:
-        title: What it is, in a line.
-        about: What it shows, for those who do not see it.
-        height: Of the drawing, whose width is `WIDTH`.
-        body: SVG.
-        notes: What is to be known of it, a sentence each.
-    """
-
-    title: str
-    about: str
-    height: float
-    body: str
-    notes: tuple[str, ...] = ()
+    title: str  # what it is, in a line
+    about: str  # what it shows, for those who do not see it
+    height: float  # of the drawing, whose width is `WIDTH`
+    body: str  # SVG
+    notes: tuple[str, ...] = ()  # what is to be known of it, a sentence each
 
 
 def tag(name: str, content: str = "", /, **attributes: object) -> str:

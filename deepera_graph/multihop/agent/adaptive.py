@@ -33,21 +33,13 @@ _RESCORED_AT_ONCE = 8
 
 
 class Scored(NamedTuple):
-    """One passage that was scored.
+    """One passage that was scored."""
 
-    Attributes:
-        id: The passage's.
-        score: What ranks it: after `rescore`, if there is one.
-        iteration: The turn it was scored in, from 0: even for the first stage, odd for the graph.
-        via: The passage whose neighbour it is, where it is from the graph.
-        raw_score: The score before `rescore`.
-    """
-
-    id: str
-    score: float
-    iteration: int
-    via: str | None
-    raw_score: float
+    id: str  # the passage's
+    score: float  # what ranks it: after `rescore`, if there is one
+    iteration: int  # the turn it was scored in, from 0: even for the first stage, odd for the graph
+    via: str | None  # the passage whose neighbour it is, where it is from the graph
+    raw_score: float  # the score before `rescore`
 
 
 class Unscored(NamedTuple):
@@ -60,20 +52,13 @@ class Unscored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveResult:
-    """What was scored, in which order, and what was left.
+    """What was scored, in which order, and what was left."""
 
-    Attributes:
-        passages: Best first; of equal scores what was scored earlier is first.
-        unscored: What was asked about, and has no score.
-        batches: The ids of each turn, in the order they were scored in.
-        rest: Of the first stage what the budget did not reach, in its order.
-        feedback: When scores were revised: ``each`` batch before the next, or ``after`` all.
-    """
-
-    passages: tuple[Scored, ...]
-    unscored: tuple[Unscored, ...]
-    batches: tuple[tuple[str, ...], ...]
-    rest: tuple[str, ...]
+    passages: tuple[Scored, ...]  # best first; of equal scores what was scored earlier is first
+    unscored: tuple[Unscored, ...]  # what was asked about, and has no score
+    batches: tuple[tuple[str, ...], ...]  # the ids of each turn, in the order they were scored in
+    rest: tuple[str, ...]  # of the first stage what the budget did not reach, in its order
+    # when scores were revised: ``each`` batch before the next, or ``after`` all
     feedback: Feedback | None = None
 
     @property

@@ -173,23 +173,16 @@ _WAIT = 3.0  # seconds that another process may need before it lets go of a fold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collections:
-    """Where collections are, and which of them may be searched.
+    """Where collections are, and which of them may be searched."""
 
-    Attributes:
-        path: Folder of local collections, or None.
-        url: Address of a Qdrant server, or None.
-        api_key: Its key.
-        names: Those that may be searched; empty for all.
-        find_embeddings: Makes the embeddings of a collection, by the name that it recorded.
-        keep: Of `local_backend`, how the local judge keeps what it has read beside a collection of
-            a folder; None if it keeps nothing.
-    """
-
-    path: str | Path | None = None
-    url: str | None = None
+    path: str | Path | None = None  # folder of local collections, or None
+    url: str | None = None  # address of a Qdrant server, or None
     api_key: str | None = None
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # those that may be searched; empty for all
+    # makes the embeddings of a collection, by the name that it recorded
     find_embeddings: Callable[[str, str], Embeddings | None] | None = None
+    # of `local_backend`, how the local judge keeps what it has read beside a collection of a
+    # folder; None if it keeps nothing
     keep: Mapping[str, Any] | None = None
 
 
