@@ -145,10 +145,8 @@ class Meter:
             raise BudgetError(f"{_REACHED}: {reached}")
 
     def reached(self, *, after: float = 0.0, is_admitted: bool = False) -> str:
-        """Return the limit that keeps a call from starting, in words; empty if none does.
-
-        One that *is_admitted* is among the calls that count already.
-        """
+        """Return the limit that keeps a call from starting, in words; empty if none does."""
+        # One that *is_admitted* is among the calls that count already.
         with self._lock:
             budget, spent, in_flight = self._budget, self.spent, self._in_flight
         if (

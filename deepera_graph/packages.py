@@ -49,13 +49,10 @@ def check_extra(
 
 
 def install_command(extra: str = "", *, flag: str = "") -> str:
-    """Return the command that installs this package, or an *extra* of it, from where it came.
-
-    pip writes down where a package came from unless it was an index. A checkout is not named by its
-    path, so that what a benchmark writes is the same on every machine.
-
-    Source: https://packaging.python.org/en/latest/specifications/direct-url/
-    """
+    """Return the command that installs this package, or an *extra* of it, from where it came."""
+    # pip writes down where a package came from unless it was an index. A checkout is not named by
+    # its path, so that what a benchmark writes is the same on every machine.
+    # Source: https://packaging.python.org/en/latest/specifications/direct-url/
     named, before = f"[{extra}]" if extra else "", f"pip install {flag} ".replace("  ", " ")
     try:
         origin = json.loads(distribution(OURS).read_text("direct_url.json") or "{}")
@@ -90,22 +87,17 @@ def describe_error(error: BaseException) -> str:
 
 
 def threads_here(threads: int | None = None) -> int:
-    """Return *threads* if it is given, else what OMP_NUM_THREADS says; 0 is one a core.
-
-    The variable is the one that numerical libraries agree on, and Ray sets it to 1 in its workers,
-    so that workers side by side do not fight for cores.
-    """
+    """Return *threads* if it is given, else what OMP_NUM_THREADS says; 0 is one a core."""
+    # The variable is the one that numerical libraries agree on, and Ray sets it to 1 in its
+    # workers, so that workers side by side do not fight for cores.
     said = os.environ.get("OMP_NUM_THREADS", "")
     return threads or (int(said) if said.isdecimal() else 0)
 
 
 def send_nothing() -> None:
-    """Have onnxruntime report nothing to its makers; called before it is imported.
-
-    From version 1.29 on it does so on Linux and macOS, too, unless this variable is set: it leaves
-    an identifier in the user's cache folder, and sends names and hashes of models. Whoever has set
-    the variable is obeyed.
-
-    Source: https://github.com/microsoft/onnxruntime/pull/27379
-    """
+    """Have onnxruntime report nothing to its makers; called before it is imported."""
+    # From version 1.29 on it does so on Linux and macOS, too, unless this variable is set: it
+    # leaves an identifier in the user's cache folder, and sends names and hashes of models. Whoever
+    # has set the variable is obeyed.
+    # Source: https://github.com/microsoft/onnxruntime/pull/27379
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -12,30 +12,20 @@ from deepera_graph.errors import SettingsError
 
 
 def setting(
-    default: Any,
+    default: Any,  # its value where it is not given; None is never checked then
+    # what it is, as the help of its option says it, and its field in LangChain's classes
     text: str,
     *,
-    least: int | None = None,
-    is_share: bool = False,
-    choices: Any = (),
+    least: int | None = None,  # lowest whole number; 1 if the default is a whole number
+    is_share: bool = False,  # whether it is a number in [0, 1]
+    choices: Any = (),  # values it may have, or a `Literal` of them
+    # raises `SettingsError` for a name and a value that is out of another range
     check: Callable[[str, Any], object] | None = None,
-    metavar: str = "",
-    brief: str = "",
-    shown: str = "",
+    metavar: str = "",  # what a value is called in the help
+    brief: str = "",  # the text where only daily options are shown
+    shown: str = "",  # the default in words, where it is more than its value
 ) -> Any:
-    """Declare a setting as a field of a dataclass, with all that follows from it.
-
-    Args:
-        default: Its value where it is not given; None is never checked then.
-        text: What it is, as the help of its option says it, and its field in LangChain's classes.
-        least: Lowest whole number; 1 if the default is a whole number.
-        is_share: Whether it is a number in [0, 1].
-        choices: Values it may have, or a `Literal` of them.
-        check: Raises `SettingsError` for a name and a value that is out of another range.
-        metavar: What a value is called in the help.
-        brief: The text where only daily options are shown.
-        shown: The default in words, where it is more than its value.
-    """
+    """Declare a setting as a field of a dataclass, with all that follows from it."""
     about = {"text": text, "metavar": metavar, "brief": brief, "is_share": is_share, "check": check}
     about |= {"least": 1 if least is None and type(default) is int else least}
     about |= {"choices": choices if isinstance(choices, tuple) else get_args(choices)}

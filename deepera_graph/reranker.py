@@ -359,13 +359,11 @@ class RerankRun(AgentRun[RerankResult]):
         return (chunk,)
 
     def _n_threads(self, asked: int | None, *, in_loop: bool) -> int | None:
-        """Return how many threads LangGraph may use.
-
-        One more than calls, as one of them does nothing but wait for events, and a single one would
-        wait forever. With a saver one for every branch: what a branch has found is saved by a
-        thread too, and would else wait until all branches have begun, and be lost with the process.
-        In a loop there is no limit, as LangGraph's complains when cancelled.
-        """
+        """Return how many threads LangGraph may use."""
+        # One more than calls, as one of them does nothing but wait for events, and a single one
+        # would wait forever. With a saver one for every branch: what a branch has found is saved by
+        # a thread too, and would else wait until all branches have begun, and be lost with the
+        # process. In a loop there is no limit, as LangGraph's complains when cancelled.
         if in_loop:
             return None
         limit = self._settings.max_concurrency

@@ -329,13 +329,8 @@ class RoleSet:
     spec: Mapping[str, Any] | None = None
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what the answers of these roles depend on, as plain data.
-
-        How long to wait, how fast to ask and where the key is kept do not change an answer.
-
-        Raises:
-            SettingsError: They were made from live objects and cannot be told from others.
-        """
+        """Return what the answers of these roles depend on, as plain data."""
+        # How long to wait, how fast to ask and where the key is kept do not change an answer.
         if self.spec is None:
             raise SettingsError(
                 f"backend {self.name!r} was made from live objects, so its judgements cannot be "

@@ -95,11 +95,7 @@ class AgentSettings:
 
     @classmethod
     def of(cls, given: Self | Mapping[str, Any] | None = None) -> Self:
-        """Return settings as they are, or read them by name; the defaults if None.
-
-        Raises:
-            SettingsError: A name is unknown or a value is out of range.
-        """
+        """Return settings as they are, or read them by name; the defaults if None."""
         if isinstance(given, cls):
             return given
         values = {} if given is None else given

@@ -59,16 +59,12 @@ async def _refuse(send: Send, status: int, kind: str, message: str) -> None:
 
 
 def find_stranger(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
-    """Return why a request is one that a page of another host has a browser send; else nothing.
-
-    A browser says which page asks (`Origin`). A page whose name was made to mean this machine
-    is told by that name (`Host`), as it is none of a server that listens to this machine alone.
-    Every browser sends it; probes of HTTP/1.0 may not.
-
-    Source:
-        https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
-        (2007), Protecting browsers from DNS rebinding attacks, section 5.1.
-    """
+    """Return why a request is one that a page of another host has a browser send; else nothing."""
+    # A browser says which page asks (`Origin`). A page whose name was made to mean this machine is
+    # told by that name (`Host`), as it is none of a server that listens to this machine alone.
+    # Every browser sends it; probes of HTTP/1.0 may not.
+    # Source: https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin, and Jackson et al.
+    # (2007), Protecting browsers from DNS rebinding attacks, section 5.1.
     host, origin = headers.get("host", ""), headers.get("origin")
     if not is_own_page(origin, host):
         return f"pages of {origin!r:.80} may not ask"
@@ -79,11 +75,7 @@ def find_stranger(scope: Mapping[str, Any], headers: Mapping[str, str]) -> str:
 
 
 async def gather_body(receive: Receive, most: int) -> bytes | None:
-    """Return a body, or None if it has more than *most* bytes; what is more is not held.
-
-    Raises:
-        ConnectionAbortedError: The client went away.
-    """
+    """Return a body, or None if it has more than *most* bytes; what is more is not held."""
     parts, n_read, is_more = [], 0, True
     while is_more and n_read <= _MOST_READ * most:
         message = await receive()
@@ -120,18 +112,13 @@ _NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
 
 def describe_paths(
+    # OpenAPI's, as plain data, by what stands before their paths; the first names all
     schemas: Mapping[str, Mapping[str, Any]],
     *,
-    about: str = "",
-    examples: Mapping[str, Any] = _NO_EXAMPLES,
+    about: str = "",  # more that is said on top, as HTML
+    examples: Mapping[str, Any] = _NO_EXAMPLES,  # path to a body that it can be sent
 ) -> str:
-    """Return a page of HTML for what OpenAPI says.
-
-    Args:
-        schemas: OpenAPI's, as plain data, by what stands before their paths; the first names all.
-        about: More that is said on top, as HTML.
-        examples: Path to a body that it can be sent.
-    """
+    """Return a page of HTML for what OpenAPI says."""
     parts = [
         part
         for root, schema in schemas.items()
@@ -233,11 +220,7 @@ def add_errors(app: Any) -> None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; port 0 is any that is free.
-
-    Raises:
-        SettingsError: Nobody can listen there.
-    """
+    """Return a socket at an address; port 0 is any that is free."""
     if not 0 <= port <= _LAST_PORT:
         raise SettingsError(f"port must be from 0 to {_LAST_PORT}, got {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -249,26 +232,17 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve_app(
-    app: Any,
-    host: str,
-    port: int,
+    app: Any,  # the application
+    host: str,  # address to listen at
+    port: int,  # port, 0 for any that is free
     *,
-    what: str,
+    what: str,  # the command that needs the extra ``serve``, for the message where it is missing
+    # called with the address once it is listened at
     on_start: Callable[[str], object] | None = None,
 ) -> None:
-    """Answer for an ASGI application until the process is interrupted.
-
-    Args:
-        app: The application.
-        host: Address to listen at.
-        port: Port, 0 for any that is free.
-        what: The command that needs the extra ``serve``, for the message where it is missing.
-        on_start: Called with the address once it is listened at.
-
-    Raises:
-        KeyboardInterrupt: That is how it ends.
-        SettingsError: The extra is not installed, or nobody can listen there.
-    """
+    """Answer for an ASGI application until the process is interrupted."""
+    # Raises `KeyboardInterrupt` if that is how it ends; `SettingsError` if the extra is not
+    # installed, or nobody can listen there.
     check_extra("uvicorn", extra="serve", what=what)
     with listen(host, port) as listening:
         if on_start is not None:

@@ -32,31 +32,20 @@ _DECIMALS = 9  # of a sum: 7 * 0.1 is to tie with 1 * 0.7
 
 
 def nominate(
-    first: Run,
-    second: Run,
+    first: Run,  # the run whose documents come first
+    second: Run,  # the run that the others are of
     *,
-    n_first: int = FIRST,
-    n_second: int = SECOND,
+    n_first: int = FIRST,  # documents that the first nominates, >= 0
+    n_second: int = SECOND,  # documents that the second nominates, >= 0
+    # documents of a question, wherever both runs together have as many; what is above the nominated
+    # ones is filled from the second, then from the first. None is the nominated ones alone.
     n: int | None = None,
 ) -> dict[str, list[ScoredDocument]]:
-    """Take the best of one run, then those of another that are not among them.
-
-    Where the second has too few, more of the first follow; where the first has too few, more of
-    the second. A question that only one run has gets that run's documents. A score is that of the
-    place, from 1 down.
-
-    Args:
-        first: The run whose documents come first.
-        second: The run that the others are of.
-        n_first: Documents that the first nominates, >= 0.
-        n_second: Documents that the second nominates, >= 0.
-        n: Documents of a question, wherever both runs together have as many; what is above the
-            nominated ones is filled from the second, then from the first. None is the nominated
-            ones alone.
-
-    Raises:
-        SettingsError: *n_first* or *n_second* is below 0, or both are 0, or more than *n*.
-    """
+    """Take the best of one run, then those of another that are not among them."""
+    # Where the second has too few, more of the first follow; where the first has too few, more of
+    # the second. A question that only one run has gets that run's documents. A score is that of the
+    # place, from 1 down.
+    # Raises `SettingsError` if *n_first* or *n_second* is below 0, or both are 0, or more than *n*.
     n = n_first + n_second if n is None else n
     check_nominated(n_first, n_second, n)
     made = {}
@@ -68,23 +57,15 @@ def nominate(
 
 
 def weigh(
-    runs: Sequence[Run],
-    weights: Sequence[float],
+    runs: Sequence[Run],  # at least one; the first decides ties
+    weights: Sequence[float],  # one a run, each finite and >= 0
     *,
+    # what is summed: `rank_scores_of`, `reciprocal_scores_of` or `min_max_scores_of`
     how: How = "rank",
-    n: int = MAX_DOCUMENTS,
+    n: int = MAX_DOCUMENTS,  # most documents of a question, >= 1
 ) -> dict[str, list[ScoredDocument]]:
-    """Sum the weighted scores of documents over runs, and return the best *n*.
-
-    Args:
-        runs: At least one; the first decides ties.
-        weights: One a run, each finite and >= 0.
-        how: What is summed: `rank_scores_of`, `reciprocal_scores_of` or `min_max_scores_of`.
-        n: Most documents of a question, >= 1.
-
-    Raises:
-        SettingsError: A number is out of range, or there is not one weight a run.
-    """
+    """Sum the weighted scores of documents over runs, and return the best *n*."""
+    # Raises `SettingsError` if a number is out of range, or there is not one weight a run.
     check_at_least("n", n, 1)
     score = _find_scores(how)
     _check_weights(runs, weights)
@@ -100,32 +81,24 @@ def weigh(
 
 
 def rank_scores_of(ranking: Ranking, *, n: int = MAX_DOCUMENTS) -> dict[str, float]:
-    """Return (n + 1 - rank) / n for the best *n*, and 0 for the others, in the order of the run.
-
-    So the score is 1 for the first and 1 / n for the last that counts, and a ranking without
-    scores can be weighed. It is what makes the weights 1 to 7 of the paper mean something, as
-    both runs are then on one scale.
-    """
+    """Return (n + 1 - rank) / n for the best *n*, and 0 for the others, in the order of the run."""
+    # So the score is 1 for the first and 1 / n for the last that counts, and a ranking without
+    # scores can be weighed. It is what makes the weights 1 to 7 of the paper mean something, as
+    # both runs are then on one scale.
     return {pmid: max(0, n - place) / n for place, pmid in enumerate(_pmids(ranking))}
 
 
 def reciprocal_scores_of(ranking: Ranking, *, k: int = CORMACK_K) -> dict[str, float]:
-    """Return 1 / (k + rank) of each document.
-
-    Source:
-        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
-        individual rank learning methods, section 2.
-    """
+    """Return 1 / (k + rank) of each document."""
+    # Source: Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion outperforms Condorcet and
+    # individual rank learning methods, section 2.
     return fuse([_pmids(ranking)], k=k)
 
 
 def min_max_scores_of(ranking: Ranking) -> dict[str, float]:
-    """Return the scores of a ranking, its lowest as 0 and its highest as 1; equal ones as 1.
-
-    Source:
-        Fox and Shaw (1994), Combination of multiple searches (CombSUM), with the normalisation of
-        Lee (1997), Analyses of multiple evidence combination, section 3.
-    """
+    """Return the scores of a ranking, its lowest as 0 and its highest as 1; equal ones as 1."""
+    # Source: Fox and Shaw (1994), Combination of multiple searches (CombSUM), with the
+    # normalisation of Lee (1997), Analyses of multiple evidence combination, section 3.
     values = [one.score for one in ranking]
     low, spread = min(values, default=0.0), max(values, default=0.0) - min(values, default=0.0)
     found: dict[str, float] = {}
@@ -162,29 +135,17 @@ class WeightSearch:
 
 
 def search_weights(
-    first: Run,
-    second: Run,
+    first: Run,  # decides ties
+    second: Run,  # the other
+    # questions with their documents: of validation, never those that are reported on
     golden: Sequence[BioasqQuestion],
     *,
-    grid: Sequence[float] = GRID,
-    how: How = "rank",
+    grid: Sequence[float] = GRID,  # weights tried for each run, all finite and >= 0
+    how: How = "rank",  # as for `weigh`
 ) -> WeightSearch:
-    """Find the weights of two runs that are best for golden questions, by MAP of 10 documents.
-
-    The average precision is BioASQ's: it is divided by the number of golden documents, at most 10.
-    A golden question that no run has counts as 0.
-
-    Args:
-        first: Decides ties.
-        second: The other.
-        golden: Questions with their documents: of validation, never those that are reported on.
-        grid: Weights tried for each run, all finite and >= 0.
-        how: As for `weigh`.
-
-    Raises:
-        SettingsError: The grid is empty or out of range.
-        InputError: No golden question has documents, or none of them is in a run.
-    """
+    """Find the weights of two runs that are best for golden questions, by MAP of 10 documents."""
+    # The average precision is BioASQ's: it is divided by the number of golden documents, at most
+    # 10. A golden question that no run has counts as 0.
     pairs = [(float(one), float(other)) for one, other in product(grid, repeat=2)]
     if not pairs:
         raise SettingsError("the grid of weights is empty")

@@ -112,10 +112,8 @@ def average_precision(ranked: Sequence[str], golden: Collection[str], k: int) ->
 
 
 def evaluate_snippets(golden: Questions, given: Questions) -> Evaluation:
-    """Measure the first 10 snippets by the characters they share with golden ones.
-
-    For average precision one is relevant if it overlaps a golden one that none before has found.
-    """
+    """Measure the first 10 snippets by the characters they share with golden ones."""
+    # For average precision one is relevant if it overlaps a golden one that none before has found.
     asked, answers, missing = _pair(golden, given, lambda one: bool(one.snippets))
     rows = {}
     for one in asked:
@@ -133,11 +131,9 @@ _Place = tuple[str, str, int]  # document, section, offset
 
 
 def _characters(piece: Snippet) -> set[_Place]:
-    """Return the characters of a snippet, end exclusive.
-
-    One that runs from the title into the abstract has a part in each; how long that of the title
-    is, its text says.
-    """
+    """Return the characters of a snippet, end exclusive."""
+    # One that runs from the title into the abstract has a part in each; how long that of the title
+    # is, its text says.
     document = read_pmid(piece.document)
     first, last = (
         "abstract" if one == "sections.0" else one
@@ -171,11 +167,9 @@ def _merge(pieces: Iterable[set[_Place]]) -> list[set[_Place]]:
 
 
 def evaluate_answers(golden: Questions, given: Questions) -> Evaluation:
-    """Measure exact answers: yes or no, factoids and lists.
-
-    Names are compared without regard to case and runs of blanks. Of a factoid the first 5
-    candidates count, of a list the first 100 entities, of either the first name.
-    """
+    """Measure exact answers: yes or no, factoids and lists."""
+    # Names are compared without regard to case and runs of blanks. Of a factoid the first 5
+    # candidates count, of a list the first 100 entities, of either the first name.
     asked, answers, missing = _pair(
         golden, given, lambda one: one.type != "summary" and bool(one.exact_answer)
     )
@@ -206,11 +200,9 @@ def read_yes_no(exact: ExactAnswer | None) -> str:
 
 
 def yes_no_measures(pairs: Mapping[str, tuple[str, str]]) -> dict[str, Measure]:
-    """Return accuracy and F1 of question id to golden and given ``yes``, ``no`` or nothing.
-
-    An answer that is neither is wrong for its own class alone. Macro F1 is the mean over the
-    classes that the golden answers have.
-    """
+    """Return accuracy and F1 of question id to golden and given ``yes``, ``no`` or nothing."""
+    # An answer that is neither is wrong for its own class alone. Macro F1 is the mean over the
+    # classes that the golden answers have.
     rows = np.array(
         [
             [right == found, *(n for side in _SIDES for n in _count_side(side, right, found))]
@@ -252,11 +244,9 @@ def _list(golden: BioasqQuestion, given: BioasqQuestion) -> tuple[float, float, 
 
 
 def match_entities(found: Sequence[str], right: Sequence[Collection[str]]) -> int:
-    """Return how many golden entities can be answered, each by a name of its own.
-
-    Source: Kuhn (1955), The Hungarian method, in the form of augmenting paths: a name that two
-    entities bear is given to the one which no other name answers.
-    """
+    """Return how many golden entities can be answered, each by a name of its own."""
+    # Source: Kuhn (1955), The Hungarian method, in the form of augmenting paths: a name that two
+    # entities bear is given to the one which no other name answers.
     answered: dict[int, str] = {}  # entity to the name that answers it
 
     def assign(name: str, tried: set[int]) -> bool:
@@ -285,11 +275,8 @@ def _fold(name: str) -> str:
 
 
 def evaluate_ideal(golden: Questions, given: Questions) -> Evaluation:
-    """Measure ideal answers by ROUGE-2 and ROUGE-SU4, with all golden ones as references.
-
-    Raises:
-        SettingsError: The extra bioasq is not installed.
-    """
+    """Measure ideal answers by ROUGE-2 and ROUGE-SU4, with all golden ones as references."""
+    # Raises `SettingsError` if the extra bioasq is not installed.
     asked, answers, missing = _pair(golden, given, lambda one: bool(one.ideal_answers))
     rows = {}
     for one in asked:
@@ -335,10 +322,8 @@ def mean_measures(
     rows: Mapping[str, Sequence[float]],
     names: Sequence[str] = ("precision", "recall", "f1", "map"),
 ) -> dict[str, Measure]:
-    """Return the means of columns: *rows* are question id to a number a column.
-
-    Where one of them is ``map``, the geometric mean of the same column is there, too.
-    """
+    """Return the means of columns: *rows* are question id to a number a column."""
+    # Where one of them is ``map``, the geometric mean of the same column is there, too.
     numbers = np.array([*rows.values()], dtype=np.float64).reshape(-1, len(names))
     measures = {}
     for place, name in enumerate(names):
@@ -374,10 +359,8 @@ def distinct(names: Iterable[str]) -> list[str]:
 def _pair(
     golden: Questions, given: Questions, counts: Callable[[BioasqQuestion], bool]
 ) -> tuple[list[BioasqQuestion], dict[str, BioasqQuestion], tuple[str, ...]]:
-    """Return golden questions that count, an answer to each, and the ids of unanswered ones.
-
-    Where there is no answer, the question stands there with nothing filled in.
-    """
+    """Return golden questions that count, an answer to each, and the ids of unanswered ones."""
+    # Where there is no answer, the question stands there with nothing filled in.
     asked = [one for one in golden if counts(one)]
     known = {one.id: one for one in given}
     empty = {one.id: BioasqQuestion(id=one.id, type=one.type, body=one.body) for one in asked}

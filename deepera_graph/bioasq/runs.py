@@ -27,16 +27,11 @@ Run = Mapping[str, Ranking]  # by the id of the question
 
 
 def read_run(path: Path) -> dict[str, list[ScoredDocument]]:
-    """Read a run, best first: JSON lines as `write_run` writes them, or the lines of a TREC run.
-
-    The spelling of a document makes no difference, see `name_document`. The order is that of the
-    file; of a TREC run, that of its scores.
-
-    Raises:
-        InputError: The file is no run, or names a question or a document twice; it names the file,
-            the line, and what is wrong.
-        OSError: The file cannot be read.
-    """
+    """Read a run, best first: JSON lines as `write_run` writes them, or the lines of a TREC run."""
+    # The spelling of a document makes no difference, see `name_document`. The order is that of the
+    # file; of a TREC run, that of its scores.
+    # Raises `InputError` if the file is no run, or names a question or a document twice; it names
+    # the file, the line, and what is wrong; `OSError` if the file cannot be read.
     if is_trec(path):
         return {
             name: _check(((one, score) for one, score in ranked), f"{path}, question {name!r}")
@@ -57,10 +52,8 @@ def read_run(path: Path) -> dict[str, list[ScoredDocument]]:
 
 
 def write_run(path: Path, run: Run) -> None:
-    """Write a run, best first: as `trec_eval` reads it if the name ends with ``.trec``.
-
-    Else as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``.
-    """
+    """Write a run, best first: as `trec_eval` reads it if the name ends with ``.trec``."""
+    # Else as JSON lines: ``{"id": ..., "ranked": [[pmid, score], ...]}``.
     if path.suffix == ".trec":
         _write_trec(path, run)
     else:
@@ -75,11 +68,9 @@ def format_line(name: str, ranking: Ranking) -> str:
 
 
 def _write_trec(path: Path, run: Run) -> None:
-    """Write a run as `trec_eval` reads it.
-
-    White space in an id is written as ``_``. Each score is at least a little below the one before
-    it, so that nobody breaks a tie, or sorts anew what is not in the order of its scores.
-    """
+    """Write a run as `trec_eval` reads it."""
+    # White space in an id is written as ``_``. Each score is at least a little below the one before
+    # it, so that nobody breaks a tie, or sorts anew what is not in the order of its scores.
     with path.open("w", encoding="utf-8") as out:
         for name, ranking in run.items():
             above = math.inf
@@ -101,10 +92,8 @@ def rank_scores(scores: Mapping[str, float]) -> list[ScoredDocument]:
 
 
 def submit_run(run: Run, questions: Iterable[BioasqQuestion]) -> list[BioasqQuestion]:
-    """Return questions with the documents of a run, as a submission has them.
-
-    Snippets that a question has are kept where their document is among them; answers are not.
-    """
+    """Return questions with the documents of a run, as a submission has them."""
+    # Snippets that a question has are kept where their document is among them; answers are not.
     made = []
     for one in questions:
         pmids = {name_document(ranked.pmid): ranked.pmid for ranked in run.get(one.id, ())}
@@ -158,11 +147,7 @@ class SearchJournal(Journal):
     """Holds of each question its rankings and what went wrong; if something did, it is not done."""
 
     def is_done(self, question: BioasqQuestion) -> bool:
-        """Tell whether a question is there, as it stands now, and nothing went wrong.
-
-        Raises:
-            SettingsError: Another question has its id.
-        """
+        """Tell whether a question is there, as it stands now, and nothing went wrong."""
         entry = self.entries.get(question.id)
         if entry is None:
             return False

@@ -156,11 +156,7 @@ class SearchKwargs(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedSettings(AgentSettings):
-    """How questions are answered.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
+    """How questions are answered; `SettingsError` if a value is out of range."""
 
     max_snippets: int = setting(
         50,
@@ -193,11 +189,7 @@ class TypedKwargs(TypedDict, total=False):
 
 
 def read_ratio(text: str) -> float | None:
-    """Return how many negatives there are for a golden document: ``1:4`` is 4, ``all`` None.
-
-    Raises:
-        SettingsError: It is neither ``all`` nor two numbers above 0.
-    """
+    """Return how many negatives there are for a golden document: ``1:4`` is 4, ``all`` None."""
     plain = text.strip()
     if plain == "all":
         return None

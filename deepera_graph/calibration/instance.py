@@ -215,11 +215,7 @@ def read_questions(path: Path, *, limit: int | None = None) -> Iterator[Question
 def read_labelled(
     path: Path, *, limit: int | None = None
 ) -> Iterator[tuple[QuestionLine, list[Passage], Labels]]:
-    """Read questions with their passages and the labels of these, 1 for evidence, by id.
-
-    Raises:
-        InputError: A line cannot be used, or a passage has no label; it is named.
-    """
+    """Read questions with their passages and the labels of these, 1 for evidence, by id."""
     for line in read_questions(path, limit=limit):
         try:
             passages = read_passages(line.passages)

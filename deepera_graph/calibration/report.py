@@ -171,10 +171,8 @@ def build_report(
     n_resamples: int = N_CALIBRATION_RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Return plain data about a curve and the questions it was fitted on.
-
-    *threshold* is the judge's own, on scores: what it keeps is measured, too.
-    """
+    """Return plain data about a curve and the questions it was fitted on."""
+    # *threshold* is the judge's own, on scores: what it keeps is measured, too.
     # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
     # it is then measured on: ``suggested.sure`` leaves room for that.
     probabilities = cross_validate(questions, method=curve.method, seed=seed)
@@ -245,46 +243,26 @@ def _measure_points(
 
 
 def calibrate(
-    labelled: Path | str,
-    out: Path | str | None,
+    labelled: Path | str,  # labelled questions; see `deepera_graph.calibration.instance`
+    out: Path | str | None,  # where the curve goes, for `Curve.load`; None writes nothing
     *,
-    reranker: EvidenceReranker,
-    method: Method = "isotonic",
-    precision: float = 0.8,
-    n_resamples: int = N_CALIBRATION_RESAMPLES,
-    seed: int = 0,
-    limit: int | None = None,
-    overwrite: bool = False,
+    reranker: EvidenceReranker,  # who judges the passages
+    method: Method = "isotonic",  # ``isotonic``, or ``platt`` for few passages
+    precision: float = 0.8,  # what `suggested` in the report aims at, in [0, 1]
+    n_resamples: int = N_CALIBRATION_RESAMPLES,  # of the intervals, >= 1
+    seed: int = 0,  # the same seed gives the same report
+    limit: int | None = None,  # only the first so many questions, >= 1; all if None
+    overwrite: bool = False,  # replace *out* if it exists
+    # share of passages that could not be judged, in [0, 1], above which there is no curve
     max_failed_share: float = MAX_FAILED_SHARE,
-    watch: Watch = lambda question: None,
+    watch: Watch = lambda question: None,  # called with every question that was judged
 ) -> dict[str, Any]:
     """Fit a curve, write it, and report what thresholds on it would keep.
 
     Everything that can be checked is checked before the first passage is judged.
 
-    Args:
-        labelled: Labelled questions; see `deepera_graph.calibration.instance`.
-        out: Where the curve goes, for `Curve.load`; None writes nothing.
-        reranker: Who judges the passages.
-        method: ``isotonic``, or ``platt`` for few passages.
-        precision: What `suggested` in the report aims at, in [0, 1].
-        n_resamples: Of the intervals, >= 1.
-        seed: The same seed gives the same report.
-        limit: Only the first so many questions, >= 1; all if None.
-        overwrite: Replace *out* if it exists.
-        max_failed_share: Share of passages that could not be judged, in [0, 1], above which there
-            is no curve.
-        watch: Called with every question that was judged.
-
     Returns:
         Plain data, as `build_report` gives it.
-
-    Raises:
-        InputError: A file or line cannot be used, a passage is not labelled, or there is too
-            little of either label.
-        SettingsError: An option is out of range, *out* exists, or scikit-learn is not installed.
-        BackendError: The backend cannot be reached or refuses the key.
-        FailedShareError: Too many passages could not be judged.
     """
     labelled, out = Path(labelled), None if out is None else Path(out)
     check_method(method)

@@ -143,12 +143,10 @@ def bootstrap_sums(
     level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
-    """Return statistics that are made of sums over questions, with their percentile intervals.
-
-    Each is a table of shape (n_questions, n) and what makes the statistic of its sums, from shape
-    (..., n) to shape (...). All are computed on the same resampled questions; resamples in which
-    one is no number are left out of its interval.
-    """
+    """Return statistics that are made of sums over questions, with their percentile intervals."""
+    # Each is a table of shape (n_questions, n) and what makes the statistic of its sums, from shape
+    # (..., n) to shape (...). All are computed on the same resampled questions; resamples in which
+    # one is no number are left out of its interval.
     if not columns:
         return []
     tables = [table for table, _ in columns]

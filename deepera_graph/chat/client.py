@@ -73,10 +73,8 @@ class OutputModes:
         self._proven: set[OutputMode] = set()
 
     def fallback_from(self, mode: OutputMode, *, broken: bool = False) -> OutputMode | None:
-        """Return what to try instead of an unproven mode, if anything is left.
-
-        Where the server has *broken* down over two modes, that is plain text, which all know.
-        """
+        """Return what to try instead of an unproven mode, if anything is left."""
+        # Where the server has *broken* down over two modes, that is plain text, which all know.
         place = self.all.index(mode) + 1
         if mode in self._proven or place == len(self.all):
             return None
@@ -123,10 +121,8 @@ class ChatModel:
         self.output_modes = OutputModes(OPENAI_MODES if self._is_openai else others)
 
     def with_temperature(self, temperature: float) -> Self:
-        """Return the same model at another temperature; as it is, if it has none to set.
-
-        Both share their limits, and what is known of the server.
-        """
+        """Return the same model at another temperature; as it is, if it has none to set."""
+        # Both share their limits, and what is known of the server.
         takes_one = "temperature" in type(self.langchain).model_fields
         if not takes_one or has_fixed_temperature(self.name):
             return self
@@ -142,10 +138,8 @@ class ChatModel:
         config: RunnableConfig | None,
         n_broken: int = 0,
     ) -> tuple[AIMessage, Usage]:
-        """Ask once, in one mode, and return what was said and spent; what passes is tried again.
-
-        *n_broken* calls for this reply have failed with 500 in other modes.
-        """
+        """Ask once, in one mode, and return what was said and spent; what passes is tried again."""
+        # *n_broken* calls for this reply have failed with 500 in other modes.
         self._breaker.check()
         shown = list(messages)
         if mode not in {"json_schema", "tools"}:
@@ -176,10 +170,8 @@ class ChatModel:
         config: RunnableConfig | None,
         n_characters: int,
     ) -> tuple[AIMessage, Usage]:
-        """Send one call and wait as long as it may take; it is charged, however it ends.
-
-        When the time of the run is up before that, the call is abandoned.
-        """
+        """Send one call and wait as long as it may take; it is charged, however it ends."""
+        # When the time of the run is up before that, the call is abandoned.
         tab = tab_of(config)
         usage, left = Usage(failed_calls=1), tab.meter.seconds_left
         try:
@@ -203,11 +195,9 @@ class ChatModel:
         return message, usage
 
     def _count(self, message: AIMessage, n_characters: int) -> Usage:
-        """Return the tokens of a call; say once of a server that it does not count them.
-
-        They are estimated then. Every prompt has a token, and so has every reply that says
-        something.
-        """
+        """Return the tokens of a call; say once of a server that it does not count them."""
+        # They are estimated then. Every prompt has a token, and so has every reply that says
+        # something.
         counted: Mapping[str, Any] = message.usage_metadata or {}
         said = f"{message.text}{''.join(json.dumps(one['args']) for one in message.tool_calls)}"
         tokens, lengths = [], (n_characters, len(said))
@@ -362,11 +352,9 @@ def read_answer(
 
 
 def read_text(message: AIMessage, mode: OutputMode, tool: str) -> str:
-    """Return what a model answered: its text, or the arguments of its tool calls, all of them.
-
-    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
-    a tool that was not offered is nothing.
-    """
+    """Return what a model answered: its text, or the arguments of its tool calls, all of them."""
+    # Where tools were offered, a call goes before text; elsewhere text goes before a call. A call
+    # of a tool that was not offered is nothing.
     text = str(message.text)
     if mode != "tools" and text.strip():
         return text

@@ -170,11 +170,9 @@ _ABOUT_THE_BODY = frozenset({"content-length", "content-encoding", "transfer-enc
 
 
 def filter_responses(client: Any, secrets: Collection[str]) -> None:
-    """Have an asynchronous HTTP client (httpx, httpx2) give responses without secrets.
-
-    Arguments of a tool call that a library would misread are marked, so that it hands them on as
-    they are. Streams are left alone.
-    """
+    """Have an asynchronous HTTP client (httpx, httpx2) give responses without secrets."""
+    # Arguments of a tool call that a library would misread are marked, so that it hands them on as
+    # they are. Streams are left alone.
     send = client.send
 
     async def send_filtered(request: Any, **options: Any) -> Any:

@@ -22,10 +22,8 @@ REFUSES_BOUNDS = re.compile(r"^https?://[^/]*\b(?:openai\.com|azure\.com)(?::\d+
 
 
 def find_key_variable(base_url: str | None, api_key_env: str | None) -> str | None:
-    """Return the variable whose key a server of OpenAI's protocol is sent; None sends no key.
-
-    OpenAI's key goes to OpenAI. Any other server gets a key only if one is named for it.
-    """
+    """Return the variable whose key a server of OpenAI's protocol is sent; None sends no key."""
+    # OpenAI's key goes to OpenAI. Any other server gets a key only if one is named for it.
     if api_key_env is not None or not base_url:
         return api_key_env or KEY_VARIABLE
     try:
@@ -43,10 +41,8 @@ def has_fixed_temperature(model: str) -> bool:
 
 
 def find_model(name: str, **options: Any) -> BaseChatModel:
-    """Return the chat model that ``provider:model`` names; *options* are passed to it.
-
-    ``openai:...`` needs nothing more; other providers need ``langchain`` and a package of theirs.
-    """
+    """Return the chat model that ``provider:model`` names; *options* are passed to it."""
+    # ``openai:...`` needs nothing more; other providers need ``langchain`` and a package of theirs.
     provider, colon, model = name.partition(":")
     if not colon or not provider or not model:
         example = "" if colon or not name else f", e.g. 'openai:{name}'"
@@ -93,12 +89,10 @@ def has_only_sync_client(model: BaseChatModel) -> bool:
 
 
 def with_own_client(model: BaseChatModel) -> BaseChatModel:
-    """Copy a model of OpenAI's kind onto connections that no other loop uses.
-
-    langchain-openai shares one HTTP client among all models of a process, and a connection fails
-    in any loop but the one that opened it. The client library's own retries are switched off, and
-    redirections, too: with HTTP 307 and 308 the prompt would go wherever they lead.
-    """
+    """Copy a model of OpenAI's kind onto connections that no other loop uses."""
+    # langchain-openai shares one HTTP client among all models of a process, and a connection fails
+    # in any loop but the one that opened it. The client library's own retries are switched off, and
+    # redirections, too: with HTTP 307 and 308 the prompt would go wherever they lead.
     client = getattr(model, "root_async_client", None)
     if client is None:
         return model
@@ -131,11 +125,9 @@ def find_address(model: BaseChatModel) -> str:
 def request_body(
     mode: OutputMode, kind: type[ReplyModel], *, bounded: bool = True
 ) -> dict[str, Any]:
-    """Return what goes into the body of an OpenAI-style request.
-
-    It is sent past the client library, whose own parsing raises and then loses the tokens.
-    *bounded*: whether the server takes a schema that bounds the length of a text.
-    """
+    """Return what goes into the body of an OpenAI-style request."""
+    # It is sent past the client library, whose own parsing raises and then loses the tokens.
+    # *bounded*: whether the server takes a schema that bounds the length of a text.
     name, schema = kind.__name__, json_schema(kind, bounded=bounded or mode != "json_schema")
     if mode == "json_schema":
         form = {"name": name, "strict": True, "schema": schema}

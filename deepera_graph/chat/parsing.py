@@ -46,20 +46,16 @@ class ReplyModel(BaseModel):
 
     @classmethod
     def from_words(cls, words: str, prompt: str = "") -> Self | None:
-        """Return what a reply without any object says; None if it must be asked for again.
-
-        *prompt* is what it answers, all messages together.
-        """
+        """Return what a reply without any object says; None if it must be asked for again."""
+        # *prompt* is what it answers, all messages together.
         return None
 
 
 @lru_cache(maxsize=64)
 def json_schema(kind: type[ReplyModel], *, bounded: bool = True) -> dict[str, Any]:
-    """Return the JSON schema of a reply, every field required, in the order of the class.
-
-    It is made once and shared: do not change it. *bounded*: whether the lengths of texts are
-    bounded, where the class says how.
-    """
+    """Return the JSON schema of a reply, every field required, in the order of the class."""
+    # It is made once and shared: do not change it. *bounded*: whether the lengths of texts are
+    # bounded, where the class says how.
     schema = kind.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
         _make_strict(part)
@@ -136,15 +132,12 @@ class DoubleFieldError(UnusableReplyError):
 
 
 def extract_json(text: str) -> tuple[list[str], str]:
-    """Take a reply apart, in time linear in its length: its outermost objects, and other words.
-
-    An object reaches from a brace to the one that closes it, or to the end of the reply.
-
-    A thinking block is left out with all that is in it; one that is not closed reaches to the end.
-    If a block is closed that was never opened, as with templates that open it in the prompt, all
-    before it is thinking, also where an object or what cannot be read begins in it. Tags within the
-    strings of an object are words like any other.
-    """
+    """Take a reply apart, in time linear in its length: its outermost objects, and other words."""
+    # An object reaches from a brace to the one that closes it, or to the end of the reply.
+    # A thinking block is left out with all that is in it; one that is not closed reaches to the
+    # end. If a block is closed that was never opened, as with templates that open it in the prompt,
+    # all before it is thinking, also where an object or what cannot be read begins in it. Tags
+    # within the strings of an object are words like any other.
     pieces: list[str] = []
     words: list[str] = []
     place = 0
@@ -187,13 +180,9 @@ def _find_closing(text: str, start: int) -> int | None:
 
 
 def _read_object(piece: str) -> dict[str, Any] | None:
-    """Read an object, also with comments or trailing commas, or written as a Python literal.
-
-    None if it cannot be read.
-
-    Raises:
-        DoubleFieldError: An object in it names a field twice.
-    """
+    """Read an object, also with comments or trailing commas, or written as a Python literal."""
+    # None if it cannot be read.
+    # Raises `DoubleFieldError` if an object in it names a field twice.
     if _find_closing(piece, 0) is None:
         return None  # what is inside of it is no answer
     try:
@@ -244,10 +233,8 @@ _load: Callable[[str], dict[str, Any]] = partial(
 
 
 def parse_reply(text: str, kind: type[ReplyT], prompt: str = "") -> ReplyT:
-    """Read a reply of one kind, or raise what is wrong with it; nothing is guessed.
-
-    An object that stands in the *prompt* is no answer but a quote.
-    """
+    """Read a reply of one kind, or raise what is wrong with it; nothing is guessed."""
+    # An object that stands in the *prompt* is no answer but a quote.
     pieces, words = extract_json(text)
     if not pieces and not words:
         raise EmptyAnswerError("the reply is empty")
@@ -340,11 +327,9 @@ _INSTEAD = "\ufffd"
 
 
 def sanitize(text: str) -> str:
-    """Replace control, direction and unseen characters, break the tokens of chat templates.
-
-    Line breaks stay; white space of other kinds becomes a space. A rule of equals signs, as in our
-    marker lines, becomes one of dashes.
-    """
+    """Replace control, direction and unseen characters, break the tokens of chat templates."""
+    # Line breaks stay; white space of other kinds becomes a space. A rule of equals signs, as in
+    # our marker lines, becomes one of dashes.
     if _ORDINARY.fullmatch(text):
         return text
     seen = "".join(

@@ -188,13 +188,11 @@ class Retrier:
         attempts_at_500: int | None = None,
         n_broken: int = 0,
     ) -> tuple[T, Usage]:
-        """Return the first reply, and what it cost with what failed on the way.
-
-        *call* sends once and charges the *tab*; *slot* waits until a call may start. HTTP 500 gets
-        *attempts_at_500* at most, where it may mean something else; after *n_broken* of them in
-        other ways this waits before it starts. A `CallError` or `BudgetError` carries the usage of
-        all attempts.
-        """
+        """Return the first reply, and what it cost with what failed on the way."""
+        # *call* sends once and charges the *tab*; *slot* waits until a call may start. HTTP 500
+        # gets *attempts_at_500* at most, where it may mean something else; after *n_broken* of them
+        # in other ways this waits before it starts. A `CallError` or `BudgetError` carries the
+        # usage of all attempts.
         failed, waited, problem = Usage(), 0.0, ""
         wait: float | None = self._backoff(n_broken) if n_broken else 0.0
         for attempt in range(1, self._policy.attempts + 1):

@@ -173,11 +173,8 @@ def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
 
 
 def read_config() -> dict[str, Value]:
-    """Return what is configured, by the names of the options.
-
-    Raises:
-        SettingsError: A key is unknown, or a file cannot be read.
-    """
+    """Return what is configured, by the names of the options."""
+    # Raises `SettingsError` if a key is unknown, or a file cannot be read.
     file = find_file()
     return {**(_read_file(file) if file else {}), **_read_environment()}
 

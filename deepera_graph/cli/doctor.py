@@ -134,10 +134,8 @@ def _check_options(chosen: DoctorOptions) -> None:
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    """Show what is wrong first, then what was tried, then versions and extras in a line each.
-
-    Lines with commands are not broken, whatever the width, so that they can be copied.
-    """
+    """Show what is wrong first, then what was tried, then versions and extras in a line each."""
+    # Lines with commands are not broken, whatever the width, so that they can be copied.
     from deepera_graph.doctor.checks import EXTRA, PACKAGES, Finding
 
     console = output_console()

@@ -158,20 +158,14 @@ class Trial:
 
 
 def run_trials(
-    reranker: EvidenceReranker,
-    questions: Sequence[DemoQuestion],
+    reranker: EvidenceReranker,  # who judges
+    questions: Sequence[DemoQuestion],  # of the corpus
     *,
+    # if not, the golden passages of *questions* are left out of the corpus
     with_evidence: bool = True,
-    hard: bool = False,
+    hard: bool = False,  # whether they are those of the hard corpus
 ) -> Iterator[Trial]:
-    """Yield one trial a question: at most 30 candidates that share words with it, reranked.
-
-    Args:
-        reranker: Who judges.
-        questions: Of the corpus.
-        hard: Whether they are those of the hard corpus.
-        with_evidence: If not, the golden passages of *questions* are left out of the corpus.
-    """
+    """Yield one trial a question: at most 30 candidates that share words with it, reranked."""
     left_out = set() if with_evidence else {name for one in questions for name in one.golden}
     corpus = [abstract for abstract in read_corpus(hard=hard) if abstract.id not in left_out]
     with open_store("demo", path=":memory:", mode="sparse") as store:

@@ -25,29 +25,25 @@ TIMEOUT = 30.0
 
 def examine(
     *,
+    # ``provider:model``, or with *base_url* the name the server knows; None takes the first one
+    # that the server lists
     model: str | None = None,
-    base_url: str | None = None,
+    base_url: str | None = None,  # a server that speaks OpenAI's chat protocol
+    # environment variable that holds the key; the provider's own if None
     api_key_env: str | None = None,
+    # folder of local collections; None looks whether one in memory can be opened
     store: str | Path | None = None,
+    # a Qdrant server, instead of a folder; its key is in ``QDRANT_API_KEY``
     qdrant_url: str | None = None,
+    # folder of the judgement cache, or "off"; None is the default folder
     cache: str | Path | None = None,
-    timeout: float = TIMEOUT,
+    timeout: float = TIMEOUT,  # longest wait for one answer of the model's server, in seconds, > 0
 ) -> list[Finding]:
     """Check everything that judging needs, and with a model or an address the server behind it.
 
     Without *model*, *base_url* and *qdrant_url* nothing is sent over any network. With a server,
     at most 8 requests are made: 2 that list its models, one for each of the four ways to ask for
     a structured answer, and one judgement, which is asked once more if its answer is unusable.
-
-    Args:
-        model: ``provider:model``, or with *base_url* the name the server knows; None takes the
-            first one that the server lists.
-        base_url: A server that speaks OpenAI's chat protocol.
-        api_key_env: Environment variable that holds the key; the provider's own if None.
-        store: Folder of local collections; None looks whether one in memory can be opened.
-        qdrant_url: A Qdrant server, instead of a folder; its key is in ``QDRANT_API_KEY``.
-        cache: Folder of the judgement cache, or "off"; None is the default folder.
-        timeout: Longest wait for one answer of the model's server, in seconds, > 0.
 
     Returns:
         What was found, in the order of the checks; no key is ever in it.

@@ -294,11 +294,9 @@ def _check_existing_cache(file: Path) -> Finding:
 
 
 def _why_unwritable(folder: Path) -> str:
-    """Say why *folder* could not be made and written to; empty if it could.
-
-    A file is made in the nearest folder that exists and is removed again: permission bits alone say
-    nothing of a read-only or full disk.
-    """
+    """Say why *folder* could not be made and written to; empty if it could."""
+    # A file is made in the nearest folder that exists and is removed again: permission bits alone
+    # say nothing of a read-only or full disk.
     try:
         nearest = folder
         while not nearest.exists() and nearest != nearest.parent:

@@ -325,11 +325,9 @@ def _check_answers(
 
 
 async def _try_modes(chat: ChatModel) -> list[_Trial]:
-    """Return how each way of asking goes: the simplest first, then best first.
-
-    Nothing follows where the simplest failed for a reason that holds for all: no connection, no
-    time, wrong key, unknown model, too many requests.
-    """
+    """Return how each way of asking goes: the simplest first, then best first."""
+    # Nothing follows where the simplest failed for a reason that holds for all: no connection, no
+    # time, wrong key, unknown model, too many requests.
     simplest = await _try(chat, _SIMPLEST)
     if simplest.error is not None and simplest.error.status not in _OF_ONE_MODE:
         return [simplest]

@@ -33,11 +33,7 @@ class PlainRecord:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote.
-
-        Raises:
-            ValueError: It was written in another format, or is something else.
-        """
+        """Read what `to_dict` wrote."""
         if cls.kind and plain.get("format") != FORMAT:
             raise ValueError(f"{cls.kind} format must be {FORMAT}, got {plain.get('format')!r}")
         reader = _reader(cls)  # type: ignore[arg-type]  # a class is hashable

@@ -134,11 +134,9 @@ def list_shown(result: RerankResult) -> tuple[RankedPassage, ...]:
 
 
 def describe_result(result: RerankResult, *, whole: bool = False) -> dict[str, Any]:
-    """Return a result as plain data, under the names that all commands use.
-
-    The *whole* of it has the texts of the passages and their sources, the answer, times and the
-    manifest, too; `RerankResult.from_dict` reads that.
-    """
+    """Return a result as plain data, under the names that all commands use."""
+    # The *whole* of it has the texts of the passages and their sources, the answer, times and the
+    # manifest, too; `RerankResult.from_dict` reads that.
     if whole:
         return _describe_whole(result)
     plain: dict[str, Any] = {
@@ -227,10 +225,8 @@ def list_cited(result: RerankResult, citations: Iterable[str]) -> list[str]:
 
 
 def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str:
-    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage.
-
-    *as_listed*: its number in `describe_evidence`, which another order of the kept ones changes.
-    """
+    """Return the answer with ``[1]`` where it cites ``[ID]``: the rank of the passage."""
+    # *as_listed*: its number in `describe_evidence`, which another order of the kept ones changes.
     kept = enumerate(result.kept, start=1)
     numbers = {one.id: str(place if as_listed else one.rank) for place, one in kept}
 

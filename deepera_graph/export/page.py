@@ -21,10 +21,8 @@ _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 
 
 def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: str = "") -> str:
-    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML.
-
-    *studies* is HTML.
-    """
+    """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML."""
+    # *studies* is HTML.
     dropped = result.dropped
     n_hidden = len(dropped) - SHOWN_DROPPED
     sections = (

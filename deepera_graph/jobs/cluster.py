@@ -49,10 +49,8 @@ def check_address(address: str | None) -> None:
 
 
 def find_ray(*, alone: bool) -> Any:
-    """Import Ray, set up to be quiet; *alone* on this machine it is out of reach of others.
-
-    What Ray reads when it is imported has no effect on a program that has imported it before.
-    """
+    """Import Ray, set up to be quiet; *alone* on this machine it is out of reach of others."""
+    # What Ray reads when it is imported has no effect on a program that has imported it before.
     for name, value in {**_OF_RAY, **(_ALONE if alone else {})}.items():
         os.environ.setdefault(name, value)
     return import_extra("ray", extra="ray", what="--engine ray")
@@ -60,12 +58,10 @@ def find_ray(*, alone: bool) -> Any:
 
 @contextmanager
 def connect_ray(n_workers: int, address: str | None) -> Iterator[Any]:
-    """Give Ray, connected; at the end of the block nothing of it is left.
-
-    What Ray itself prints on stdout is dropped: stdout may be where results go. A cluster of this
-    machine alone has *n_workers* CPUs and no dashboard, reports nothing to anybody, and its files
-    are removed.
-    """
+    """Give Ray, connected; at the end of the block nothing of it is left."""
+    # What Ray itself prints on stdout is dropped: stdout may be where results go. A cluster of this
+    # machine alone has *n_workers* CPUs and no dashboard, reports nothing to anybody, and its files
+    # are removed.
     check_address(address)
     ray = find_ray(alone=address is None)
     block: AbstractContextManager[dict[str, Any]] = nullcontext({})

@@ -21,11 +21,9 @@ from deepera_graph.text.jsonl import RawLine, format_json, parse_object, replaci
 
 
 def to_output_line(line: QuestionLine, result: RerankResult) -> bytes:
-    """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes.
-
-    A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape, and so is what a
-    terminal obeys.
-    """
+    """Return one line of JSON in UTF-8, with its line feed; equal judgements give equal bytes."""
+    # A lone surrogate, which UTF-8 has no bytes for, is written as its JSON escape, and so is what
+    # a terminal obeys.
     fields = {"id": line.id, **describe_result(result)}
     if line.metadata:
         fields["metadata"] = line.metadata
@@ -37,10 +35,8 @@ _SECRET_PARTS_OF_URL = re.compile(r"(?<=://)[^/@\s]*@|\?\S*")
 
 
 def describe_run(reranker: EvidenceReranker) -> dict[str, Any]:
-    """Return backend, model, prompts, settings and versions, as JSON values without secrets.
-
-    A backend made from live objects cannot be told from others: a `SettingsError`.
-    """
+    """Return backend, model, prompts, settings and versions, as JSON values without secrets."""
+    # A backend made from live objects cannot be told from others: a `SettingsError`.
     backend = reranker.backend
     run = {
         "backend": backend.name,

@@ -33,10 +33,8 @@ _NUMBERS: Mapping[str, Callable[[str], Any]] = {"score": float, "label": int, "i
 
 
 def read_form(source: BinaryIO, suffix: str) -> tuple[BinaryIO, int | None]:
-    """Return the questions of a JSON file or a table, told by its suffix, as JSON lines.
-
-    See `deepera_graph.jobs.lines.open_questions`.
-    """
+    """Return the questions of a JSON file or a table, told by its suffix, as JSON lines."""
+    # See `deepera_graph.jobs.lines.open_questions`.
     if suffix == ".json":
         return _to_lines(read_records(source, suffix))
     return _to_lines(_group_rows(read_records(source, suffix, to_value=_to_value)))
@@ -96,14 +94,10 @@ class RunSource(NamedTuple):
 def open_run(
     source: RunSource, *, tell: Callable[[str], None] = lambda message: None
 ) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Give a TREC run as JSON lines, queries in the order of the run, documents by score.
-
-    Only documents of the run are held in memory; those that the corpus does not have are left out
-    and counted by *tell*.
-
-    Raises:
-        InputError: A file cannot be read, or a line of the run has not six columns.
-    """
+    """Give a TREC run as JSON lines, queries in the order of the run, documents by score."""
+    # Only documents of the run are held in memory; those that the corpus does not have are left out
+    # and counted by *tell*.
+    # Raises `InputError` if a file cannot be read, or a line of the run has not six columns.
     wanted = read_run(source.run)
     names = {name for ranking in wanted.values() for name, _ in ranking}
     skipped: list[Skipped] = []
@@ -145,11 +139,9 @@ def _run_line(
 
 
 def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
-    """Return (document id, score) of each query id, the highest score first.
-
-    Source:
-        Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of the run.
-    """
+    """Return (document id, score) of each query id, the highest score first."""
+    # Source: Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of the
+    # run.
     rankings: dict[str, list[tuple[str, float]]] = {}
     with open_records(path) as (source, _):
         for line in read_raw_lines(source):
@@ -180,12 +172,10 @@ def _read_queries(path: Path) -> dict[str, str]:
 
 
 def write_run(ranked: Path, run: Path) -> None:
-    """Write the rankings of an output file as a TREC run.
-
-    A passage without a score comes after those that have one. White space in an id is written as
-    ``_``. Scores that are equal are told apart in the sixth decimal, so that nobody breaks the tie
-    otherwise.
-    """
+    """Write the rankings of an output file as a TREC run."""
+    # A passage without a score comes after those that have one. White space in an id is written as
+    # ``_``. Scores that are equal are told apart in the sixth decimal, so that nobody breaks the
+    # tie otherwise.
     with ranked.open("rb") as source, run.open("w", encoding="utf-8") as out:
         for line in read_raw_lines(source):
             fields = parse_object(line.text)

@@ -157,11 +157,7 @@ LineT = TypeVar("LineT", bound="QuestionLine | BadLine | DoneLine")
 
 
 def refuse_wrong_file(lines: Iterable[LineT]) -> Iterator[LineT]:
-    """Give the lines on, unless there are none, or those at the beginning are all bad.
-
-    Raises:
-        InputError: There is no line; or the first 20 lines, or all there are, are bad.
-    """
+    """Give the lines on, unless there are none, or those at the beginning are all bad."""
     held: list[LineT] = []
     n_good, line = 0, None
     for line in lines:
@@ -256,10 +252,8 @@ def _take_passages(fields: dict[str, Any]) -> list[PassageLike]:
 
 
 def _mark_blank(items: list[Any]) -> list[Any]:
-    """Make a document without text of a passage that has none, so that it costs itself alone.
-
-    If no passage has a text, the field is called otherwise: then they stay, and that is told.
-    """
+    """Make a document without text of a passage that has none, so that it costs itself alone."""
+    # If no passage has a text, the field is called otherwise: then they stay, and that is told.
     blank = [_is_blank(item) for item in items]
     if all(blank):
         return items
@@ -285,10 +279,8 @@ def _to_blank(item: Any, place: int) -> Any:
 
 
 def _read_candidate(item: Any) -> Any:
-    """Give a passage the first score it has, and the text that rank_llm has under `doc`.
-
-    What else is wrong with it, the reranker says.
-    """
+    """Give a passage the first score it has, and the text that rank_llm has under `doc`."""
+    # What else is wrong with it, the reranker says.
     if not isinstance(item, Mapping):
         return item
     scores = [item[name] for name in _SCORE_FIELDS if item.get(name) is not None]

@@ -104,10 +104,8 @@ class Diagnostics:
         self.retained.update(stats["retained_terms"])
 
     def _add_spread(self, scores: list[float]) -> None:
-        """Count scores as undifferentiated that are few, close together and in a narrow range.
-
-        The limits are ours; that of the range is for judges that only say 0 or 1.
-        """
+        """Count scores as undifferentiated that are few, close together and in a narrow range."""
+        # The limits are ours; that of the range is for judges that only say 0 or 1.
         n_distinct = len({round(score, 2) for score in scores})
         low, _, high = quantiles(scores, n=4, method="inclusive")
         self.distinct[n_distinct] += 1
@@ -227,11 +225,9 @@ class JobReport(HasUsage):
             self.errors.append({"line": line.number, "id": line.id, "error": line.error})
 
     def commonest_cause(self) -> tuple[str, int] | None:
-        """Return what most passages failed of, and how many; None if none failed.
-
-        Causes that differ in what they quote, as replies that hold no JSON do, are counted as one,
-        and the first of them is returned.
-        """
+        """Return what most passages failed of, and how many; None if none failed."""
+        # Causes that differ in what they quote, as replies that hold no JSON do, are counted as
+        # one, and the first of them is returned.
         counts, examples = Counter[str](), dict[str, str]()
         for cause, n_failed in self.causes.items():
             kind = _QUOTED.split(cause, maxsplit=1)[0]
@@ -241,12 +237,10 @@ class JobReport(HasUsage):
         return (examples[commonest[0][0]], commonest[0][1]) if commonest else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data.
-
-        `seconds` has the wall time of the run; its `stages` are summed over the questions, several
-        of which run at once. All but the wall time is of the whole file; after a resume, `earlier`
-        has the part that was done before.
-        """
+        """Return plain data."""
+        # `seconds` has the wall time of the run; its `stages` are summed over the questions,
+        # several of which run at once. All but the wall time is of the whole file; after a resume,
+        # `earlier` has the part that was done before.
         earlier = {"written": self.n_earlier, "usage": self.usage_earlier.record()}
         stages = {name: round(spent, 3) for name, spent in self.seconds.items() if name != "total"}
         return {

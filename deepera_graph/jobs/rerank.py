@@ -211,33 +211,22 @@ def build_line_judge(
 
 
 def rerank_lines(
-    reranker: EvidenceReranker,
-    source: BinaryIO,
+    reranker: EvidenceReranker,  # what to ask
+    source: BinaryIO,  # lines as `deepera_graph.jobs.lines` reads them
+    # where the output lines go, flushed one by one; None writes nothing
     out: BinaryIO | ResumableOutput | None,
     *,
-    report: JobReport,
-    limit: int | None = None,
-    watch: Watch = lambda line: None,
+    report: JobReport,  # counts what happens, also if this raises
+    limit: int | None = None,  # most lines read; all if None
+    watch: Watch = lambda line: None,  # called with every line that is done, also with the bad ones
+    # what judges the lines as *reranker* would, not begun yet; this process if None
     engine: Engine[JudgedLine] | None = None,
 ) -> None:
-    """Rerank every question of a file; a bad line is reported and the others run.
-
-    Answers are written in the order of the questions, each as soon as those before it are. When
-    the run ends early (`KeyboardInterrupt`, or `BackendError` as nothing of a question could be
-    judged), the questions that are done by then are still written; the report says how it ended.
-
-    Args:
-        reranker: What to ask.
-        source: Lines as `deepera_graph.jobs.lines` reads them.
-        out: Where the output lines go, flushed one by one; None writes nothing.
-        report: Counts what happens, also if this raises.
-        limit: Most lines read; all if None.
-        watch: Called with every line that is done, also with the bad ones.
-        engine: What judges the lines as *reranker* would, not begun yet; this process if None.
-
-    Raises:
-        InputError: The first 20 lines, or all there are, are bad; *out* is as it was.
-    """
+    """Rerank every question of a file; a bad line is reported and the others run."""
+    # Answers are written in the order of the questions, each as soon as those before it are. When
+    # the run ends early (`KeyboardInterrupt`, or `BackendError` as nothing of a question could be
+    # judged), the questions that are done by then are still written; the report says how it ended.
+    # Raises `InputError` if the first 20 lines, or all there are, are bad; *out* is as it was.
     output = out if isinstance(out, ResumableOutput) else PlainOutput(out)
     recorder = _Recorder(output, report, watch, reranker.effective_settings.to_dict())
     lines = refuse_wrong_file(islice(read_rest(source, output.find_done), limit))
@@ -324,10 +313,8 @@ class _Recorder:
 
 @contextmanager
 def hold_interrupts() -> Iterator[None]:
-    """Hold an interrupt back until the block is done; a second one is not held back.
-
-    Interrupts reach only the main thread, so elsewhere there is nothing to do.
-    """
+    """Hold an interrupt back until the block is done; a second one is not held back."""
+    # Interrupts reach only the main thread, so elsewhere there is nothing to do.
     before = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or not callable(before):
         yield
@@ -357,11 +344,9 @@ def count_calls(
     limit: int | None = None,
     watch: Watch = lambda line: None,
 ) -> None:
-    """Add up what a backend would ask; `report.usage` has calls and tokens a stage.
-
-    Nothing is asked. As every passage is kept, the summaries are the most there can be. Second
-    tries are not counted; the rules of the field are.
-    """
+    """Add up what a backend would ask; `report.usage` has calls and tokens a stage."""
+    # Nothing is asked. As every passage is kept, the summaries are the most there can be. Second
+    # tries are not counted; the rules of the field are.
     plain = {**settings.to_dict(), "max_concurrency": _AT_ONCE}
     reranker = EvidenceReranker(counting_backend(backend), **plain)
     rerank_lines(reranker, source, None, report=report, limit=limit, watch=watch)

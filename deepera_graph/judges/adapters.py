@@ -111,18 +111,15 @@ class HybridJudge(Judge):
 
 
 class PairJudge(Judge):
-    """Scores passages by a function of the question and the texts, or a LangChain cross-encoder.
-
-    Args:
-        score: Gives a score a text, titles before them; None where it failed.
-        scale: ``"probability"``: scores are taken as they are, in [0, 1]. ``"logit"``: they are
-            mapped there by the logistic function, which orders them the same.
-    """
+    """Scores passages by a function of the question and the texts, or a LangChain cross-encoder."""
 
     def __init__(
         self,
+        # gives a score a text, titles before them; None where it failed
         score: ScoreTexts | BaseCrossEncoder,
         *,
+        # ``"probability"``: scores are taken as they are, in [0, 1]. ``"logit"``: they are mapped
+        # there by the logistic function, which orders them the same.
         scale: Literal["logit", "probability"] = "probability",
     ) -> None:
         if scale not in ("logit", "probability"):

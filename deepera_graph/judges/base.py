@@ -172,10 +172,8 @@ class Prepares(Protocol):
     """A judge that can begin before the intent is known."""
 
     def prepare(self, windows: Sequence[Window]) -> None:
-        """Begin to read windows in the background, and return at once.
-
-        Nothing is lost if they are not judged after all, or if reading fails: `judge` says so.
-        """
+        """Begin to read windows in the background, and return at once."""
+        # Nothing is lost if they are not judged after all, or if reading fails: `judge` says so.
 
 
 class PassageJudge(Judge):

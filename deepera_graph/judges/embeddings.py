@@ -115,11 +115,7 @@ def name_recorded(recorded: str) -> str | None:
 
 
 def open_openai(model: str, base_url: str | None = None) -> Embeddings:
-    """Return embeddings of OpenAI, or of another server of its protocol, which is sent no key.
-
-    Raises:
-        SettingsError: There is no key.
-    """
+    """Return embeddings of OpenAI, or of another server of its protocol, which is sent no key."""
     variable = find_key_variable(base_url, None)
     key = os.environ.get(variable, "").strip() if variable else NO_KEY
     if not key:

@@ -62,26 +62,18 @@ class Built:
 
 
 class Construction:
-    """One run in a folder; its steps are within a block of `open`.
-
-    Args:
-        out: The folder; made if missing.
-        calls_at_once: Most calls of models in flight, >= 1.
-        budget: What this run may cost; when it is spent, another run goes on.
-        overwrite: Whether results in the folder may be replaced; kept replies are used anyway.
-        on_progress: Told how far things are; called in another thread.
-
-    Raises:
-        SettingsError: A setting is out of range, or results would be lost.
-    """
+    """One run in a folder; its steps are within a block of `open`."""
 
     def __init__(
         self,
-        out: Path,
+        out: Path,  # the folder; made if missing
         *,
-        calls_at_once: int = CALLS_AT_ONCE,
+        calls_at_once: int = CALLS_AT_ONCE,  # most calls of models in flight, >= 1
+        # what this run may cost; when it is spent, another run goes on
         budget: Budget | None = None,
+        # whether results in the folder may be replaced; kept replies are used anyway
         overwrite: bool = False,
+        # told how far things are; called in another thread
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         check_at_least("calls_at_once", calls_at_once, 1)
@@ -93,12 +85,8 @@ class Construction:
 
     @contextmanager
     def open(self) -> Iterator[Self]:
-        """Open what is kept; no other process can build in the folder meanwhile.
-
-        Raises:
-            SettingsError: Another process does.
-            StoreError: The folder cannot be used.
-        """
+        """Open what is kept; no other process can build in the folder meanwhile."""
+        # Raises `SettingsError` if another process does; `StoreError` if the folder cannot be used.
         cache = open_cache(self.work)
         assert cache is not None  # a folder was named
         with cache, ExitStack() as block:
@@ -136,12 +124,7 @@ class Construction:
 
     @contextmanager
     def journal(self, name: str, ran: Mapping[str, Any]) -> Iterator[Journal]:
-        """Open what keeps the parts that are finished.
-
-        Raises:
-            SettingsError: It was made with other settings.
-            StoreError: Within the block: a file of the folder cannot be written.
-        """
+        """Open what keeps the parts that are finished."""
         with ExitStack() as block:
             try:
                 opened = Journal(self.work / name, ran).open(resume=not self._overwrite)
@@ -159,20 +142,16 @@ class Construction:
 
     @contextmanager
     def write(self, *names: str) -> Iterator[dict[str, "RowFile"]]:
-        """Give files for rows, in the order of the names; `finish` puts them where they belong.
-
-        Until then they are in the folder ``work``, so that what was built before stays.
-        """
+        """Give files for rows, in the order of the names; `finish` puts them where they belong."""
+        # Until then they are in the folder ``work``, so that what was built before stays.
         with ExitStack() as block:
             yield {name: block.enter_context(RowFile(self.work / name)) for name in names}
 
     def finish(
         self, manifest: Mapping[str, Any], rows: Mapping[str, "RowFile"], **more: Any
     ) -> Built:
-        """Put files of rows in place of those of an earlier run, the manifest last.
-
-        So where the manifest is, the other files are whole. It ends with their SHA-256.
-        """
+        """Put files of rows in place of those of an earlier run, the manifest last."""
+        # So where the manifest is, the other files are whole. It ends with their SHA-256.
         for one in rows.values():
             one.close()
         hashes = {name: hash_file(one.path) for name, one in rows.items()}

@@ -41,11 +41,7 @@ _check_counts = partial(check_rising, low=1, high=inf)
 # below are ours.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """What is measured, and how.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
+    """What is measured, and how; `SettingsError` if a value is out of range."""
 
     limit: int | None = setting(
         None, "Only the first N questions of each.", least=1, metavar="N", shown="all"
@@ -191,11 +187,7 @@ def _check_settings(name: str, chosen: tuple[Setting, ...]) -> None:
 # many distractors a pool has: 3 is one of each kind.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildPlan(AgentSettings):
-    """What is made of documents; equal plans, documents and answers give equal bytes.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
+    """What is made of documents; equal plans, documents and answers give equal bytes."""
 
     n_questions: int = setting(100, "Questions of each generator.", metavar="N")
     settings: tuple[Setting, ...] = setting(

@@ -152,10 +152,8 @@ class Citation:
         return any((self.title, self.authors, self.venue, self.link, self.source))
 
     def __str__(self) -> str:
-        """Return one line for a reader: authors, title, venue, year, and where to find it.
-
-        What became of the paper comes first: ``RETRACTED: Lee et al. ...``.
-        """
+        """Return one line for a reader: authors, title, venue, year, and where to find it."""
+        # What became of the paper comes first: ``RETRACTED: Lee et al. ...``.
         marked = read_title(self.title) if self.status == "retracted" else None
         parts = (
             _short_authors(self.authors),
@@ -182,11 +180,9 @@ class Citation:
 
 
 def find_pages(metadata: Mapping[str, Any], quote: Sequence[int] | None = None) -> str:
-    """Return the page that a quote stands on, ``3``, or its first and last, ``3-4``.
-
-    Without a *quote*, offsets [start, end), these are the pages of the whole passage. LangChain's
-    loaders of PDF files count from 0, and say how many pages there are.
-    """
+    """Return the page that a quote stands on, ``3``, or its first and last, ``3-4``."""
+    # Without a *quote*, offsets [start, end), these are the pages of the whole passage. LangChain's
+    # loaders of PDF files count from 0, and say how many pages there are.
     if "page_label" in metadata:
         return _to_page(metadata["page_label"])
     if "total_pages" in metadata:

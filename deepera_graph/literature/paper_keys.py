@@ -35,12 +35,10 @@ _SUBTITLE = re.compile(r"\s*(?::\s|\s[-–—]\s|\?\s)")
 
 
 def normalize_id(text: str) -> str:
-    """Return an id in the one form it is kept and asked for in.
-
-    An arXiv id loses its prefix and its version, a DOI its prefix, and is in lower case (but for
-    one of arXiv's own, which is the arXiv id); the address of a paper at OpenAlex, the ACL
-    Anthology or Semantic Scholar becomes the id in it. Other ids only lose the space around them.
-    """
+    """Return an id in the one form it is kept and asked for in."""
+    # An arXiv id loses its prefix and its version, a DOI its prefix, and is in lower case (but for
+    # one of arXiv's own, which is the arXiv id); the address of a paper at OpenAlex, the ACL
+    # Anthology or Semantic Scholar becomes the id in it. Other ids only lose the space around them.
     text = " ".join(clean_text(text).split())
     mark = _ARXIV_MARK.match(text)
     bare = text[mark.end() :].removesuffix(".pdf") if mark else text
@@ -64,11 +62,9 @@ def clean_text(text: str) -> str:
 
 
 def title_key(title: str) -> str:
-    """Return what a title is matched by: its letters and digits in words, in lower case.
-
-    Case, punctuation, accents, TeX (``\\emph{BERT}``, ``{BERT}``, ``$k$``) and markup of journals
-    do not count.
-    """
+    """Return what a title is matched by: its letters and digits in words, in lower case."""
+    # Case, punctuation, accents, TeX (``\emph{BERT}``, ``{BERT}``, ``$k$``) and markup of journals
+    # do not count.
     bare = _TEX_COMMAND.sub(" ", _MARKUP.sub(" ", title.replace("\\&", "&")))
     bare = bare.translate(str.maketrans("", "", "{}$'’‘`\"“”"))
     plain = unicodedata.normalize("NFKD", bare.casefold().translate(_LETTERS))
@@ -188,10 +184,8 @@ def find_named(title: str) -> str:
 
 
 def read_fields(known: Mapping[str, Any]) -> PaperStatus | None:
-    """Return the gravest of what metadata say, by names in lower case without punctuation.
-
-    PubMed has types of publication, OpenAlex `is_retracted`, Zotero and Crossref a kind of item.
-    """
+    """Return the gravest of what metadata say, by names in lower case without punctuation."""
+    # PubMed has types of publication, OpenAlex `is_retracted`, Zotero and Crossref a kind of item.
     if any(
         _key(known.get(name)) in (*_NOTICE_WORDS["yes"], *_TYPES["retracted"])
         for name in _NOTICE_WORDS["flags"]

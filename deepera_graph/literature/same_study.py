@@ -37,10 +37,8 @@ class StudyOf(NamedTuple):
 
 
 def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[StudyOf]:
-    """Return the study of each passage, given as its id and its metadata.
-
-    A retraction, correction or concern of one record holds for all that is of its study.
-    """
+    """Return the study of each passage, given as its id and its metadata."""
+    # A retraction, correction or concern of one record holds for all that is of its study.
     given = list(passages)
     sources = [Citation.of(metadata, id) for id, metadata in given]
     if len(sources) == 1:
@@ -63,11 +61,9 @@ def is_same_study(one: Citation, other: Citation) -> bool:
 
 
 def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) -> list[int]:
-    """Return the number of the study of each source, from 1, as studies first come.
-
-    What names no author or no year goes with the one study that it fits; where it fits several, it
-    stays apart.
-    """
+    """Return the number of the study of each source, from 1, as studies first come."""
+    # What names no author or no year goes with the one study that it fits; where it fits several,
+    # it stays apart.
     sources = _settle(sources)
     groups = _Groups(len(sources))
     for place, one in enumerate(sources):

@@ -104,10 +104,8 @@ class ShownEvidence:
 
 
 def path_block(path: Sequence[PathStep], *, causes: bool = False) -> str:
-    """Write the steps of a path, numbered from 1, each with its answer or that it has none.
-
-    With *causes* also why it has none, and the titles of what was read for it.
-    """
+    """Write the steps of a path, numbered from 1, each with its answer or that it has none."""
+    # With *causes* also why it has none, and the titles of what was read for it.
     if not path:
         return _EMPTY_PATH
     return "\n".join(
@@ -147,13 +145,9 @@ def texts_of(passages: Sequence[Document]) -> list[EvidenceText]:
 
 
 def question_with_path(question: str, path: Sequence[PathStep]) -> str:
-    """Return a sub-question together with what is known, for who judges passages for it.
-
-    A passage that answers the last hop only in the light of earlier answers is then evidence.
-
-    Source:
-        DeepEra names evidence of several hops as an open question; this is our answer to it.
-    """
+    """Return a sub-question together with what is known, for who judges passages for it."""
+    # A passage that answers the last hop only in the light of earlier answers is then evidence.
+    # Source: DeepEra names evidence of several hops as an open question; this is our answer to it.
     known = [one for one in path if one["status"] in KNOWN][-_MOST_KNOWN:]
     if not known:
         return question
@@ -217,12 +211,10 @@ _UNKNOWN = frozenset(
 
 
 def normal_form(answer: str) -> Form:
-    """Return what is compared of a short answer: its words without case, accents and articles.
-
-    Numbers count by their value (``1,200`` is ``1200``, ``two`` is ``2``), dates in any order of
-    day, month and year, and an answer that begins with yes or no is that word alone. It is empty if
-    the answer says nothing.
-    """
+    """Return what is compared of a short answer: its words without case, accents and articles."""
+    # Numbers count by their value (``1,200`` is ``1200``, ``two`` is ``2``), dates in any order of
+    # day, month and year, and an answer that begins with yes or no is that word alone. It is empty
+    # if the answer says nothing.
     plain = unicodedata.normalize("NFKD", answer.casefold())
     bare = "".join(one for one in plain if not unicodedata.combining(one))
     numbers = _NUMBER.sub(lambda match: f" {_value(match.group())} ", bare)

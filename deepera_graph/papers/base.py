@@ -289,10 +289,8 @@ class PaperBase:
 
 
 def note_cited(base: PaperBase, passages: Iterable[Document]) -> list[Document]:
-    """Return passages with `cited_in_library`: how many papers of a base cite the paper of each.
-
-    It is found by its ids, or else by its title; where nothing cites it, nothing is noted.
-    """
+    """Return passages with `cited_in_library`: how many papers of a base cite the paper of each."""
+    # It is found by its ids, or else by its title; where nothing cites it, nothing is noted.
     known: dict[str, int] = {}
     noted = []
     for one in passages:

@@ -122,13 +122,9 @@ def serve(
     port: int = PORT,
     on_start: Callable[[str], object] | None = None,
 ) -> None:
-    """Answer for a base until the process is interrupted; pages of other hosts are refused.
-
-    Port 0 is any that is free; *on_start* is called with the address once it is listened at.
-
-    Raises:
-        SettingsError: The extra ``serve`` is not installed, or nobody can listen there.
-    """
+    """Answer for a base until the process is interrupted; pages of other hosts are refused."""
+    # Port 0 is any that is free; *on_start* is called with the address once it is listened at.
+    # Raises `SettingsError` if the extra ``serve`` is not installed, or nobody can listen there.
     with suppress(KeyboardInterrupt):  # which is how it is ended
         web.serve_app(create_app(base), host, port, what="deepera papers serve", on_start=on_start)
 
@@ -156,15 +152,10 @@ def _read_arguments(request: Any, body: bytes, is_other: bool) -> dict[str, Any]
 
 
 def read_filter(text: str) -> dict[str, Any]:
-    """Return the limits of a scope that a filter on id, date or year stands for.
-
-    Ids are those of arXiv, compared as texts: ``id <= "2404"`` ends with March 2024, as
-    ``2404.00001`` is more than ``2404``. What is not known to meet the filter does not pass: papers
-    of a vague date, too.
-
-    Raises:
-        SettingsError: It is no such filter, or no limit of a scope says the same.
-    """
+    """Return the limits of a scope that a filter on id, date or year stands for."""
+    # Ids are those of arXiv, compared as texts: ``id <= "2404"`` ends with March 2024, as
+    # ``2404.00001`` is more than ``2404``. What is not known to meet the filter does not pass:
+    # papers of a vague date, too.
     spans = [_read_term(one.strip(), text) for one in _AND.split(text.strip())]
     first = [one for one, _ in spans if one]
     if not all(one.isoformat().endswith(_FIRST_OF_YEAR) for one in first):

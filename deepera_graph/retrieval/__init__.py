@@ -32,10 +32,8 @@ class CollectionInfo:
 
 
 def find_folder(store: str | Path, collection: str) -> Path | None:
-    """Return the folder that Qdrant's embedded mode gives a collection; None if there is none.
-
-    It goes when the collection is deleted, and so does what else is in it.
-    """
+    """Return the folder that Qdrant's embedded mode gives a collection; None if there is none."""
+    # It goes when the collection is deleted, and so does what else is in it.
     folder = Path(store, "collection", collection)
     return folder.resolve() if collection and folder.is_dir() else None
 
@@ -47,11 +45,9 @@ def list_collections(store: str | Path) -> list[str]:
 
 
 def read_catalogue(store: str | Path) -> list[CollectionInfo] | None:
-    """Return what a folder's collections are, by name, without opening them.
-
-    None if a collection does not say how it was made, or the folder is not as we know it: then
-    `Catalogue` can tell.
-    """
+    """Return what a folder's collections are, by name, without opening them."""
+    # None if a collection does not say how it was made, or the folder is not as we know it: then
+    # `Catalogue` can tell.
     folder, found = Path(store), []
     try:
         known = json.loads((folder / "meta.json").read_bytes())["collections"]

@@ -98,11 +98,9 @@ MAX_WORDS = 350  # most abstracts stay whole
 
 
 def cut_text(text: str, *, max_words: int | None = MAX_WORDS) -> list[str]:
-    """Cut a text into the fewest parts of about equal length; a short one stays as it is.
-
-    Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
-    of more than *max_words* is a part. None cuts nothing.
-    """
+    """Cut a text into the fewest parts of about equal length; a short one stays as it is."""
+    # Parts are verbatim and hold every sentence once; words are told by white space, and a sentence
+    # of more than *max_words* is a part. None cuts nothing.
     n_words = len(text.split())
     if max_words is None or n_words <= max_words:
         return [text.strip()] if n_words else []
@@ -199,11 +197,9 @@ class _Member(io.RawIOBase):
 def find_files(
     sources: Sequence[Path], pdf_reader: str = "pypdf"
 ) -> tuple[list[InFile], list[Skipped]]:
-    """Return the files that can be read, each once, and those of other kinds.
-
-    Folders and archives are looked through in order of names. Links are followed, into no folder
-    twice. Hidden files are passed over.
-    """
+    """Return the files that can be read, each once, and those of other kinds."""
+    # Folders and archives are looked through in order of names. Links are followed, into no folder
+    # twice. Hidden files are passed over.
     found, others = dict[Path, InFile](), list[Skipped]()
     for source in sources:
         files, skipped = _find(source, pdf_reader)

@@ -165,10 +165,8 @@ CONTENT, METADATA, ID = "page_content", "metadata", "id"
 def build_points(
     store: QdrantVectorStore, passages: Sequence[Document], dense: Vectors | None = None
 ) -> list[models.PointStruct]:
-    """Return the points of passages; a point's number is made from the passage's id alone.
-
-    *dense* are their vectors, if they were made before.
-    """
+    """Return the points of passages; a point's number is made from the passage's id alone."""
+    # *dense* are their vectors, if they were made before.
     ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
         check_storable(name, passage)
@@ -259,11 +257,9 @@ def rank_points(
     conditions: models.Filter | None,
     fusion: Fusion = "ranks",
 ) -> list[FoundPoint]:
-    """Return the best *k* points, best first, equal scores by id.
-
-    Fused here, as Qdrant breaks ties by the order of indexing, so that indexing in another order
-    would rank otherwise, and langchain-qdrant fuses no more than *k* of each ranking.
-    """
+    """Return the best *k* points, best first, equal scores by id."""
+    # Fused here, as Qdrant breaks ties by the order of indexing, so that indexing in another order
+    # would rank otherwise, and langchain-qdrant fuses no more than *k* of each ranking.
     if store.retrieval_mode != RetrievalMode.HYBRID:
         return _find_best(store, probes[0], k, conditions) if probes else []
     depth = max(FUSED_PER_RESULT * k if fusion == "ranks" else k, FUSED_AT_LEAST)

@@ -203,11 +203,9 @@ class _Reader:
         held.clear()
 
     def _check_id(self, record: Record) -> Record | BadRecord:
-        """Refuse an id that was used; a paper may have several texts, named by their place.
-
-        So is a record that, unlike the one before, says that its paper was retracted, or the other
-        way round: neither is passed over.
-        """
+        """Refuse an id that was used; a paper may have several texts, named by their place."""
+        # So is a record that, unlike the one before, says that its paper was retracted, or the
+        # other way round: neither is passed over.
         status = Citation.of({**record.metadata, "title": record.title}, record.id).status
         about = hash(record.text), status == RETRACTED
         known = self._seen.get(record.id, about)

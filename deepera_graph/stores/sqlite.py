@@ -83,11 +83,9 @@ def _explain(error: Exception) -> tuple[str, str]:
 
 
 def connect(path: Path | None, kind: FileKind, *, timeout: float) -> sqlite3.Connection:
-    """Open the file for reading and writing, made if missing; any thread may use the connection.
-
-    A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
-    loses nothing that was put; a power cut may lose the last entries, never the file.
-    """
+    """Open the file for reading and writing, made if missing; any thread may use the connection."""
+    # A commit is written but not forced to the disk (WAL, ``synchronous=NORMAL``): a killed process
+    # loses nothing that was put; a power cut may lose the last entries, never the file.
     try:
         if path is not None and kind.is_private:
             _make_private(path, kind)

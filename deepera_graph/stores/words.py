@@ -22,11 +22,9 @@ BATCH_SIZE = 256
 
 
 def count_terms(text: str) -> dict[int, int]:
-    """Count the stems under their numbers, in rising order of number.
-
-    A stem's number is its CRC-32: the same in every process. Stems that share a number count as
-    one (about 1 pair among 100 000 stems).
-    """
+    """Count the stems under their numbers, in rising order of number."""
+    # A stem's number is its CRC-32: the same in every process. Stems that share a number count as
+    # one (about 1 pair among 100 000 stems).
     counts = Counter(crc32(stem.encode("utf-8", "surrogatepass")) for stem in stems(text))
     return dict(sorted(counts.items()))
 
@@ -108,11 +106,8 @@ class WordIndex:
     def add(
         self, passages: Iterable[Document], *, on_progress: Callable[[int], None] | None = None
     ) -> int:
-        """Index passages and return how many; one replaces that with the same id.
-
-        Raises:
-            InputError: A passage has no text, or metadata that is no JSON.
-        """
+        """Index passages and return how many; one replaces that with the same id."""
+        # Raises `InputError` if a passage has no text, or metadata that is no JSON.
         written, rest = 0, iter(passages)
         while batch := list(islice(rest, BATCH_SIZE)):
             for passage in batch:
@@ -126,12 +121,8 @@ class WordIndex:
         return written
 
     def search(self, question: str, k: int = 30) -> list[Document]:
-        """Return the best *k* passages, best first, equal scores by id.
-
-        Raises:
-            InputError: The question is blank.
-            SettingsError: *k* is below 1.
-        """
+        """Return the best *k* passages, best first, equal scores by id."""
+        # Raises `InputError` if the question is blank; `SettingsError` if *k* is below 1.
         if not question.strip():
             raise InputError("the question is empty")
         check_at_least("k", k, 1)

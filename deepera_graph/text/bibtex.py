@@ -83,10 +83,8 @@ def split_authors(names: str) -> list[str]:
 
 
 def read_entries(text: str) -> Iterator[Entry]:
-    """Yield the entries of a file in order, in time linear in its length.
-
-    What ``@string`` defines is put in its place; comments and preambles are none.
-    """
+    """Yield the entries of a file in order, in time linear in its length."""
+    # What ``@string`` defines is put in its place; comments and preambles are none.
     strings, ends = _Strings(len(text)), _match_braces(text)
     line, counted, at = 1, 0, 0
     while found := _ENTRY.search(text, at):
@@ -160,10 +158,8 @@ def _match_braces(text: str) -> dict[int, int]:
 
 
 def _find_end(text: str, start: int, last: str | None = None) -> int | None:
-    """Return where the brace that is open closes; None if another entry begins before.
-
-    An entry in parentheses ends with its *last* one, outside of braces.
-    """
+    """Return where the brace that is open closes; None if another entry begins before."""
+    # An entry in parentheses ends with its *last* one, outside of braces.
     depth = 0 if last else 1
     for mark in _BRACE.finditer(text, start):
         if mark[0] == "\n@":

@@ -96,16 +96,13 @@ class _Change(NamedTuple):
 
 
 def turned_changes(summary: str, passage: str) -> list[str]:
-    """List the changes that a summary turns around, e.g. ``rose, where the passage has fell``.
-
-    Of each verb of change the clause of the passage with the most words in common decides; where
-    no clause has any, all changes of the sentences that have half of the words. A negation counts:
-    "reduced" is turned where the passage has "did not reduce". A comparison with an adjective,
-    higher or lower, is not looked at, as both directions may say the same.
-
-    Source:
-        Changed causal chains, failure signature FA-4 of the DeepEra study; the rules are ours.
-    """
+    """List the changes that a summary turns around, e.g. ``rose, where the passage has fell``."""
+    # Of each verb of change the clause of the passage with the most words in common decides; where
+    # no clause has any, all changes of the sentences that have half of the words. A negation
+    # counts: "reduced" is turned where the passage has "did not reduce". A comparison with an
+    # adjective, higher or lower, is not looked at, as both directions may say the same.
+    # Source: Changed causal chains, failure signature FA-4 of the DeepEra study; the rules are
+    # ours.
     known = list(_read_changes(passage))
     found: dict[str, None] = {}
     for one in _read_changes(summary):
@@ -138,10 +135,8 @@ def _read_changes(text: str) -> Iterator[_Change]:
 
 
 def turn_changes(text: str) -> list[str]:
-    """Return a text with one change turned around, a version for each, and with all of them.
-
-    A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
-    """
+    """Return a text with one change turned around, a version for each, and with all of them."""
+    # A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
     places = [one for one in _WORD.finditer(text) if one.group().lower() in _OPPOSITES]
     turned = [_turn(text, [one]) for one in places]
     return [*turned, _turn(text, places)] if len(turned) > 1 else turned

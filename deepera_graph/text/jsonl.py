@@ -39,13 +39,8 @@ class _Gzip(GzipFile):
 
 @contextmanager
 def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk.
-
-    A file that is stored elsewhere, as a member of an archive, is given as *stored*.
-
-    Raises:
-        InputError: The file cannot be opened; or while reading: it is damaged.
-    """
+    """Open a file, decompressed if it ends in ``.gz``; also give the file as it is on the disk."""
+    # A file that is stored elsewhere, as a member of an archive, is given as *stored*.
     try:
         raw = path.open("rb") if stored is None else stored
     except OSError as error:
@@ -58,10 +53,8 @@ def open_records(path: Path, stored: BinaryIO | None = None) -> Iterator[tuple[B
 
 
 def measure(path: Path, raw: BinaryIO) -> int | None:
-    """Return the size of a file as it is read, in bytes; None if that is not known.
-
-    That of a compressed one is what its last four bytes say (RFC 1952).
-    """
+    """Return the size of a file as it is read, in bytes; None if that is not known."""
+    # That of a compressed one is what its last four bytes say (RFC 1952).
     size = path.stat().st_size if path.is_file() else 0
     if not size or not path.name.lower().endswith(GZIP):
         return size or None
@@ -123,11 +116,7 @@ def read_objects(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_places(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each object of a file under the words that name its place in messages.
-
-    Raises:
-        InputError: A record is no object, or the file cannot be read; it names the place.
-    """
+    """Yield each object of a file under the words that name its place in messages."""
     number = 0
     try:
         for number, line in enumerate(read_objects(path), start=1):

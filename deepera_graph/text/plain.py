@@ -34,10 +34,8 @@ def read_lists(module: str, name: str = "") -> dict[str, Any]:
 
 
 def clean_markup(text: str) -> str:
-    """Return a text in one line without tags and entities; "p < 0.05" stays.
-
-    A heading of a part becomes its label, as in PubMed: ``Background: ...``.
-    """
+    """Return a text in one line without tags and entities; "p < 0.05" stays."""
+    # A heading of a part becomes its label, as in PubMed: ``Background: ...``.
     if "<" not in text and "&" not in text:
         return " ".join(text.split())
     if "<" not in text:
@@ -82,12 +80,9 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff
 
 
 def write_sheet(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
-    """Return rows as CSV in which no text is a formula: such a one has an apostrophe in front.
-
-    Numbers are written as they are, also those that are text already; None is an empty cell.
-
-    Source: https://owasp.org/www-community/attacks/CSV_Injection
-    """
+    """Return rows as CSV in which no text is a formula: such a one has an apostrophe in front."""
+    # Numbers are written as they are, also those that are text already; None is an empty cell.
+    # Source: https://owasp.org/www-community/attacks/CSV_Injection
     text = StringIO()
     csv.writer(text, lineterminator=end).writerows(map(defuse, row) for row in rows)
     return text.getvalue()

@@ -35,10 +35,8 @@ def looks_like_claim(question: str) -> bool:
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Tell whether yes or no answers a question, as in ``Does A affect B?``, ``A: is it B?``.
-
-    A claim of four words or more is answered so, too.
-    """
+    """Tell whether yes or no answers a question, as in ``Does A affect B?``, ``A: is it B?``."""
+    # A claim of four words or more is answered so, too.
     text = question.strip()
     if looks_like_claim(text):
         return len(text.split()) >= _LEAST_CLAIM
@@ -185,11 +183,9 @@ def _as_name(text: str, run: list[re.Match[str]]) -> Iterator[Name]:
 
 
 def question_names(question: str) -> list[str]:
-    """Return the names and quoted titles of a question, in order, each once.
-
-    One with ``and``, ``or`` or a preposition in it comes whole and in parts: ``Venus and Mars`` may
-    be one thing or two.
-    """
+    """Return the names and quoted titles of a question, in order, each once."""
+    # One with ``and``, ``or`` or a preposition in it comes whole and in parts: ``Venus and Mars``
+    # may be one thing or two.
     found: dict[str, str] = {}
     written = [one.text for one in find_names(question, loose=True)] + _QUOTED.findall(question)
     for name in written:

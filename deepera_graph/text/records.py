@@ -146,10 +146,8 @@ def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def describe_wrong_file(errors: Sequence[tuple[int, str]], *, whole: bool, hint: str) -> str:
-    """Say that a file is not what it was taken for: the first errors, and what it may be.
-
-    *errors*, numbers and words, are of all records read, which may be those of the *whole* file.
-    """
+    """Say that a file is not what it was taken for: the first errors, and what it may be."""
+    # *errors*, numbers and words, are of all records read, which may be those of the *whole* file.
     n, first = len(errors), dict[str, int]()
     for number, error in errors:
         first.setdefault(error, number)

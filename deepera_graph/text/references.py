@@ -37,13 +37,10 @@ def read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
 
 
 def read_ris(source: BinaryIO) -> Iterator[RawRecord]:
-    """Read references, each from ``TY`` to ``ER``; a line without a tag goes on with a value.
-
-    Which tag holds a title or a journal differs between programs; of several the fullest counts.
-
-    Source:
-        https://en.wikipedia.org/wiki/RIS_(file_format), and exports of Zotero, EndNote, Mendeley
-    """
+    """Read references, each from ``TY`` to ``ER``; a line without a tag goes on with a value."""
+    # Which tag holds a title or a journal differs between programs; of several the fullest counts.
+    # Source: https://en.wikipedia.org/wiki/RIS_(file_format), and exports of Zotero, EndNote,
+    # Mendeley
     lines = ("\n" if _RIS_PREAMBLE.match(line) else line for line in decode_lines(source))
     for number, group in _group_records(lines, "TY  -", "ER  -"):
         values, strange = _read_tags(group, _RIS_LINE, "")
@@ -136,14 +133,10 @@ def find_year(dates: Iterable[str]) -> int | None:
 
 
 def name_csl_fields(item: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the fields of a reference in CSL-JSON under their common names; None if it is none.
-
-    Zotero, Mendeley and pandoc write it, and doi.org gives it; Crossref has titles as lists, and
-    abstracts with tags of JATS.
-
-    Source:
-        https://docs.citationstyles.org/en/stable/specification.html#appendix-iv-variables
-    """
+    """Return the fields of a reference in CSL-JSON under their common names; None if it is none."""
+    # Zotero, Mendeley and pandoc write it, and doi.org gives it; Crossref has titles as lists, and
+    # abstracts with tags of JATS.
+    # Source: https://docs.citationstyles.org/en/stable/specification.html#appendix-iv-variables
     if not (_is_csl_date(item.get("issued")) or "container-title" in item):
         return None
     named = {"type": "type", "DOI": "doi", "PMID": "pmid", "PMCID": "pmcid", "URL": "url",

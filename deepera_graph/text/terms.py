@@ -79,19 +79,16 @@ _EPITHET = re.compile(r"[a-z]{2,}(?:us|um|is|[ei]i|ae|ens|ans|li|ana|ata|ica|osa
 
 
 def missing_terms(summary: str, passage: str) -> list[str]:
-    """List the terms of a summary that do not occur in the passage, in order, each once.
-
-    A term is a number with its sign, comparison and unit, or a word with a digit, a capital or a
-    Greek letter. Numbers match whole (``5`` is not in ``15``), ``1,200`` as ``1200`` and ``two``
-    as ``2``; one that the passage has only with other units or comparisons is missing. Names keep
-    their case, but ``RNAs`` is ``RNA`` and a first capital alone may be small in the passage. A
-    compound may be put together from parts of the passage, though ``IL-8`` not from ``IL`` and
-    ``8``. A plain word that opens a sentence is a term only if it ends like the name of a
-    substance or organism. Takes time linear in the lengths.
-
-    Source:
-        Summaries that change entities or numbers are a way to fail that a study of DeepEra names.
-    """
+    """List the terms of a summary that do not occur in the passage, in order, each once."""
+    # A term is a number with its sign, comparison and unit, or a word with a digit, a capital or a
+    # Greek letter. Numbers match whole (``5`` is not in ``15``), ``1,200`` as ``1200`` and ``two``
+    # as ``2``; one that the passage has only with other units or comparisons is missing. Names keep
+    # their case, but ``RNAs`` is ``RNA`` and a first capital alone may be small in the passage. A
+    # compound may be put together from parts of the passage, though ``IL-8`` not from ``IL`` and
+    # ``8``. A plain word that opens a sentence is a term only if it ends like the name of a
+    # substance or organism. Takes time linear in the lengths.
+    # Source: Summaries that change entities or numbers are a way to fail that a study of DeepEra
+    # names.
     known = _Known(passage)
     before: _Token | None = None
     missing: dict[str, None] = {}

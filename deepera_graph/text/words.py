@@ -51,11 +51,9 @@ _VOWELS = frozenset("aeiouy")
 
 
 def words(text: str) -> list[str]:
-    """Return the words in order, in lower case, with numbers whole.
-
-    ``IL-6`` and ``TGF-β`` become ``il6`` and ``tgfbeta``; other compounds are taken apart:
-    ``Li-ion`` gives ``li``, ``ion``. Sub- and superscripts become plain: ``CO₂`` gives ``co2``.
-    """
+    """Return the words in order, in lower case, with numbers whole."""
+    # ``IL-6`` and ``TGF-β`` become ``il6`` and ``tgfbeta``; other compounds are taken apart:
+    # ``Li-ion`` gives ``li``, ``ion``. Sub- and superscripts become plain: ``CO₂`` gives ``co2``.
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     found: list[str] = []
@@ -146,12 +144,9 @@ def is_general(word: str) -> bool:
 
 
 def rarity(stem: str) -> float:
-    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know.
-
-    Source:
-        Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the counts
-        are those of ``term_counts.json``, which names its documents.
-    """
+    """Weight of a stem: 0 for one found in every document, 1 for one the table does not know."""
+    # Source: Inverse document frequency, Robertson and Sparck Jones (1976), scaled to [0, 1]; the
+    # counts are those of ``term_counts.json``, which names its documents.
     n_documents, counts = _count_stems()
     n_with = counts.get(stem, 0)
     return math.log((n_documents + 1) / (n_with + 1)) / math.log(n_documents + 1)
@@ -226,10 +221,8 @@ def held(
 ) -> Callable[
     [Callable[Concatenate[str, OtherP], MadeT]], Callable[Concatenate[str, OtherP], MadeT]
 ]:
-    """Hold what a function makes of the *most* texts asked for lately, the same object for all.
-
-    What it makes must not be changed. Longer texts than `LONGEST_HELD` are not held.
-    """
+    """Hold what a function makes of the *most* texts asked for lately, the same object for all."""
+    # What it makes must not be changed. Longer texts than `LONGEST_HELD` are not held.
 
     def hold_what_is_made(
         make: Callable[Concatenate[str, OtherP], MadeT],
@@ -277,12 +270,10 @@ class Sentence:
 
 
 def split_sentences(text: str, *, longest: int = LONGEST) -> list[Sentence]:
-    """Cut a text into sentences, in order.
-
-    Abbreviations, initials, decimals and species names do not end a sentence; an empty line and a
-    list item do. A sentence above *longest* characters, >= 2, is cut at a semicolon, a comma or a
-    space. Takes time linear in the length. A blank text has none.
-    """
+    """Cut a text into sentences, in order."""
+    # Abbreviations, initials, decimals and species names do not end a sentence; an empty line and a
+    # list item do. A sentence above *longest* characters, >= 2, is cut at a semicolon, a comma or a
+    # space. Takes time linear in the length. A blank text has none.
     return list(_split_all(text, longest))
 
 

@@ -110,11 +110,9 @@ def _loading() -> Iterator[None]:
 
 
 def weigh_with(judge: TrainedJudge) -> Callable[[str, Sequence[Window]], list[list[float]]]:
-    """Return what weighs sentences with a judge: its trees for sentences, its reader, alignment.
-
-    How far a document is behind the one that follows the question best counts against its
-    sentences, whoever ordered the documents.
-    """
+    """Return what weighs sentences with a judge: its trees for sentences, its reader, alignment."""
+    # How far a document is behind the one that follows the question best counts against its
+    # sentences, whoever ordered the documents.
 
     def weigh(question: str, windows: Sequence[Window]) -> list[list[float]]:
         with _loading():
@@ -310,23 +308,14 @@ WEIGHT, START = 0.86, -1.5
 
 
 def list_pieces(
-    question: str,
-    documents: Sequence[FoundDocument],
+    question: str,  # what is asked
+    documents: Sequence[FoundDocument],  # best first
     *,
-    weigh: WeighSentences = weigh_locally,
+    weigh: WeighSentences = weigh_locally,  # says how well sentences answer
 ) -> list[Piece]:
-    """Return every sentence of the abstracts, likeliest first, ties in the order of documents.
-
-    A document without an abstract, which has nothing but its title, has the title.
-
-    Args:
-        question: What is asked.
-        documents: Best first.
-        weigh: Says how well sentences answer.
-
-    Raises:
-        ValueError: *weigh* gives another number of weights than there are sentences.
-    """
+    """Return every sentence of the abstracts, likeliest first, ties in the order of documents."""
+    # A document without an abstract, which has nothing but its title, has the title.
+    # Raises `ValueError` if *weigh* gives another number of weights than there are sentences.
     windows = [_window(one) for one in documents]
     weights = weigh(question, windows)
     pieces: list[Piece] = []
@@ -346,16 +335,13 @@ def list_pieces(
 
 
 def choose_snippets(pieces: Iterable[Piece], *, n: int | None = None) -> list[Piece]:
-    """Return the pieces to be given, likeliest first.
+    """Return the pieces to be given, likeliest first; `SettingsError` if *n* is out of range.
 
     Args:
         pieces: Likeliest first.
         n: How many, as far as there are so many, from 0 to 10. None gives as many as have the
             highest expected F1, at least one, so that precision is not given away where one or two
             sentences answer.
-
-    Raises:
-        SettingsError: *n* is out of range.
 
     Source:
         Lipton, Elkan and Naryanaswamy (2014), Optimal Thresholding of Classifiers to Maximize F1

@@ -87,37 +87,25 @@ class DocumentResult(AgentResult):
 
 
 def build_search_graph(
+    # a passage store, any LangChain retriever or vector store, or a function of the question
     source: Any,
+    # `SearchSettings`, or some of them by name
     settings: SearchSettings | Mapping[str, Any] | None = None,
     *,
+    # scores the best documents; None keeps the first stage's order
     judge: EvidenceReranker | None = None,
+    # who sorts and rewrites; needed if *sort* or *rewrite*. None does neither.
     roles: SearchRoles | None = None,
-    sort: bool = True,
-    rewrite: bool = False,
+    sort: bool = True,  # whether the best documents are sorted in one prompt, if there are *roles*
+    rewrite: bool = False,  # whether a query is searched for beside the question
+    # says how well sentences answer; None is the local judge, with the weights of *judge* if that
+    # is one
     weigh_sentences: WeighSentences | None = None,
-    cache: JudgementCache | None = None,
+    cache: JudgementCache | None = None,  # where replies of *roles* are kept; none are if None
 ) -> "CompiledStateGraph[SearchState, None, SearchInput, SearchOutput]":
-    """Compile the search for one source of documents.
-
-    In goes a `question`; out come `documents`, `snippets`, the rankings on the way, and what went
-    wrong (`SearchOutput`).
-
-    Args:
-        source: A passage store, any LangChain retriever or vector store, or a function of the
-            question.
-        settings: `SearchSettings`, or some of them by name.
-        judge: Scores the best documents; None keeps the first stage's order.
-        roles: Who sorts and rewrites; needed if *sort* or *rewrite*. None does neither.
-        sort: Whether the best documents are sorted in one prompt, if there are *roles*.
-        rewrite: Whether a query is searched for beside the question.
-        weigh_sentences: Says how well sentences answer; None is the local judge, with the weights
-            of *judge* if that is one.
-        cache: Where replies of *roles* are kept; none are if None.
-
-    Raises:
-        SettingsError: The source cannot be searched, a setting is out of range, or roles are
-            missing.
-    """
+    """Compile the search for one source of documents."""
+    # In goes a `question`; out come `documents`, `snippets`, the rankings on the way, and what went
+    # wrong (`SearchOutput`).
     chosen = SearchSettings.of(settings)
     if rewrite and roles is None:
         raise SettingsError("rewrite=True needs a chat model that rewrites the question")

@@ -152,11 +152,9 @@ class AnswerJournal(Journal):
         self._manifest = manifest
 
     def find_done(self, questions: Iterable[BioasqQuestion]) -> dict[str, TypedAnswer]:
-        """Return by id the answers that need not be asked for again.
-
-        Those are complete, to the same question with the same snippets, and none of their parts
-        stands in for one that failed or that a budget did not allow.
-        """
+        """Return by id the answers that need not be asked for again."""
+        # Those are complete, to the same question with the same snippets, and none of their parts
+        # stands in for one that failed or that a budget did not allow.
         found: dict[str, TypedAnswer] = {}
         for one in questions:
             line = self.entries.get(one.id)
@@ -203,21 +201,15 @@ def _as_answer(
 
 
 def build_answer_graph(
+    # the roles, or the chat model that plays both
     backend: TypedBackend | Backend | BaseChatModel | str,
+    # `TypedSettings`, or some of them by name
     settings: TypedSettings | Mapping[str, Any] | None = None,
     *,
-    cache: JudgementCache | None = None,
+    cache: JudgementCache | None = None,  # where replies are kept; none are if None
 ) -> "CompiledStateGraph[TypedState, None, TypedInput, TypedOutput]":
-    """Compile phase B for one backend.
-
-    Args:
-        backend: The roles, or the chat model that plays both.
-        settings: `TypedSettings`, or some of them by name.
-        cache: Where replies are kept; none are if None.
-
-    Raises:
-        SettingsError: The backend cannot be built, or a setting is out of range.
-    """
+    """Compile phase B for one backend."""
+    # Raises `SettingsError` if the backend cannot be built, or a setting is out of range.
     roles = as_typed_backend(backend)
     chosen = TypedSettings.of(settings)
     limiter = Limiter(chosen.max_concurrency)

@@ -173,11 +173,9 @@ _CUES: Final = {name: _read_cue(cue) for name, cue in _WORDS["cues"].items()}
 
 
 def trim(sentence: str) -> str:
-    """Return a sentence as an answer takes it.
-
-    Numbers in brackets, p values, the label of its section and what leads in ("however", "our
-    results show that") are left out; an aim becomes what the study did.
-    """
+    """Return a sentence as an answer takes it."""
+    # Numbers in brackets, p values, the label of its section and what leads in ("however", "our
+    # results show that") are left out; an aim becomes what the study did.
     bare = _cut(_LABEL, sentence)
     bare = _NUMBERS_IN_BRACKETS.sub("", bare) if "(" in bare or "[" in bare else bare
     bare = bare if _COMPARING.isdisjoint(bare) else _P_VALUE.sub("", bare)
@@ -326,12 +324,10 @@ class _Extracts(Runnable[TypedAnswerTask, Any]):
 
 
 def extractive_backend() -> TypedBackend:
-    """Return roles that put answers together from the snippets by rules, without any model.
-
-    Yes or no follows the direction of the findings, names are those of the right kind that the
-    snippets repeat, and the ideal answer is made of their sentences. It says so: the status of its
-    answers is ``extracted``.
-    """
+    """Return roles that put answers together from the snippets by rules, without any model."""
+    # Yes or no follows the direction of the findings, names are those of the right kind that the
+    # snippets repeat, and the ideal answer is made of their sentences. It says so: the status of
+    # its answers is ``extracted``.
     return TypedBackend(
         name=EXTRACTIVE,
         exact=_Extracts(lambda task: found if (found := extract_exact(task)).names else None),

@@ -136,11 +136,7 @@ def _find_field(values: Any, names: Sequence[str]) -> Any:
 
 
 def read_yes_no(said: Any) -> str:
-    """Return ``yes`` or ``no``.
-
-    Raises:
-        ValueError: It is neither, or both.
-    """
+    """Return ``yes`` or ``no``; `ValueError` if it is neither, or both."""
     if isinstance(said, bool):
         return "yes" if said else "no"
     if isinstance(said, list) and len(said) == 1:
@@ -160,11 +156,7 @@ def read_yes_no(said: Any) -> str:
 
 
 def read_names(said: Any) -> list[str]:
-    """Return entities as they were written, in their order; of an inner list the first name.
-
-    Raises:
-        ValueError: There is none, it is no list, or an item is a sentence of the writer.
-    """
+    """Return entities as they were written, in their order; of an inner list the first name."""
     if isinstance(said, str):
         said = read_list(said)
     if not isinstance(said, list):
@@ -206,10 +198,8 @@ def clean_name(text: str) -> str:
 
 
 def split_synonym(name: str) -> tuple[str, str]:
-    """Return a name and the synonym in brackets after it; empty if there is none.
-
-    What stands in brackets within a name, as in ``poly(ADP-ribose)``, is a part of it.
-    """
+    """Return a name and the synonym in brackets after it; empty if there is none."""
+    # What stands in brackets within a name, as in ``poly(ADP-ribose)``, is a part of it.
     found = _BRACKETS.search(name)
     if found is None or not name[: found.start()].strip():
         return name, ""
@@ -217,11 +207,7 @@ def split_synonym(name: str) -> tuple[str, str]:
 
 
 def read_ideal(said: Any) -> str:
-    """Return an answer in one paragraph.
-
-    Raises:
-        ValueError: It is empty, a refusal, or no text.
-    """
+    """Return an answer in one paragraph; `ValueError` if it is empty, a refusal, or no text."""
     if isinstance(said, list) and said and all(isinstance(one, str) for one in said):
         said = " ".join(said)
     if not isinstance(said, str):
@@ -239,11 +225,9 @@ def read_ideal(said: Any) -> str:
 
 
 def fit_names(names: Iterable[str], *, factoid: bool) -> tuple[list[str], list[str]]:
-    """Return entities as a submission may have them, and what had to be changed for that.
-
-    A synonym in brackets is left out, for the measures compare the whole text; so is what is given
-    twice, and what is more or longer than BioASQ takes.
-    """
+    """Return entities as a submission may have them, and what had to be changed for that."""
+    # A synonym in brackets is left out, for the measures compare the whole text; so is what is
+    # given twice, and what is more or longer than BioASQ takes.
     cleaned = [split_synonym(clean_name(one)) for one in names]
     notes = [f"left out the synonym in brackets: {one!r:.60}" for _, one in cleaned if one]
     short = [name for name, _ in cleaned if 0 < len(name) <= MAX_NAME_CHARS]
@@ -261,10 +245,8 @@ def fit_names(names: Iterable[str], *, factoid: bool) -> tuple[list[str], list[s
 
 
 def fit_ideal(text: str) -> tuple[str, list[str]]:
-    """Return an ideal answer of at most 200 words, cut after a sentence, and whether it was cut.
-
-    A first sentence above 200 words is cut after a word.
-    """
+    """Return an ideal answer of at most 200 words, cut after a sentence, and whether it was cut."""
+    # A first sentence above 200 words is cut after a word.
     n_words = len(text.split())
     if n_words <= MAX_IDEAL_WORDS:
         return text, []

@@ -116,28 +116,22 @@ class TypedBackend(RoleSet):
 
 
 def typed_backend(
+    # a LangChain chat model, or its name, ``provider:model``; or the backend that `llm_backend`
+    # made of one
     model: Backend | BaseChatModel | str,
     *,
+    # 1, 2 or 3; see `STYLES`. From 2 on the ideal answer is told the exact one, 3 asks for the
+    # snippets' own words.
     style: int = 2,
+    # ``"paper"`` asks as the system of BioASQ 13b did: background knowledge may supplement the
+    # snippets, and examples are turns of the conversation
     preset: Preset | None = None,
+    # answered questions for the prompts, by type; see `choose_examples`
     examples: Examples | None = None,
+    # `base_url`, `api_key_env`, `retry` and `limits`, as for `llm_backend`
     **how_to_ask: Unpack[LlmKwargs],
 ) -> TypedBackend:
-    """Have a chat model give exact and ideal answers.
-
-    Args:
-        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
-            `llm_backend` made of one.
-        style: 1, 2 or 3; see `STYLES`. From 2 on the ideal answer is told the exact one, 3 asks for
-            the snippets' own words.
-        preset: ``"paper"`` asks as the system of BioASQ 13b did: background knowledge may
-            supplement the snippets, and examples are turns of the conversation.
-        examples: Answered questions for the prompts, by type; see `choose_examples`.
-        how_to_ask: `base_url`, `api_key_env`, `retry` and `limits`, as for `llm_backend`.
-
-    Raises:
-        SettingsError: The model cannot be made, or there is no such style or preset.
-    """
+    """Have a chat model give exact and ideal answers."""
     if preset not in (None, *get_args(Preset)):
         raise SettingsError(f"preset must be paper, got {preset!r}")
     if style not in STYLES:

@@ -103,11 +103,9 @@ def choose_read(
     distinct: Sequence[int],
     settings: TypedSettings,
 ) -> list[int]:
-    """Return the places of the snippets that are read, in their order.
-
-    Where not all have room, every document keeps one first, its first that is not long; then come
-    the others, the long ones last. One that has no room for its characters is passed over.
-    """
+    """Return the places of the snippets that are read, in their order."""
+    # Where not all have room, every document keeps one first, its first that is not long; then come
+    # the others, the long ones last. One that has no room for its characters is passed over.
     kept: dict[str, int] = {}
     for place in sorted(distinct, key=lambda one: (_is_long(texts[one]), one)):
         kept.setdefault(documents[place], place)

@@ -106,10 +106,8 @@ def find_candidates(question: str, snippets: Sequence[str]) -> Candidates:
 
 
 def _group(texts: Sequence[str]) -> tuple[Places, Places]:
-    """Return the name of each text, whatever its case, and the text in which each is written.
-
-    That is the first of the form that is there most often.
-    """
+    """Return the name of each text, whatever its case, and the text in which each is written."""
+    # That is the first of the form that is there most often.
     forms, names = dict[str, int](), dict[str, int]()
     form = np.array([forms.setdefault(one, len(forms)) for one in texts])
     keys = (" ".join(one.lower().split()) for one in forms)
@@ -269,10 +267,8 @@ _LEAST_LISTED, _MOST_LISTED = 2, 30
 
 
 def choose_names(kind: QuestionType, terms: Sequence[Term], snippets: Sequence[str]) -> list[str]:
-    """Return the best five candidates, or those of a list, each once, of the terms in order.
-
-    Names of which one is a part of the other may both be candidates, but are one item of a list.
-    """
+    """Return the best five candidates, or those of a list, each once, of the terms in order."""
+    # Names of which one is a part of the other may both be candidates, but are one item of a list.
     if kind == "factoid":
         return [one.text for one in terms[:MAX_CANDIDATES]]
     apart = without_parts(terms[:MOST_TERMS])[:_MOST_LISTED]

@@ -228,11 +228,9 @@ class _State:
             yield cls(path, db)
 
     def plan(self, files: list[Path]) -> list[tuple[int, Path]]:
-        """Return the files that are to be read, and the rank of each; later ones win.
-
-        Raises:
-            SettingsError: A file was changed since it was read, or would come before one that was.
-        """
+        """Return the files that are to be read, and the rank of each; later ones win."""
+        # Raises `SettingsError` if a file was changed since it was read, or would come before one
+        # that was.
         known = {
             name: (rank, identity, bool(is_damaged))
             for rank, name, identity, is_damaged in self._db.execute(

@@ -85,16 +85,10 @@ OnRead = Callable[[int], None]
 
 
 def find_files(paths: str | Path | Iterable[str | Path]) -> list[Path]:
-    """Return the files to read, in the order in which later ones win.
-
-    A folder stands for its ``.xml`` and ``.xml.gz`` files, nested ones too, by name. Where all
-    files are named as PubMed names them (``pubmed25n0001.xml.gz``), their names alone give the
-    order, as they number baseline and update files through; else it is the order of *paths*.
-
-    Raises:
-        InputError: A path is missing, a file of another kind, a folder without such files, or two
-            files have one name.
-    """
+    """Return the files to read, in the order in which later ones win."""
+    # A folder stands for its ``.xml`` and ``.xml.gz`` files, nested ones too, by name. Where all
+    # files are named as PubMed names them (``pubmed25n0001.xml.gz``), their names alone give the
+    # order, as they number baseline and update files through; else it is the order of *paths*.
     files: dict[Path, None] = {}
     given = [paths] if isinstance(paths, str | Path) else paths
     for path in map(Path, given):

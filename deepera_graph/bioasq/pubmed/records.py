@@ -123,10 +123,8 @@ class Cutter:
             yield PubmedElement(one[1], xml[one.start() : stop])
 
     def _cut_open(self, name: bytes) -> Iterator[PubmedElement]:
-        """Cut an element without an end at the next one, or where memory or the set ends.
-
-        One that ends where the file is cut off is part of that.
-        """
+        """Cut an element without an end at the next one, or where memory or the set ends."""
+        # One that ends where the file is cut off is part of that.
         found = next((one for one in _TOP.finditer(self._held, self._at + 1) if one[1]), None)
         end = found.start() if found else len(self._held)
         xml = self._held[self._at : end]

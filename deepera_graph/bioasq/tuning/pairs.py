@@ -55,28 +55,20 @@ class QuestionSplit:
 
 
 def split_questions(
-    questions: Sequence[BioasqQuestion],
+    questions: Sequence[BioasqQuestion],  # with golden documents; those that have none are left out
     *,
+    # what to report on, if that is a set of its own; none of it is trained on
     test: Sequence[BioasqQuestion] | None = None,
+    # of the three parts, >= 0, the first two above 0; by default 80, 10 and 10, and 90, 10 and 0
+    # beside a test set of its own
     shares: Sequence[float] | None = None,
-    seed: int = 0,
+    seed: int = 0,  # another one gives another split
 ) -> QuestionSplit:
-    """Split questions into those to train on, to choose by and to report on.
-
-    Two with the same id, or the same text but for case and punctuation, count as one. A hash of
-    the text decides, so that a question hardly changes its part when others are added.
-
-    Args:
-        questions: With golden documents; those that have none are left out.
-        test: What to report on, if that is a set of its own; none of it is trained on.
-        shares: Of the three parts, >= 0, the first two above 0; by default 80, 10 and 10, and 90,
-            10 and 0 beside a test set of its own.
-        seed: Another one gives another split.
-
-    Raises:
-        SettingsError: The shares are no such numbers.
-        InputError: There are too few questions.
-    """
+    """Split questions into those to train on, to choose by and to report on."""
+    # Two with the same id, or the same text but for case and punctuation, count as one. A hash of
+    # the text decides, so that a question hardly changes its part when others are added.
+    # Raises `SettingsError` if the shares are no such numbers; `InputError` if there are too few
+    # questions.
     checked = check_shares(shares, has_test=test is not None)
     golden = [one for one in questions if one.documents]
     reserved = _join_alike([one for one in test or () if one.documents])
@@ -174,24 +166,14 @@ class QuestionPool:
 
 
 def collect_pools(
-    questions: Iterable[BioasqQuestion],
-    source: Any,
+    questions: Iterable[BioasqQuestion],  # with golden documents
+    source: Any,  # a `PassageStore`, or a `WordIndex`: with `search` and `fetch`
     *,
-    n_candidates: int = N_CANDIDATES,
-    on_progress: Callable[[int], None] | None = None,
+    n_candidates: int = N_CANDIDATES,  # documents of a question, >= 1
+    on_progress: Callable[[int], None] | None = None,  # called with the number of questions so far
 ) -> list[QuestionPool]:
-    """Ask the index for each question, as phase A does.
-
-    Args:
-        questions: With golden documents.
-        source: A `PassageStore`, or a `WordIndex`: with `search` and `fetch`.
-        n_candidates: Documents of a question, >= 1.
-        on_progress: Called with the number of questions so far.
-
-    Raises:
-        SettingsError: *n_candidates* is out of range.
-        StoreError: A search failed.
-    """
+    """Ask the index for each question, as phase A does."""
+    # Raises `SettingsError` if *n_candidates* is out of range; `StoreError` if a search failed.
     retrieve = Retrieve(source, SearchSettings(depth=n_candidates))
     pools = []
     for place, one in enumerate(questions, start=1):
@@ -232,12 +214,9 @@ def _pmid_of(passage: Document) -> str:
 
 
 def year_of(id: str, years: Iterable[object]) -> int | None:
-    """Return when a question was asked: by its id, else the latest year of its golden documents.
-
-    Ids of BioASQ are ObjectIds of MongoDB, which begin with the time in seconds since 1970.
-
-    Source: https://www.mongodb.com/docs/manual/reference/bson-types/#objectid
-    """
+    """Return when a question was asked: by its id, else the latest year of its golden documents."""
+    # Ids of BioASQ are ObjectIds of MongoDB, which begin with the time in seconds since 1970.
+    # Source: https://www.mongodb.com/docs/manual/reference/bson-types/#objectid
     if _OBJECT_ID.fullmatch(id):
         made = datetime.fromtimestamp(int(id[:8], 16), UTC).year
         if made >= _FIRST_YEAR:
@@ -256,23 +235,16 @@ class TrainingPair(NamedTuple):
 
 
 def make_pairs(
-    pools: Iterable[QuestionPool],
+    pools: Iterable[QuestionPool],  # of questions to train on
     *,
+    # negatives for each golden document, > 0, drawn at random from those found; None takes all
     ratio: float | None = None,
+    # only questions of this year and later; those whose year is not known are left out
     since: int | None = None,
-    seed: int = 0,
+    seed: int = 0,  # of the draw; that of a question does not depend on the other questions
 ) -> list[TrainingPair]:
-    """Return pairs to train on: question by question, documents in the order they were found.
-
-    A question of which the corpus has no golden document is left out.
-
-    Args:
-        pools: Of questions to train on.
-        ratio: Negatives for each golden document, > 0, drawn at random from those found; None
-            takes all.
-        since: Only questions of this year and later; those whose year is not known are left out.
-        seed: Of the draw; that of a question does not depend on the other questions.
-    """
+    """Return pairs to train on: question by question, documents in the order they were found."""
+    # A question of which the corpus has no golden document is left out.
     pairs = []
     for pool in pools:
         is_recent = since is None or (pool.year is not None and pool.year >= since)

@@ -72,33 +72,22 @@ class TuningReport:
 
 
 def tune_encoder(
+    # by part: ``train``, ``validation``, and ``test`` if there is one
     pools: Mapping[str, Sequence[QuestionPool]],
-    settings: TuningSettings,
-    out: Path,
+    settings: TuningSettings,  # how
+    out: Path,  # a folder; other files in it stay
     *,
+    # what the manifest also says, e.g. where the data is from
     about: Mapping[str, Any] | None = None,
-    resume: bool = False,
-    on_step: OnStep = lambda n, n_in_all, what: None,
+    resume: bool = False,  # go on from the last checkpoint of a tuning that was cut short
+    on_step: OnStep = lambda n, n_in_all, what: None,  # called after each step
 ) -> TuningReport:
-    """Tune a cross-encoder, and write it with what was measured.
-
-    In *out* are then ``model.onnx`` and ``tokenizer.json``, which `encoder_backend` takes, the
-    weights as sentence-transformers reads them, the rankings by part as runs, and the manifest.
-    A checkpoint is kept after each epoch until all is done.
-
-    Args:
-        pools: By part: ``train``, ``validation``, and ``test`` if there is one.
-        settings: How.
-        out: A folder; other files in it stay.
-        about: What the manifest also says, e.g. where the data is from.
-        resume: Go on from the last checkpoint of a tuning that was cut short.
-        on_step: Called after each step.
-
-    Raises:
-        SettingsError: A package is missing, a model cannot be loaded or exported, or what is to be
-            resumed was something else.
-        InputError: There is nothing to train on.
-    """
+    """Tune a cross-encoder, and write it with what was measured."""
+    # In *out* are then ``model.onnx`` and ``tokenizer.json``, which `encoder_backend` takes, the
+    # weights as sentence-transformers reads them, the rankings by part as runs, and the manifest. A
+    # checkpoint is kept after each epoch until all is done.
+    # Raises `SettingsError` if a package is missing, a model cannot be loaded or exported, or what
+    # is to be resumed was something else; `InputError` if there is nothing to train on.
     check_packages()
     work = _Work(settings, pools, out)
     work.begin(resume=resume)

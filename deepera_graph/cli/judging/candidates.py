@@ -77,31 +77,21 @@ class Place:
     Attributes:
         question: What is searched for and judged: without its limits, where these are `limits`.
         limits: Years and kinds of papers that stand apart at the end of the question.
-
-    Args:
-        question: What is asked.
-        files: Files or folders, which are indexed in memory for this one question.
-        store: Library, or how files are embedded.
-        literature: Services.
-        reading: How files are read.
-        search: What is searched for.
-        cache: Where replies of services are kept.
-        output: Whether files that are skipped are told one by one, and progress is shown.
-        without: Options that do not go with services, and whether they were given.
     """
 
     def __init__(
         self,
-        question: str,
-        files: Sequence[str],
+        question: str,  # what is asked
+        files: Sequence[str],  # files or folders, which are indexed in memory for this one question
         *,
-        store: places.StoreOptions,
-        literature: places.LiteratureOptions,
-        reading: places.ReadOptions,
-        search: places.SearchOptions,
-        cache: options.CacheOptions,
+        store: places.StoreOptions,  # library, or how files are embedded
+        literature: places.LiteratureOptions,  # services
+        reading: places.ReadOptions,  # how files are read
+        search: places.SearchOptions,  # what is searched for
+        cache: options.CacheOptions,  # where replies of services are kept
+        # whether files that are skipped are told one by one, and progress is shown
         output: options.OutputOptions,
-        **without: bool,
+        **without: bool,  # options that do not go with services, and whether they were given
     ) -> None:
         self.store, self.search, self.quiet = store, search, output.quiet
         self.conditions = read_conditions(search.where or [])
@@ -123,10 +113,8 @@ class Place:
         return OK if self._read is None else self._read.exit_code
 
     def find(self) -> FoundCandidates:
-        """Return the candidates; say on stderr what could not be read, and why there are none.
-
-        With limits of the question twice as many are looked for, and what breaks one is named.
-        """
+        """Return the candidates; say on stderr what could not be read, and why there are none."""
+        # With limits of the question twice as many are looked for, and what breaks one is named.
         if self._scope is not None:
             return self._keep_allowed(self._ask_services(self._scope))
 
@@ -168,10 +156,8 @@ class Place:
 
     @contextmanager
     def open(self) -> Iterator[Opened]:
-        """Open the passages of a library, or those of files when they are indexed.
-
-        Only a library, embeddings and conditions on metadata need Qdrant, which takes a second.
-        """
+        """Open the passages of a library, or those of files when they are indexed."""
+        # Only a library, embeddings and conditions on metadata need Qdrant, which takes a second.
         if self._read is None:
             with open_collection(self.store, must_exist=True) as collection:
                 yield collection
@@ -324,11 +310,7 @@ def _quote(question: str, words: Sequence[str]) -> str:
 def _search_store(
     store: PassageStore, question: str, k: int, where: Mapping[str, Any]
 ) -> list[Document]:
-    """Search a store; if no passage meets the conditions, say why on stderr.
-
-    Raises:
-        SettingsError: No passage at all has a field that a condition names.
-    """
+    """Search a store; if no passage meets the conditions, say why on stderr."""
     found = store.search(question, k=k, where=where)
     if where and not found:
         for name in where:

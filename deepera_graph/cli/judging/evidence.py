@@ -33,10 +33,8 @@ _SHOWN_CHARS = 300
 def show_result(
     console: Console, result: RerankResult, *, verbose: bool = False, quiet: bool = False
 ) -> None:
-    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such.
-
-    *quiet* leaves out what is a remark: notes, hints and the closing line.
-    """
+    """Show the answer if one was asked for, and the evidence; or the nearest, marked as such."""
+    # *quiet* leaves out what is a remark: notes, hints and the closing line.
     console.print(Text(result.question, style="bold"))
     for warning in () if quiet else result.warnings:
         console.print(Text(f"note: {warning}", style="yellow"))
@@ -124,10 +122,8 @@ def _show_answer(console: Console, result: RerankResult) -> None:
 
 
 def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
-    """Show what was kept, the evidence first, and what could not be judged; or the nearest.
-
-    A study is shown once, by its best passage; its others are lines below that.
-    """
+    """Show what was kept, the evidence first, and what could not be judged; or the nearest."""
+    # A study is shown once, by its best passage; its others are lines below that.
     if not result.kept:
         _show_nearest(console, result, quiet=quiet)
         return

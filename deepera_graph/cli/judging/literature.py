@@ -41,10 +41,8 @@ def find_scope(
     conditions: Mapping[str, Any],
     **others: bool,
 ) -> Scope | None:
-    """Return the limits within which the literature is searched; None if it is not.
-
-    *others* are options that do not go with it, and whether they were given.
-    """
+    """Return the limits within which the literature is searched; None if it is not."""
+    # *others* are options that do not go with it, and whether they were given.
     if literature.sources is None:
         return None
     for option, is_given in others.items():
@@ -81,11 +79,7 @@ def search_literature(
     cache: str | None,
     quiet: bool,
 ) -> LiteratureAnswer:
-    """Ask the services, and say on stderr what is missing.
-
-    Raises:
-        BackendError: None of them gave an answer.
-    """
+    """Ask the services, and say on stderr what is missing."""
     with (
         open_literature(chosen, cache) as literature,
         progress_bar(f"asking {literature.name.replace('+', ', ')}", hidden=quiet),

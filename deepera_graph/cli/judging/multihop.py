@@ -164,11 +164,8 @@ def _write(found: Any, *, as_json: bool) -> None:
 
 
 def _tell_what_lacks(found: HopResult, place: Place, opened: Opened) -> None:
-    """Say on stderr why nothing was found, or that what was found has little of the question.
-
-    Raises:
-        SettingsError: No passage at all has a field that a condition names.
-    """
+    """Say on stderr why nothing was found, or that what was found has little of the question."""
+    # Raises `SettingsError` if no passage at all has a field that a condition names.
     if found.passages:
         from deepera_graph.stores.words import join_title
         from deepera_graph.text.words import content_words, stem, stems

@@ -153,10 +153,8 @@ def open_reranker(
     keep: Mapping[str, Any] | None = None,
     dry_run: bool = False,
 ) -> Iterator[tuple[EvidenceReranker, JudgementCache | None]]:
-    """Open who judges, and the cache of the replies; nobody is asked in a *dry_run*.
-
-    *keep* says where a local judge keeps vectors, see `keep_with`.
-    """
+    """Open who judges, and the cache of the replies; nobody is asked in a *dry_run*."""
+    # *keep* says where a local judge keeps vectors, see `keep_with`.
     backend = open_unasked(judge) if dry_run else open_judge(judge, keep)
     from deepera_graph.reranker import EvidenceReranker  # takes a second, so after all checks
 
@@ -166,12 +164,10 @@ def open_reranker(
 
 @contextmanager
 def judgements_of(backend: Backend, where: str | None) -> Iterator[JudgementCache | None]:
-    """Open the cache that a backend is to use, and close it again.
-
-    The local backend has none. Left to itself (*where* is None), a backend has one if a chat model
-    judges and its spec tells it from all others; code that is known by its name alone may change
-    between two runs, so it has one only if a folder is named.
-    """
+    """Open the cache that a backend is to use, and close it again."""
+    # The local backend has none. Left to itself (*where* is None), a backend has one if a chat
+    # model judges and its spec tells it from all others; code that is known by its name alone may
+    # change between two runs, so it has one only if a folder is named.
     from deepera_graph.stores.judgements import open_cache
 
     kinds = set(_kinds(backend.spec))

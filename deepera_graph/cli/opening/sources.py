@@ -62,10 +62,8 @@ class PassageSource:
 
     @property
     def exit_code(self) -> int:
-        """What a command that was done otherwise ends with.
-
-        Files of other kinds are no failure, nor are papers without an abstract.
-        """
+        """What a command that was done otherwise ends with."""
+        # Files of other kinds are no failure, nor are papers without an abstract.
         return SOME_FAILED if self._failed else OK
 
     def fill(
@@ -76,11 +74,9 @@ class PassageSource:
         embedded: Callable[[list[str]], None] | None = None,
         **how: Any,
     ) -> int:
-        """Index all passages under a progress bar, as *how* says; return how many.
-
-        *embedded* is told of each batch the texts that were embedded as the local judge reads them:
-        those of passages without a title, with which they would be embedded together.
-        """
+        """Index all passages under a progress bar, as *how* says; return how many."""
+        # *embedded* is told of each batch the texts that were embedded as the local judge reads
+        # them: those of passages without a title, with which they would be embedded together.
         texts: list[str] = []
         passages = self.passages if embedded is None else self._collect_plain(texts)
         with progress_bar("indexing", hidden=quiet) as bar:

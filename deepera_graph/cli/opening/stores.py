@@ -147,11 +147,9 @@ def is_address(library: str) -> bool:
 
 
 def find_papers(place: places.PlaceOptions, library: str) -> str:
-    """Return where the papers of a library are or would be: a file, or an address.
-
-    What is a file or looks like one, with a folder or a suffix, is taken for one unless there is
-    a library of that name.
-    """
+    """Return where the papers of a library are or would be: a file, or an address."""
+    # What is a file or looks like one, with a folder or a suffix, is taken for one unless there is
+    # a library of that name.
     own = beside(place, _PAPERS, library)
     own = own.with_name(f"{own.name}.sqlite")
     looks_so = (
@@ -167,11 +165,7 @@ def list_papers(place: places.PlaceOptions) -> dict[str, str]:
 
 
 def check_papers(place: places.PlaceOptions, library: str) -> str:
-    """Return where the papers of a library are.
-
-    Raises:
-        MissingStoreError: There are none.
-    """
+    """Return where the papers of a library are; `MissingStoreError` if there are none."""
     found = find_papers(place, library)
     if is_address(found) or Path(found).is_file():
         return found

@@ -110,11 +110,9 @@ class Bar:
 
 
 def describe_progress(count: int, done: float | None, total: float | None, seconds: float) -> str:
-    """Return how many things there are of how many, and their rate: ``57 of about 500, 1.6/s``.
-
-    *done* of *total* may be counted in other units, in bytes for instance; the number of things is
-    then an estimate.
-    """
+    """Return how many things there are of how many, and their rate: ``57 of about 500, 1.6/s``."""
+    # *done* of *total* may be counted in other units, in bytes for instance; the number of things
+    # is then an estimate.
     of = ""
     if done and total:
         estimate = round(count * total / done)
@@ -127,10 +125,8 @@ def describe_progress(count: int, done: float | None, total: float | None, secon
 
 
 def describe_left(done: float | None, total: float | None, seconds: float) -> str:
-    """Return how long the rest may take: ``about 3 min left``.
-
-    It goes by the average since the start, as things that run at once end at nearly one moment.
-    """
+    """Return how long the rest may take: ``about 3 min left``."""
+    # It goes by the average since the start, as things that run at once end at nearly one moment.
     if not done or not total or done >= total:
         return ""
     left = seconds * (total - done) / done
@@ -147,10 +143,8 @@ def progress_bar(
     hidden: bool,
     clock: Callable[[], float] = perf_counter,
 ) -> Iterator[Bar]:
-    """Show a bar on stderr, or a line now and then where that is no terminal; none if hidden.
-
-    Where the total is known, there are the share that is done and the time left, too.
-    """
+    """Show a bar on stderr, or a line now and then where that is no terminal; none if hidden."""
+    # Where the total is known, there are the share that is done and the time left, too.
     from rich.progress import (
         BarColumn,
         SpinnerColumn,
@@ -173,10 +167,8 @@ def progress_bar(
 
 
 def from_thread(items: Iterator[ItemT]) -> Iterator[ItemT]:
-    """Yield items that a thread of their own makes, so that Ctrl-C waits for no call in flight.
-
-    An error in the thread is raised here. The thread does not keep the process from ending.
-    """
+    """Yield items that a thread of their own makes, so that Ctrl-C waits for no call in flight."""
+    # An error in the thread is raised here. The thread does not keep the process from ending.
     made: SimpleQueue[tuple[ItemT] | BaseException | None] = SimpleQueue()
 
     def make() -> None:
@@ -219,10 +211,8 @@ def output_console() -> Console:
 
 
 def text_console() -> Console:
-    """Return the console for what is read on stdout: as wide as the terminal, at most 100.
-
-    Into a file or pipe it has the 80 columns of `COLUMNS`, if that is not set otherwise.
-    """
+    """Return the console for what is read on stdout: as wide as the terminal, at most 100."""
+    # Into a file or pipe it has the 80 columns of `COLUMNS`, if that is not set otherwise.
     return _open_console(width=min(WIDTH_OF_TEXT, _open_console().width))
 
 
@@ -325,10 +315,8 @@ def check_input(*paths: Path | None) -> None:
 
 
 def check_file(path: Path, *, overwrite: bool, resume: bool | None = None) -> None:
-    """Raise `SettingsError` if a file would be lost, or cannot be written.
-
-    *resume* is whether an earlier run goes on with it; None if the command cannot go on.
-    """
+    """Raise `SettingsError` if a file would be lost, or cannot be written."""
+    # *resume* is whether an earlier run goes on with it; None if the command cannot go on.
     folder = path.absolute().parent
     if path.is_dir():
         raise SettingsError(f"{str(path)!r} cannot be written: it is a folder")

@@ -60,13 +60,11 @@ def opt(
     many: Callable[[str], Any] | None = None,
     config: Key | None = None,
 ) -> Any:
-    """Declare an option as a field of a dataclass: its help, and how it is written.
-
-    *brief* is the help where only daily options are shown, *shown* a default that is no value,
-    *setting* its name in the package, *means* what values stand for there; *many* reads each of
-    several values with commas between them. With *config* it is a key of a file of
-    `deepera_graph.cli.config`, too.
-    """
+    """Declare an option as a field of a dataclass: its help, and how it is written."""
+    # *brief* is the help where only daily options are shown, *shown* a default that is no value,
+    # *setting* its name in the package, *means* what values stand for there; *many* reads each of
+    # several values with commas between them. With *config* it is a key of a file of
+    # `deepera_graph.cli.config`, too.
     info = typer.Option(
         *names,
         metavar=metavar,
@@ -83,10 +81,8 @@ def opt(
 def opt_of(
     settings: Any, name: str, *, config: Key | None = A_KEY, ranged: bool = False, **how: Any
 ) -> Any:
-    """Declare the option of a setting, which has its text, default and range.
-
-    A *ranged* one shows the lowest number in its help.
-    """
+    """Declare the option of a setting, which has its text, default and range."""
+    # A *ranged* one shows the lowest number in its help.
     one = settings.__dataclass_fields__[name]
     about = one.metadata
     how = {
@@ -106,10 +102,8 @@ def opt_of(
 
 
 def given(*chosen: Any, of: Any = None) -> dict[str, Any]:
-    """Return the options of dataclasses that were given, by their names in the package.
-
-    Only those *of* a dataclass that they are made of; none if they are not.
-    """
+    """Return the options of dataclasses that were given, by their names in the package."""
+    # Only those *of* a dataclass that they are made of; none if they are not.
     kinds = [(options, of or type(options)) for options in chosen]
     return {
         one.metadata["setting"] or one.name: _read(one.name, value, one.metadata)
@@ -164,13 +158,11 @@ def flatten(
     settle: Callable[[dict[str, Any], Mapping[str, str], Collection[str]], frozenset[str]]
     | None = None,
 ) -> Command:
-    """Return a command as typer reads it: the fields of its dataclasses are its options.
-
-    Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
-    With *flags* the others are keys of a file and variables alone. *settle* may change the values
-    before the command runs, knowing where each comes from (but for those that must always be given)
-    and which are such keys; it returns which are configured.
-    """
+    """Return a command as typer reads it: the fields of its dataclasses are its options."""
+    # Its ``--help`` shows the *daily* ones, or all; ``--help-all`` says *more* below all options.
+    # With *flags* the others are keys of a file and variables alone. *settle* may change the values
+    # before the command runs, knowing where each comes from (but for those that must always be
+    # given) and which are such keys; it returns which are configured.
     hints = get_type_hints(command, include_extras=True)
     kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     infos = {one.name: _typer_option(one) for kind in kinds.values() for one in fields(kind)}

@@ -43,23 +43,18 @@ _CODES = (
 
 
 class Program:
-    """A command line: a table of commands, and a file with their pages of help.
-
-    Args:
-        name: What is typed.
-        package: Holds the modules of the commands.
-        commands: Their names, each with the module that it is a function of: that of its last
-            word, or the one after a colon.
-        pages: A section for each command, each group and the program: ``# NAME: what it does``.
-        moved: First one or two words of commands that are elsewhere now, and where.
-    """
+    """A command line: a table of commands, and a file with their pages of help."""
 
     def __init__(
         self,
-        name: str,
-        package: str,
+        name: str,  # what is typed
+        package: str,  # holds the modules of the commands
+        # their names, each with the module that it is a function of: that of its last word, or the
+        # one after a colon
         commands: Mapping[str, str],
+        # a section for each command, each group and the program: ``# NAME: what it does``
         pages: Path,
+        # first one or two words of commands that are elsewhere now, and where
         moved: Mapping[str, str] | None = None,
     ) -> None:
         self.name, self.commands = name, commands
@@ -109,12 +104,10 @@ class Program:
         return typer.main.get_command(alone), frozenset(configurable(command))
 
     def _page(self, name: str, *, whole: bool = False) -> str:
-        """Return what stands below the options of a command: its section of the pages of help.
-
-        A section without text shows the first one of its group. Lines that begin with ``+`` are
-        left out unless it is to be the *whole* section. Indented blocks keep their lines; others
-        are made one line each, for a terminal of any width.
-        """
+        """Return what stands below the options of a command: its section of the pages of help."""
+        # A section without text shows the first one of its group. Lines that begin with ``+`` are
+        # left out unless it is to be the *whole* section. Indented blocks keep their lines; others
+        # are made one line each, for a terminal of any width.
         pages, words = self._pages, name.split()
         groups = [" ".join(words[:n]) for n in range(len(words), 0, -1)]
         bodies = [

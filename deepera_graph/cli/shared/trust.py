@@ -45,11 +45,8 @@ def _hash(table: Mapping[str, Any]) -> str:
 
 
 def _place() -> Path:
-    """Return the file that remembers: in ``$XDG_CONFIG_HOME/deepera``, or ``~/.config/deepera``.
-
-    Source:
-        XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
-    """
+    """Return the file that remembers: in ``$XDG_CONFIG_HOME/deepera``, or ``~/.config/deepera``."""
+    # Source: XDG Base Directory Specification 0.8: an empty or relative variable counts as not set.
     base = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     try:
         return (base if base.is_absolute() else Path.home() / ".config") / "deepera" / NAME

@@ -170,10 +170,8 @@ def write_raised(
 
 
 def find_marks(text: str, style: Style, index: ReferenceIndex) -> list[Cited]:
-    """Return the citations of a text in order.
-
-    Manuscripts mix their styles: a text without a key or number may cite by name and year.
-    """
+    """Return the citations of a text in order."""
+    # Manuscripts mix their styles: a text without a key or number may cite by name and year.
     find = {"keys": _find_keys, "numbers": _find_numbers, "names": _find_names}[style]
     fields = [
         Cited(*one.span(), index.fields[int(one[1])].keys)

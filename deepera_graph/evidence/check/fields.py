@@ -134,10 +134,8 @@ def _name_fields(item: Any) -> dict[str, Any]:
 def join_fields(
     citations: Sequence[CitedItems], references: Sequence[Reference]
 ) -> tuple[list[Reference], list[FieldCitation]]:
-    """Return the list of references with what fields know of it, and the keys of each citation.
-
-    A work that the list does not have joins it, with first author and year as its key.
-    """
+    """Return the list of references with what fields know of it, and the keys of each citation."""
+    # A work that the list does not have joins it, with first author and year as its key.
     known = _KnownWorks(references)
     cited = []
     for one in citations:

@@ -148,10 +148,8 @@ class WorkLibrary:
         return self._find_title(reference)
 
     def _may_be(self, reference: Reference, study: int, *, by_key: bool) -> bool:
-        """Tell whether a work fits: of two papers that bear one key by chance, titles differ.
-
-        What a table cites by its key alone has no other title than that.
-        """
+        """Tell whether a work fits: of two papers that bear one key by chance, titles differ."""
+        # What a table cites by its key alone has no other title than that.
         title, other = reference.source.title, self._works[study].source.title
         is_unknown = not title or not other or title == reference.key
         return not by_key or is_unknown or _are_alike(title, other)

@@ -149,11 +149,7 @@ def name_bibliographies(path: Path) -> list[str]:
 
 @contextmanager
 def as_file(text: str) -> Iterator[Path]:
-    """Give a text in Markdown as a manuscript; it can name no file of references.
-
-    Raises:
-        InputError: It names one, or, within the block, it cannot be read.
-    """
+    """Give a text in Markdown as a manuscript; it can name no file of references."""
     with TemporaryDirectory(prefix="deepera-") as folder:
         path = Path(folder, "manuscript.md")
         path.write_text(text, encoding="utf-8", errors="replace")

@@ -75,11 +75,7 @@ class Reference(PlainRecord):
 
 
 def read_bibliography(path: Path) -> list[Reference]:
-    """Read a file of references: BibTeX, RIS, CSL-JSON, PubMed's form, or CSV as of Zotero.
-
-    Raises:
-        InputError: It is missing, of another kind, or holds no reference.
-    """
+    """Read a file of references: BibTeX, RIS, CSL-JSON, PubMed's form, or CSV as of Zotero."""
     if suffix_of(path) not in BIBLIOGRAPHIES:
         raise InputError(f"{path}: references must be {', '.join(BIBLIOGRAPHIES)}")
     if not path.is_file():

@@ -47,11 +47,7 @@ class TexText(NamedTuple):
 
 
 def read_tex(path: Path) -> TexText:
-    """Read a manuscript with the files that it takes in; comments and formulas are left out.
-
-    Raises:
-        InputError: It has no text.
-    """
+    """Read a manuscript with the files that it takes in; comments and formulas are left out."""
     whole = _load(path, path.parent)
     bibliographies = [
         path.parent / (name if Path(name).suffix else f"{name}.bib")

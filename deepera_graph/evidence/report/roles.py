@@ -123,11 +123,8 @@ class ReportRoles(RoleSet):
 
 
 def report_roles(model: Backend | BaseChatModel | str) -> ReportRoles:
-    """Have a chat model write reports.
-
-    Raises:
-        SettingsError: The model cannot be made, or a backend has no chat model.
-    """
+    """Have a chat model write reports."""
+    # Raises `SettingsError` if the model cannot be made, or a backend has no chat model.
     needed = "writing a report needs a chat model, and backend {name} has none; without, it quotes"
     chat, domain, spec = open_roles_model(model, needed=needed)
     schemas = schemas_hash((OutlineReply, ParagraphReply, SentenceReply))

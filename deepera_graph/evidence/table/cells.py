@@ -203,11 +203,9 @@ def _to_int(said: str) -> int:
 
 
 def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
-    """Return the cells that a text tells, by the names of their columns.
-
-    The finding is of one sentence: of those that tell most, the first; one in the part of the text
-    that *decides*, [start, end), comes before all others, which may be of another outcome.
-    """
+    """Return the cells that a text tells, by the names of their columns."""
+    # The finding is of one sentence: of those that tell most, the first; one in the part of the
+    # text that *decides*, [start, end), comes before all others, which may be of another outcome.
     found = [(one, _read_sentence(one.text, one.start)) for one in split_sentences(text)]
     told = [(one, cells) for one, cells in found if cells]
     start, end = decides or (0, 0)

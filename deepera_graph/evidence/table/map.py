@@ -250,10 +250,8 @@ def list_effects(rows: Sequence[StudyRow]) -> list[ForestEffect]:
 
 
 def read_effect(number: int, row: StudyRow) -> ForestEffect | None:
-    """Return the effect of a study; None if its kind, value or interval is not known.
-
-    Value and interval have to be of one passage.
-    """
+    """Return the effect of a study; None if its kind, value or interval is not known."""
+    # Value and interval have to be of one passage.
     effect, interval, measure = map(row.find, ("effect", "interval", "measure"))
     unit = row.find("unit").value
     name, is_ratio = _name_kind(measure.value)
@@ -334,10 +332,8 @@ def _draw_kind(effects: list[ForestEffect], n_rows: int) -> Figure:
 
 
 def make_axis(effects: Sequence[ForestEffect]) -> tuple[Callable[[float], float], list[float]]:
-    """Return the function from a value to its place on the axis, and the values of its ticks.
-
-    All intervals and no effect lie on the axis, which is logarithmic for ratios.
-    """
+    """Return the function from a value to its place on the axis, and the values of its ticks."""
+    # All intervals and no effect lie on the axis, which is logarithmic for ratios.
     is_ratio = effects[0].is_ratio
     null = 1.0 if is_ratio else 0.0
     least = min(null, *(one.low for one in effects))

@@ -72,11 +72,8 @@ class RowReply(ReplyModel):
 
 
 def llm_extractor(model: Backend | BaseChatModel | str) -> Runnable[ExtractTask, Extracted]:
-    """Have a chat model fill cells.
-
-    Raises:
-        SettingsError: The model cannot be made, or a backend has no chat model.
-    """
+    """Have a chat model fill cells."""
+    # Raises `SettingsError` if the model cannot be made, or a backend has no chat model.
     needed = "filling such columns needs a chat model, and backend {name} has none"
     return LlmExtractor(open_roles_model(model, needed=needed).chat)
 
@@ -254,10 +251,8 @@ def _verify(value: str, quote: str, passages: Sequence[RankedPassage]) -> TableC
 def fill_row(
     columns: Sequence[str], task: StudyTask, found: Extracted | RoleError | None = None
 ) -> dict[str, Any]:
-    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty.
-
-    None is no model, or what the journal has of one.
-    """
+    """Fill a row by what a model *found*, or why it did not, and by rules where that is empty."""
+    # None is no model, or what the journal has of one.
     passages = [RankedPassage.from_dict(one) for one in task["passages"]]
     by_rules = fill_by_rules(passages, RULED)
     if found is None and (kept := task.get("found")):

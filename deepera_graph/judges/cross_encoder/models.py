@@ -51,10 +51,8 @@ def with_title(title: str, text: str) -> str:
 
 
 def logits_of(found: Any, n: int) -> list[float]:
-    """Return one logit a pair, of *found* in shape (n,), (n, 1) or (n, 2).
-
-    Of two classes it is the second's minus the first's, whose logistic function is the softmax.
-    """
+    """Return one logit a pair, of *found* in shape (n,), (n, 1) or (n, 2)."""
+    # Of two classes it is the second's minus the first's, whose logistic function is the softmax.
     try:
         values = np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -174,10 +174,8 @@ class OnnxModel(PairModel):
         ]
 
     def renew(self) -> None:
-        """Give up the session: its threads are not there in a forked child.
-
-        It is never freed there, not even at the child's end: it would wait for them forever.
-        """
+        """Give up the session: its threads are not there in a forked child."""
+        # It is never freed there, not even at the child's end: it would wait for them forever.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._session))
         self._session = None
 
@@ -257,22 +255,14 @@ _WHAT = "exporting a model"
 
 
 def trace(
-    module: Any,
-    given: Mapping[str, Any],
-    target: Path,
+    module: Any,  # of torch, in evaluation mode; it is called with the values of *given*
+    given: Mapping[str, Any],  # inputs by name, an example, each of shape (n_texts, n_tokens)
+    target: Path,  # the file
     *,
-    of_texts: Sequence[str] = (),
-    of_tokens: Sequence[str] = (),
+    of_texts: Sequence[str] = (),  # names of the outputs whose first axis alone is free
+    of_tokens: Sequence[str] = (),  # names of those, after them, whose second axis is free, too
 ) -> None:
-    """Write a module as ONNX, for any number of texts of any length.
-
-    Args:
-        module: Of torch, in evaluation mode; it is called with the values of *given*.
-        given: Inputs by name, an example, each of shape (n_texts, n_tokens).
-        target: The file.
-        of_texts: Names of the outputs whose first axis alone is free.
-        of_tokens: Names of those, after them, whose second axis is free, too.
-    """
+    """Write a module as ONNX, for any number of texts of any length."""
     import_extra("onnx", extra="train", what=_WHAT)
     first, free = {0: "texts"}, {0: "texts", 1: "tokens"}
     axes = dict.fromkeys((*given, *of_tokens), free) | dict.fromkeys(of_texts, first)
@@ -289,10 +279,8 @@ def trace(
 
 
 def quantize(whole: Path, target: Path) -> None:
-    """Write an ONNX model with weights of eight bits, scaled per output channel.
-
-    One bit stays free (`reduce_range`), as processors without VNNI would overflow.
-    """
+    """Write an ONNX model with weights of eight bits, scaled per output channel."""
+    # One bit stays free (`reduce_range`), as processors without VNNI would overflow.
     quantization = import_extra("onnxruntime.quantization", extra="train", what=_WHAT)
     onnx = import_extra("onnx", extra="train", what=_WHAT)
     quantization.quantize_dynamic(

@@ -243,10 +243,8 @@ _INSTEAD = {
 
 
 def explain(study: RuleAnalysis, kind: Sought) -> str:
-    """Say what the best sentence states and how much of the question the passage names.
-
-    For instance ``states a result: 'decreased', p = 0.02; names 5 of 6 question terms``.
-    """
+    """Say what the best sentence states and how much of the question the passage names."""
+    # For instance ``states a result: 'decreased', p = 0.02; names 5 of 6 question terms``.
     topic, best = study.topic, study.best
     if kind not in ("result", "figure"):
         stated = f"read for a {kind}"
@@ -293,13 +291,11 @@ _BY_PLACES = re.compile(r"(?<![\w,.-])\d+(?:,\d+)+[-‐‑][A-Z]\b")  # 2,4-D
 
 
 def find_missing(question: str, texts: Sequence[str]) -> dict[str, float]:
-    """Return the words of a question that name its subject and occur in no text in any form.
-
-    They are words of a science, not such as any question may use, words of hardly any abstract,
-    and names with a number. Other forms are those with the same beginning or stem, the listed words
-    of the same meaning, and abbreviations of either. With each stands the cosine from which on
-    what a text has may stand for it.
-    """
+    """Return the words of a question that name its subject and occur in no text in any form."""
+    # They are words of a science, not such as any question may use, words of hardly any abstract,
+    # and names with a number. Other forms are those with the same beginning or stem, the listed
+    # words of the same meaning, and abbreviations of either. With each stands the cosine from which
+    # on what a text has may stand for it.
     whole = " ".join(texts).lower()
     absent = {
         word: _LIKE_LISTED if is_listed(word) else _LIKE_RARE
@@ -335,12 +331,10 @@ _BEGINNING, _LEAST = 4, 5
 
 
 def explain_quote(question: str, window: Window, quote: str) -> str:
-    """Say which words of a question a passage has and lacks, and how its quote reads.
-
-    For instance ``has wax, apples; lacks storage; quote states a result: 'fallen', 31%``. A word is
-    had if one of the same stem is there; one of which there is only another form, such as its
-    abbreviation, is neither had nor lacked. Of many words the first are named.
-    """
+    """Say which words of a question a passage has and lacks, and how its quote reads."""
+    # For instance ``has wax, apples; lacks storage; quote states a result: 'fallen', 31%``. A word
+    # is had if one of the same stem is there; one of which there is only another form, such as its
+    # abbreviation, is neither had nor lacked. Of many words the first are named.
     has, lacks = find_words(question, f"{window['title']} {window['text']}")
     readings = read_sentences(quote, "result")
     best = max(readings, key=lambda one: one.grounding, default=None)

@@ -23,16 +23,14 @@ NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is as
 
 
 def answer(task: AnswerTask) -> Answer:
-    """Return up to five evidence sentences, one a passage, each with its ``[n]``.
-
-    They are grouped by what they say, ``Supports: ...``, where that is known, else in the order of
-    the evidence; the best of each direction is among the five, and those that answer are counted at
-    the end. A sentence that an earlier passage already gave is not repeated, and a study is quoted
-    and counted once. White space within a sentence becomes one space; nothing else changes.
-
-    A sentence that names nothing of the question is no answer to it, nor is one of a passage that
-    does not name its outcome; if all are such, there is none.
-    """
+    """Return up to five evidence sentences, one a passage, each with its ``[n]``."""
+    # They are grouped by what they say, ``Supports: ...``, where that is known, else in the order
+    # of the evidence; the best of each direction is among the five, and those that answer are
+    # counted at the end. A sentence that an earlier passage already gave is not repeated, and a
+    # study is quoted and counted once. White space within a sentence becomes one space; nothing
+    # else changes.
+    # A sentence that names nothing of the question is no answer to it, nor is one of a passage that
+    # does not name its outcome; if all are such, there is none.
     need = read_question_terms(task["question"], task["intent"]["entity_type"])
     outcome = read_question_terms(find_outcome(task["question"]), "")
     sentences: dict[str, int] = {}
@@ -69,11 +67,9 @@ _FIRST_ASKED = 3  # words of a question before which no group is named
 
 
 def find_outcome(question: str) -> str:
-    """Return the word for what a question asks about its subject; empty if it names none.
-
-    That is the last word of what its verb is about, or the one before an ``of``, and before those
-    in whom it is looked for: *growth* in ``Does A reduce the growth of B in C?``.
-    """
+    """Return the word for what a question asks about its subject; empty if it names none."""
+    # That is the last word of what its verb is about, or the one before an ``of``, and before those
+    # in whom it is looked for: *growth* in ``Does A reduce the growth of B in C?``.
     found = words(question)
     verbs = (place for place, word in enumerate(found) if word in STATING - FAINT)
     verb = next(verbs, -1)

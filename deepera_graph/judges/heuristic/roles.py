@@ -73,12 +73,10 @@ _KIND_RULES, _ANSWER_RULES = _read_rules("intents"), _read_rules("answers")
 
 
 def recognize_intent(task: IntentTask) -> Intent:
-    """Return topic, entities, kind and answer form of a question; no field is empty.
-
-    The entities are the question's own words. A statement that cites a work asks for what was done
-    there, so its answer is procedural. Of a long question its end tells kind and answer form.
-    `problem` is not looked at: the rules would say the same.
-    """
+    """Return topic, entities, kind and answer form of a question; no field is empty."""
+    # The entities are the question's own words. A statement that cites a work asks for what was
+    # done there, so its answer is procedural. Of a long question its end tells kind and answer
+    # form. `problem` is not looked at: the rules would say the same.
     question = task["question"].strip()
     asked = question[-_MOST_READ:]
     return Intent(
@@ -108,11 +106,9 @@ _NOUN = re.compile(
 
 
 def find_entities(question: str) -> list[str]:
-    """List up to four entities as ``kind: name``, the longest names first chosen, in text order.
-
-    A name is a noun phrase in the question's own words. Without one its last content word stands
-    for it, or the question itself.
-    """
+    """List up to four entities as ``kind: name``, the longest names first chosen, in text order."""
+    # A name is a noun phrase in the question's own words. Without one its last content word stands
+    # for it, or the question itself.
     named: dict[str, str] = {}  # by their last words, which differ
     for phrase in list_phrases(question):
         name = _to_name(phrase)
@@ -159,10 +155,8 @@ def _is_telling(name: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def guess_kind(name: str) -> str:
-    """Say what kind of thing a name names, by its last word; `UNKNOWN_KIND` if none fits.
-
-    A number at the end is passed over: "grade 4" is of the kind of "grade".
-    """
+    """Say what kind of thing a name names, by its last word; `UNKNOWN_KIND` if none fits."""
+    # A number at the end is passed over: "grade 4" is of the kind of "grade".
     last = "".join(re.sub(r"\s\d\S*$", "", name).split()[-1:])
     return next((kind for kind, pattern in _KINDS if pattern.search(last)), UNKNOWN_KIND)
 
@@ -194,11 +188,9 @@ DIGITS = 4
 
 
 def judge(task: PassageTask) -> Judgement:
-    """Score one passage as evidence, from nothing but the question, the intent and the passage.
-
-    The score is the fitted probability where one passage in about 25 is evidence, rounded to four
-    digits. A blank text scores 0. The quote is the strongest sentence, word for word.
-    """
+    """Score one passage as evidence, from nothing but the question, the intent and the passage."""
+    # The score is the fitted probability where one passage in about 25 is evidence, rounded to four
+    # digits. A blank text scores 0. The quote is the strongest sentence, word for word.
     kind = find_sought(task["intent"])
     found = analyze_passage(task)
     if found is None:
@@ -220,12 +212,10 @@ MAX_SUMMARY = 450
 
 
 def summarize(task: PassageTask) -> Summary:
-    """Return what the judge quoted, or the best sentence, and maybe one more; all word for word.
-
-    Empty for a blank text. The other sentence joins if it is at least 0.7 as strong
-    (`SECOND_SHARE`) as the first and all have at most 450 characters (`MAX_SUMMARY`). It comes
-    after a quote; without one, both are in the passage's order.
-    """
+    """Return what the judge quoted, or the best sentence, and maybe one more; all word for word."""
+    # Empty for a blank text. The other sentence joins if it is at least 0.7 as strong
+    # (`SECOND_SHARE`) as the first and all have at most 450 characters (`MAX_SUMMARY`). It comes
+    # after a quote; without one, both are in the passage's order.
     found = analyze_passage(task)
     if found is None:
         return Summary(text="", usage=Usage())

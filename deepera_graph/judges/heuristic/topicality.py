@@ -108,11 +108,9 @@ _GENERAL = frozenset(map(same_meaning, GENERAL_STEMS))  # as terms
 
 
 def find_topic(words: Sequence[str]) -> str:
-    """Name the domain that the words of a question point to, the first listed of equals.
-
-    A listed word gives its rarity, shared by the domains that list it, and two side by side that
-    are listed together give two points. Without any point it is `UNKNOWN_TOPIC`.
-    """
+    """Name the domain that the words of a question point to, the first listed of equals."""
+    # A listed word gives its rarity, shared by the domains that list it, and two side by side that
+    # are listed together give two points. Without any point it is `UNKNOWN_TOPIC`.
     given = [(_find_listed(word), rarity(stem(word))) for word in words]
     for word, other in pairwise(words):
         in_pair = word in _FIRST_OF_PAIRS  # else a pair is listed as what its first word begins
@@ -175,22 +173,18 @@ _KIND = re.compile(r"(?:^|[;,])[^:;,]*:")
 
 
 def find_acronyms(text: str) -> list[str]:
-    """Return the acronyms in a text, in order: a capital soon followed by another or a digit.
-
-    The ``s`` of a plural is left out.
-    """
+    """Return the acronyms in a text, in order: a capital soon followed by another or a digit."""
+    # The ``s`` of a plural is left out.
     found = _ACRONYM.findall(text)
     return [token[:-1] if token[-1] == "s" and len(token) > 2 else token for token in found]
 
 
 @lru_cache(maxsize=16_384)
 def spell_out(acronym: str, text: str) -> tuple[str, ...]:
-    """Return the words of *text*, side by side, that an acronym may stand for, or nothing.
-
-    Every word gives its first letter, in order. In an acronym of three or more letters function
-    words may be skipped, and a word may give further letters: ``GERD`` stands for gastroesophageal
-    reflux disease.
-    """
+    """Return the words of *text*, side by side, that an acronym may stand for, or nothing."""
+    # Every word gives its first letter, in order. In an acronym of three or more letters function
+    # words may be skipped, and a word may give further letters: ``GERD`` stands for
+    # gastroesophageal reflux disease.
     letters = acronym.lower()
     found = words(text)
     for start, first in enumerate(found):
@@ -286,12 +280,10 @@ class Topicality:
 
 @lru_cache(maxsize=1024)
 def read_question_terms(question: str, entities: str) -> QuestionTerms:
-    """Read what a question asks about; entities that it does not name itself weigh half.
-
-    A term's weight grows with its rarity, less than in proportion (exponent `EVENNESS`): passages
-    on one subject share its rare names and differ in the plainer words. Words that any question may
-    use count as much less rare.
-    """
+    """Read what a question asks about; entities that it does not name itself weigh half."""
+    # A term's weight grows with its rarity, less than in proportion (exponent `EVENNESS`): passages
+    # on one subject share its rare names and differ in the plainer words. Words that any question
+    # may use count as much less rare.
     weights: dict[str, float] = {}
     for word in content_words(question):
         weights.setdefault(_term(word), _weight(word))
@@ -312,10 +304,8 @@ def read_question_terms(question: str, entities: str) -> QuestionTerms:
 
 
 def names_any(need: QuestionTerms, text: str) -> bool:
-    """Whether a text names something that a question asks about.
-
-    Words that any question may use count only where the question has no others.
-    """
+    """Whether a text names something that a question asks about."""
+    # Words that any question may use count only where the question has no others.
     telling = need.weights.keys() - _GENERAL
     found = find_terms(need, stems(text), find_acronyms(text))
     return not need.weights or bool(found.keys() & (telling or need.weights.keys()))
@@ -324,12 +314,10 @@ def names_any(need: QuestionTerms, text: str) -> bool:
 def find_terms(
     need: QuestionTerms, stems: Sequence[str], acronyms: Iterable[str]
 ) -> dict[str, float]:
-    """Count the question's terms in a text, given by the stems of its content words, in order.
-
-    A stem that only begins like a term counts half. An acronym counts for the words of the
-    question it may stand for; neighbouring words count for an acronym of the question that their
-    first letters spell.
-    """
+    """Count the question's terms in a text, given by the stems of its content words, in order."""
+    # A stem that only begins like a term counts half. An acronym counts for the words of the
+    # question it may stand for; neighbouring words count for an acronym of the question that their
+    # first letters spell.
     counts: dict[str, float] = {}
     for key in stems:
         term = _HEADS.get(key, key)
@@ -351,14 +339,10 @@ def find_terms(
 def measure_topicality(
     need: QuestionTerms, found: Iterable[Mapping[str, float]], titled: Iterable[str], length: int
 ) -> Topicality:
-    """Compare what a passage names, sentence by sentence, with what the question asks about.
-
-    A term that only the title names counts half; *length* is in content words.
-
-    Source:
-        Saturation and length normalisation: BM25, Robertson and Zaragoza (2009), k1 = 1.2; b = 0.5
-        and a usual length of 80 content words, since one passage is compared with no others.
-    """
+    """Compare what a passage names, sentence by sentence, with what the question asks about."""
+    # A term that only the title names counts half; *length* is in content words.
+    # Source: Saturation and length normalisation: BM25, Robertson and Zaragoza (2009), k1 = 1.2; b
+    # = 0.5 and a usual length of 80 content words, since one passage is compared with no others.
     counts: dict[str, float] = {}
     for part in found:
         for term, count in part.items():

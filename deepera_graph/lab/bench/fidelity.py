@@ -79,13 +79,9 @@ def golden_outputs() -> tuple[GoldenOutput, ...]:
 def check_fidelity(
     reranker: EvidenceReranker, *, config: RunnableConfig | None = None
 ) -> list[Fidelity]:
-    """Ask about every question of the set, and count what came out as it should, by prompt.
-
-    A passage that failed is wrong in all that it was asked.
-
-    Raises:
-        BackendError: The model cannot be reached or refuses the key.
-    """
+    """Ask about every question of the set, and count what came out as it should, by prompt."""
+    # A passage that failed is wrong in all that it was asked.
+    # Raises `BackendError` if the model cannot be reached or refuses the key.
     cases = golden_outputs()
     asking = reranker.with_settings(content="both", on_empty="empty", order="score", answer=False)
     jobs = [(one.question, [passage.text for passage in one.passages]) for one in cases]

@@ -180,10 +180,8 @@ def draw_curve(
 def draw_column(
     rows: Sequence[Row], column: int, *, factor: float = 1.0, most: int | None = None
 ) -> dict[str, dict[str, CurvePoints]]:
-    """Return the curves of a column, by the first two cells of rows; the third one is x.
-
-    *factor* is that of x; of each panel the first *most* curves are drawn.
-    """
+    """Return the curves of a column, by the first two cells of rows; the third one is x."""
+    # *factor* is that of x; of each panel the first *most* curves are drawn.
     points: dict[tuple[str, str], list[tuple[float, MetricEstimate]]] = {}
     for panel, name, x, *rest in rows:
         mean = rest[column - 3]

@@ -160,11 +160,9 @@ def render_page(
     title: str = "Evidence benchmark",
     about: str = "",
 ) -> str:
-    """Return the page: no resource from elsewhere, no date; the same input gives the same text.
-
-    *about* stands below the title, instead of the numbers of data sets and rankers; with None for
-    *worst* there is no section of worst questions.
-    """
+    """Return the page: no resource from elsewhere, no date; the same input gives the same text."""
+    # *about* stands below the title, instead of the numbers of data sets and rankers; with None for
+    # *worst* there is no section of worst questions.
     script, style = _read_asset("page.js"), _read_asset("page.css")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -257,10 +257,8 @@ class _LookAlikes:
         return datasets
 
     async def _draft(self, dataset: DraftedSet, drafter: Drafter, corpus: Corpus) -> None:
-        """Draft questions of documents in a random order, until there are enough.
-
-        When the budget is spent, calls in flight finish, as they are paid for.
-        """
+        """Draft questions of documents in a random order, until there are enough."""
+        # When the budget is spent, calls in flight finish, as they are paid for.
         places = array("q", np.flatnonzero(corpus.kept()).astype(np.int64).tobytes())
         Random(f"{self._plan.seed} documents {dataset.name}").shuffle(places)
         rest, before = map(corpus.find_document, places), self._shell.progress.n_done
@@ -289,11 +287,9 @@ def open_build_store(name: str, embeddings: Embeddings, **place: Any) -> Passage
 def estimate_build(
     corpus: Corpus, plan: BuildPlan, generators: Sequence[str]
 ) -> ConstructionEstimate:
-    """Count the calls of a build of a corpus from which nothing was left out yet.
-
-    Its `most_calls` are those of all attempts at every distractor; documents without a question
-    come on top.
-    """
+    """Count the calls of a build of a corpus from which nothing was left out yet."""
+    # Its `most_calls` are those of all attempts at every distractor; documents without a question
+    # come on top.
     check_generators(generators)
     corpus.check_not_empty()
     chunk = round(fmean(len(one.text) for one in corpus))

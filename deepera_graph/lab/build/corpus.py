@@ -295,10 +295,8 @@ def read_corpus(
     path: Path | None = None,
     workers: Workers | None = None,
 ) -> Corpus:
-    """Cut documents into chunks; those without text, and copies, go to *drops*.
-
-    The corpus is kept in a new file at *path*, or in memory; *workers* cut, or this process.
-    """
+    """Cut documents into chunks; those without text, and copies, go to *drops*."""
+    # The corpus is kept in a new file at *path*, or in memory; *workers* cut, or this process.
     corpus = Corpus(path)
     with corpus.transact():
         batches = _read_batches(documents, corpus, drops)

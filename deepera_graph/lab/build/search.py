@@ -97,12 +97,10 @@ def embed_chunks(
     folder: Path | None = None,
     workers: Workers | None = None,
 ) -> Vectors:
-    """Return vectors of length 1 of all chunks, in order; shape (n_chunks, n_dimensions).
-
-    With a folder they are kept there in single precision, and a run that was cut off goes on after
-    the last whole batch, as long as *identity*, the name of the embeddings, and the corpus are the
-    same. Workers in other processes are given the embeddings, or what makes them.
-    """
+    """Return vectors of length 1 of all chunks, in order; shape (n_chunks, n_dimensions)."""
+    # With a folder they are kept there in single precision, and a run that was cut off goes on
+    # after the last whole batch, as long as *identity*, the name of the embeddings, and the corpus
+    # are the same. Workers in other processes are given the embeddings, or what makes them.
     n_chunks = len(corpus.owners())
     whole = sha256(f"{identity}\0{corpus.fingerprint}\0{n_chunks}".encode()).hexdigest()
     path = None if folder is None else folder / f"chunks-{whole[:_STAMP]}.npy"

@@ -236,11 +236,7 @@ class Earlier:
 
     @classmethod
     def read(cls, path: Path, what: str, settle: Callable[[Any], Mapping[str, Any]]) -> Self:
-        """Read the manifest of *what*, and what *settle* takes from it.
-
-        Raises:
-            SettingsError: It cannot be read, or is that of something else.
-        """
+        """Read the manifest of *what*, and what *settle* takes from it."""
         try:
             record = json.loads(path.read_bytes())
             return cls(path, record, settle(record))

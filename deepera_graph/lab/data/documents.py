@@ -211,11 +211,7 @@ Source:
 
 
 def pick_subjects(names: Collection[str]) -> dict[str, str]:
-    """Return the subjects of these names; all of them if there are no names.
-
-    Raises:
-        SettingsError: A name is none of `SUBJECTS`.
-    """
+    """Return the subjects of these names; all of them if there are no names."""
     for name in names:
         if name not in SUBJECTS:
             raise SettingsError(
@@ -226,26 +222,18 @@ def pick_subjects(names: Collection[str]) -> dict[str, str]:
 
 
 def find_by_subject(
-    n_each: int,
+    n_each: int,  # most works of a subject, >= 1; fewer where some came with an earlier subject
     *,
+    # name to the id of a concept, e.g. ``{"biology": "C86803240"}``
     subjects: Mapping[str, str] = SUBJECTS,
+    # the service; OpenAlex with the key in ``OPENALEX_API_KEY`` if None
     source: OpenAlex | None = None,
-    scope: Scope | None = None,
-    seed: int = 0,
+    scope: Scope | None = None,  # years and dates that works must be of
+    seed: int = 0,  # another one draws other works
 ) -> Iterator[Document]:
-    """Yield works of each subject in turn, under its name; a work of two counts for the first.
-
-    Args:
-        n_each: Most works of a subject, >= 1; fewer where some came with an earlier subject.
-        subjects: Name to the id of a concept, e.g. ``{"biology": "C86803240"}``.
-        source: The service; OpenAlex with the key in ``OPENALEX_API_KEY`` if None.
-        scope: Years and dates that works must be of.
-        seed: Another one draws other works.
-
-    Raises:
-        SettingsError: *n_each* is below 1.
-        BackendError: The service did not give what was asked for; the message says why.
-    """
+    """Yield works of each subject in turn, under its name; a work of two counts for the first."""
+    # Raises `SettingsError` if *n_each* is below 1; `BackendError` if the service did not give what
+    # was asked for; the message says why.
     check_at_least("n_each", n_each, 1)
     service, seen = source or OpenAlex(), set[str]()
     for subject, concept in subjects.items():

@@ -35,11 +35,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_read_texts)]
 
 
 def read_line(form: TypeAdapter[T], line: Mapping[str, Any], where: str = "") -> T:
-    """Return a line in its form.
-
-    Raises:
-        InputError: A field is missing or wrong; the message names the first, and *where* it is.
-    """
+    """Return a line in its form."""
     try:
         return form.validate_python(dict(line))
     except ValidationError as error:

@@ -80,15 +80,10 @@ class Shortage:
 def mix_pools(
     dataset: Dataset, recipe: Recipe, *, seed: int = 0, shortage: Shortage | None = None
 ) -> Iterator[Instance]:
-    """Yield every question with a pool mixed by a recipe: evidence, noise, then the base.
-
-    Golden passages stay; the rest of the pool are the best of the question's own plain passages.
-    Noise goes to random places. The same seed gives the same pools. What is missing is counted in
-    *shortage*.
-
-    Raises:
-        DatasetError: No pool holds any of the noise that was asked for.
-    """
+    """Yield every question with a pool mixed by a recipe: evidence, noise, then the base."""
+    # Golden passages stay; the rest of the pool are the best of the question's own plain passages.
+    # Noise goes to random places. The same seed gives the same pools. What is missing is counted in
+    # *shortage*.
     instances = list(dataset)
     corpus = _Corpus(instances)
     told = shortage or Shortage({})
@@ -214,11 +209,9 @@ def _noise_of(
 
 
 def counterfactuals(golden: Sequence[Context]) -> Iterator[Context]:
-    """Yield golden passages with their changes turned around, one after the other, then all.
-
-    "Rose" becomes "fell", "did not reduce" becomes "reduced": the topic and the words stay, and the
-    passage says the opposite. One without a verb of change yields nothing.
-    """
+    """Yield golden passages with their changes turned around, one after the other, then all."""
+    # "Rose" becomes "fell", "did not reduce" becomes "reduced": the topic and the words stay, and
+    # the passage says the opposite. One without a verb of change yields nothing.
     for one in golden:
         for number, text in enumerate(turn_changes(one.text), start=1):
             made = _as_distractor(one, COUNTERFACTUAL, one.id)
@@ -231,11 +224,9 @@ def _as_distractor(one: Context, kind: str, parent: str | None) -> Context:
 
 
 def with_look_alikes(instance: Instance, n: int, *, n_fewest: int, seed: int = 0) -> Instance:
-    """Return a question with *n* of its look-alikes, in a pool as large whatever *n* is.
-
-    They are drawn at random, more of them on top of fewer. They take the place of the plain
-    passages that stand last in retrieval, as with *n_fewest* none is missing.
-    """
+    """Return a question with *n* of its look-alikes, in a pool as large whatever *n* is."""
+    # They are drawn at random, more of them on top of fewer. They take the place of the plain
+    # passages that stand last in retrieval, as with *n_fewest* none is missing.
     like = [one for one in instance.contexts if one.is_distractor]
     digest = sha256(f"{seed}|{instance.question}".encode()).digest()
     order = np.random.default_rng([*digest[:8]]).permutation(len(like))

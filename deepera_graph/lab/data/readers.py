@@ -234,12 +234,10 @@ def read_instances(path: Path) -> Iterator[Instance]:
 
 
 def read_plain(path: Path) -> Iterator[Instance]:
-    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``.
-
-    A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
-    an id it is named by its place, from 1. `golden` lists ids of passages; see
-    `deepera_graph.calibration.instance`. Passages are in first-stage order.
-    """
+    """Yield instances from lines like ``{"question": ..., "passages": [...], "golden": ["1"]}``."""
+    # A passage is a text, or an object with `text` and perhaps `id`, `title` and `section`; without
+    # an id it is named by its place, from 1. `golden` lists ids of passages; see
+    # `deepera_graph.calibration.instance`. Passages are in first-stage order.
     try:
         for line, passages, labels in read_labelled(path):
             yield _plain_instance(line, passages, labels, f"{path}, line {line.number}")
@@ -336,15 +334,9 @@ class HopData:
 
 
 def read_hop_data(folder: Path, *, limit: int | None = None) -> HopData:
-    """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``.
-
-    A question has `id`, `question`, `supporting`, which are ids of passages, and may have
-    `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
-
-    Raises:
-        InputError: A file is missing, a line cannot be read, an id comes twice, or a supporting
-            passage is not there; the message names the line.
-    """
+    """Read ``passages.jsonl`` (`id`, `title`, `text`) and ``questions.jsonl``."""
+    # A question has `id`, `question`, `supporting`, which are ids of passages, and may have
+    # `subquestions` with `question` and `answer`, and an `answer` with `aliases`.
     lacking = [one for one in (PASSAGES, QUESTIONS) if not (folder / one).is_file()]
     if lacking:
         told = f"{folder / lacking[0]}: no such file"

@@ -361,10 +361,8 @@ def read_grade(written: object) -> int | None:
 
 
 def find_evidence(paper: Paper, quote: str) -> str:
-    """Return a quote in the words of title or abstract; empty if neither has it.
-
-    White space and case do not count, and one word will do if it is no stop word.
-    """
+    """Return a quote in the words of title or abstract; empty if neither has it."""
+    # White space and case do not count, and one word will do if it is no stop word.
     if not content_words(quote):
         return ""
     texts = (paper.title, paper.abstract)

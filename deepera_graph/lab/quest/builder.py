@@ -102,11 +102,9 @@ def judge_quest(
     plan: QuestPlan | None = None,
     **how: Any,
 ) -> Built:
-    """Judge given papers for given questions, in a folder as `build_quest` makes it.
-
-    *candidates* are ids of papers, by id of the question, which the *sources* have; nothing is
-    searched or left out by the *plan*. It raises what `build_quest` does.
-    """
+    """Judge given papers for given questions, in a folder as `build_quest` makes it."""
+    # *candidates* are ids of papers, by id of the question, which the *sources* have; nothing is
+    # searched or left out by the *plan*. It raises what `build_quest` does.
     check_ids(questions)
 
     async def judge(question: QuestQuestion, tools: Tools) -> Outcome:
@@ -130,35 +128,27 @@ class _Done(NamedTuple):
 
 
 class Quest:
-    """The recipe: questions of topics, each with the papers that answer it.
-
-    Args:
-        out: The folder; made if missing.
-        sources: A `PaperBase`, or several, or whatever else can be searched, see
-            `deepera_graph.lab.quest.sources`.
-        model: Who writes and reviews questions, rewrites them, and filters the answers: a chat
-            model, its name, or an LLM backend.
-        judges: Who grade pairs, each another model; *model* alone if there are none.
-        adjudicator: Who settles what they disagree on; *model* if None.
-        plan: What to make.
-        questions_at_once: Questions worked on at once, >= 1.
-        embeddings: Of the prefilter and of the search for repeated questions: ``"local"``, or any
-            LangChain embeddings; None compares words alone.
-        options: See `Construction`: `calls_at_once`, `budget`, `overwrite`, `on_progress`.
-    """
+    """The recipe: questions of topics, each with the papers that answer it."""
 
     def __init__(
         self,
-        out: Path,
+        out: Path,  # the folder; made if missing
         *,
+        # a `PaperBase`, or several, or whatever else can be searched, see
+        # `deepera_graph.lab.quest.sources`
         sources: Any,
+        # who writes and reviews questions, rewrites them, and filters the answers: a chat model,
+        # its name, or an LLM backend
         model: Model,
+        # who grade pairs, each another model; *model* alone if there are none
         judges: Sequence[Model] = (),
-        adjudicator: Model | None = None,
-        plan: QuestPlan | None = None,
-        questions_at_once: int = QUESTIONS_AT_ONCE,
+        adjudicator: Model | None = None,  # who settles what they disagree on; *model* if None
+        plan: QuestPlan | None = None,  # what to make
+        questions_at_once: int = QUESTIONS_AT_ONCE,  # questions worked on at once, >= 1
+        # of the prefilter and of the search for repeated questions: ``"local"``, or any LangChain
+        # embeddings; None compares words alone
         embeddings: Any = "local",
-        **options: Any,
+        **options: Any,  # see `Construction`: `calls_at_once`, `budget`, `overwrite`, `on_progress`
     ) -> None:
         check_at_least("questions_at_once", questions_at_once, 1)
         self._shell, self._plan = Construction(out, **options), plan or QuestPlan()

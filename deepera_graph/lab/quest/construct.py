@@ -83,12 +83,10 @@ class QuestCandidates:
         return self._near.get(id, 0.0)
 
     def keep_likely(self, ids: Sequence[str]) -> list[str]:
-        """Return those that judges are asked about, in the same order; the rest is noted.
-
-        Left out are papers without an abstract, from other years than the question asks for, those
-        that are far from the question and that no two searches found, and, if the plan says so,
-        those that no source has matched to arXiv.
-        """
+        """Return those that judges are asked about, in the same order; the rest is noted."""
+        # Left out are papers without an abstract, from other years than the question asks for,
+        # those that are far from the question and that no two searches found, and, if the plan says
+        # so, those that no source has matched to arXiv.
         known = {id for why, ids in self.left_out.items() if why != "pruned" for id in ids}
         whole = [id for id in ids if id not in known and self._passes(id)]
         self._measure(whole)
@@ -148,14 +146,10 @@ class Outcome:
 
 
 async def construct(question: QuestQuestion, tools: Tools) -> Outcome:
-    """Find and judge the papers that answer a question.
-
-    Raises:
-        AnswerError: The question cannot be rewritten.
-        CallError: The writer cannot be asked.
-        BackendError: So many judges cannot be asked that no pair has a quorum.
-        BudgetError: The budget is spent.
-    """
+    """Find and judge the papers that answer a question."""
+    # Raises `AnswerError` if the question cannot be rewritten; `CallError` if the writer cannot be
+    # asked; `BackendError` if so many judges cannot be asked that no pair has a quorum;
+    # `BudgetError` if the budget is spent.
     work = _Work(question, tools)
     queries = await ask_rewrites(tools.writer, question, tools.plan.rewrites)
     if not queries:

@@ -160,11 +160,7 @@ class Tools:
 
 
 def name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
-    """Return judges by the name of their model.
-
-    Raises:
-        SettingsError: One model is named twice, which is one opinion and not two.
-    """
+    """Return judges by the name of their model."""
     found: dict[str, Backend] = {}
     for one in backends:
         name = str(one.about.get("model", one.name))
@@ -214,12 +210,9 @@ class JudgedPairs:
         self.stop = "all_judged"
 
     async def judge(self, papers: Sequence[Paper]) -> None:
-        """Judge papers that were not judged before, until a stop rule holds.
-
-        Raises:
-            BackendError: So many judges cannot be asked that no pair has a quorum.
-            BudgetError: The budget is spent.
-        """
+        """Judge papers that were not judged before, until a stop rule holds."""
+        # Raises `BackendError` if so many judges cannot be asked that no pair has a quorum;
+        # `BudgetError` if the budget is spent.
         fresh = [one for one in dict.fromkeys(papers) if not self.was_asked(one.id)]
         for chunk in cut(fresh, _CHUNK):
             if self.stop:

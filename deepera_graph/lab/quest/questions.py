@@ -42,15 +42,9 @@ def read_questions(path: Path) -> tuple[QuestQuestion, ...]:
 
 
 def read_candidates(path: Path, questions: Sequence[QuestQuestion]) -> dict[str, list[str]]:
-    """Read papers by question: lines ``{"id" or "query_id", "ranked" or "paper_ids": [ids]}``.
-
-    A run that `deepera-lab study papers` has written begins with a line of its own, which is passed
-    over; of a query that was searched twice the last line counts.
-
-    Raises:
-        InputError: A line is none, its question is not among those given, or a question has no
-            papers at all; the message names it.
-    """
+    """Read papers by question: lines ``{"id" or "query_id", "ranked" or "paper_ids": [ids]}``."""
+    # A run that `deepera-lab study papers` has written begins with a line of its own, which is
+    # passed over; of a query that was searched twice the last line counts.
     known = {one.id for one in questions}
     found: dict[str, list[str]] = {}
     is_run = False
@@ -172,12 +166,10 @@ async def _review(questions: Sequence[QuestQuestion], model: StepModel, found: W
 def drop_repeated(
     questions: Sequence[QuestQuestion], plan: QuestPlan, embeddings: Embeddings | None
 ) -> tuple[list[QuestQuestion], list[Rejection]]:
-    """Return the questions without those that an earlier one asks already.
-
-    Two are the same if they are equal but for case and punctuation (by a hash of what is left), or
-    if they have the same intent and the cosine of their embeddings is at least that of the plan.
-    Embeddings hardly tell "with X" from "without X", and these are of different intents.
-    """
+    """Return the questions without those that an earlier one asks already."""
+    # Two are the same if they are equal but for case and punctuation (by a hash of what is left),
+    # or if they have the same intent and the cosine of their embeddings is at least that of the
+    # plan. Embeddings hardly tell "with X" from "without X", and these are of different intents.
     kept: list[QuestQuestion] = []
     rejected: list[Rejection] = []
     first: dict[bytes, QuestQuestion] = {}

@@ -96,11 +96,7 @@ class QuestQuestion:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> "QuestQuestion":
-        """Read a line of ``questions.jsonl``.
-
-        Raises:
-            InputError: A field is missing or wrong; the message names it.
-        """
+        """Read a line of ``questions.jsonl``."""
         one = read_line(_ASKED, plain)
         try:
             _ = one.scope
@@ -245,11 +241,9 @@ def write_rows(
     entries: Mapping[str, Entry],
     tau: int,
 ) -> None:
-    """Write the rows of all files but the rejected.
-
-    Only ``queries.jsonl`` leaves out what has too few answers: of all other questions that were
-    judged the pairs are there, too.
-    """
+    """Write the rows of all files but the rejected."""
+    # Only ``queries.jsonl`` leaves out what has too few answers: of all other questions that were
+    # judged the pairs are there, too.
     done = [entries[id] for id in sorted(entries)]
     papers = {one["id"]: one for entry in done for one in entry["papers"]}
     found: tuple[Iterable[Any], ...] = (

@@ -75,11 +75,7 @@ class BaseSource:
 
 
 def name_sources(given: Any) -> dict[str, Any]:
-    """Return one source or several by name; a base becomes one.
-
-    Raises:
-        SettingsError: There is none, or two have one name.
-    """
+    """Return one source or several by name; a base becomes one."""
     many = list(given) if isinstance(given, list | tuple) else [given]
     if not many:
         raise SettingsError("sources must be one or more, got none")

@@ -91,10 +91,8 @@ class Ranker:
         return self
 
     def runs(self, n_repeats: int | None) -> list["Ranker"]:
-        """Return the ranker of each run: *n_repeats* of one that may differ from run to run.
-
-        None is `N_SHUFFLES` of a random one, and a single run of one that asks a model.
-        """
+        """Return the ranker of each run: *n_repeats* of one that may differ from run to run."""
+        # None is `N_SHUFFLES` of a random one, and a single run of one that asks a model.
         n_runs = 1
         if self.is_random:
             n_runs = n_repeats or N_SHUFFLES

@@ -114,10 +114,8 @@ class DeepEra(Ranker):
         notes: Sequence[Mapping[str, Note]],
         intents: Sequence[Mapping[str, str]],
     ) -> list[dict[str, HandedOn]]:
-        """Summarize all passages of each job, judged before, as DeepEra does what it keeps.
-
-        No judge is asked again: *notes* and *intents* are those of the ranking.
-        """
+        """Summarize all passages of each job, judged before, as DeepEra does what it keeps."""
+        # No judge is asked again: *notes* and *intents* are those of the ranking.
         summaries = self._summaries
         for (question, passages), noted, intent in zip(jobs, notes, intents, strict=True):
             summaries.learn(question, passages, noted, intent)

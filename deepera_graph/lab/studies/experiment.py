@@ -66,11 +66,7 @@ FoundT = TypeVar("FoundT")
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How figures get their intervals: by resampled questions.
-
-    Raises:
-        SettingsError: A number is out of range.
-    """
+    """How figures get their intervals: by resampled questions."""
 
     n_resamples: int = 10_000  # of the bootstrap and of tests, >= 1
     seed: int = 0  # of both
@@ -121,11 +117,7 @@ _OURS = read_lists(__file__, "studies.toml")
 
 
 def check_baseline(baseline: str, systems: Mapping[str, Any]) -> str:
-    """Return the system that others are compared with: the first if none is named.
-
-    Raises:
-        SettingsError: There is no system of this name.
-    """
+    """Return the system that others are compared with: the first if none is named."""
     chosen = baseline or next(iter(systems))
     if chosen not in systems:
         raise SettingsError(f"baseline must be one of {', '.join(systems)}, got {chosen!r}")

@@ -68,50 +68,38 @@ class AdaptiveResult:
 
 
 def search_adaptively(
-    question: str,
-    first: Sequence[str],
+    question: str,  # given to *score* and *rescore*
+    first: Sequence[str],  # ids of the first stage, best first; one that comes twice counts once
+    # from an id to the ids of its neighbours, nearest first. The passage itself, and what was
+    # scored before, are passed over.
     neighbours: FindNeighbours,
+    # from the question and ids to one score each, None for a passage that failed
     score: ScoreBatch,
     *,
-    budget: int = BUDGET,
-    batch_size: int = BATCH_SIZE,
+    budget: int = BUDGET,  # most passages scored, >= 1
+    batch_size: int = BATCH_SIZE,  # passages scored at once, >= 1
+    # from the question, the ids of a batch that have scores, and these scores, which must be in [0,
+    # 1], to those that count; see `Uncertainty`
     rescore: Rescore | None = None,
+    # whether *rescore* is called for ``each`` batch, so that the next one goes by it, or ``after``
+    # all, which lets a model be asked about all of them at once
     feedback: Feedback = "each",
+    # whether the frontier goes by scores that *rescore* revised, or as ``scored``
     priority: Priority = "rescored",
+    # how near a passage and a neighbour of it are, in [0, 1]. With it a passage of the frontier has
+    # the sum of its sources' scores, each times their affinity, in the way of QuAM (Rathee,
+    # MacAvaney and Anand 2025).
     affinity: Affinity | None = None,
 ) -> AdaptiveResult:
-    """Score the first stage and, in turns with it, the neighbours of what was scored.
-
-    A passage of the frontier has the score of its best source. Of equal ones the one that came
-    first goes first: sources best first, their neighbours nearest first; one that a better source
-    raises keeps its place. A turn whose pool is empty passes to the other.
-
-    Args:
-        question: Given to *score* and *rescore*.
-        first: Ids of the first stage, best first; one that comes twice counts once.
-        neighbours: From an id to the ids of its neighbours, nearest first. The passage itself, and
-            what was scored before, are passed over.
-        score: From the question and ids to one score each, None for a passage that failed.
-        budget: Most passages scored, >= 1.
-        batch_size: Passages scored at once, >= 1.
-        rescore: From the question, the ids of a batch that have scores, and these scores, which
-            must be in [0, 1], to those that count; see `Uncertainty`.
-        feedback: Whether *rescore* is called for ``each`` batch, so that the next one goes by it,
-            or ``after`` all, which lets a model be asked about all of them at once.
-        priority: Whether the frontier goes by scores that *rescore* revised, or as ``scored``.
-        affinity: How near a passage and a neighbour of it are, in [0, 1]. With it a passage of the
-            frontier has the sum of its sources' scores, each times their affinity, in the way of
-            QuAM (Rathee, MacAvaney and Anand 2025).
-
-    Raises:
-        SettingsError: A number is out of range, or scores cannot be revised.
-        ValueError: *score* or *rescore* gave another number of scores than ids.
-
-    Source:
-        SUNAR's algorithm 1 ("ranking score of the source document" follows the rescoring there);
-        as in the code of GAR the empty pool is skipped, but its pruning of the frontier is not
-        done.
-    """
+    """Score the first stage and, in turns with it, the neighbours of what was scored."""
+    # A passage of the frontier has the score of its best source. Of equal ones the one that came
+    # first goes first: sources best first, their neighbours nearest first; one that a better source
+    # raises keeps its place. A turn whose pool is empty passes to the other.
+    # Source: SUNAR's algorithm 1 ("ranking score of the source document" follows the rescoring
+    # there); as in the code of GAR the empty pool is skipped, but its pruning of the frontier is
+    # not done.
+    # Raises `SettingsError` if a number is out of range, or scores cannot be revised; `ValueError`
+    # if *score* or *rescore* gave another number of scores than ids.
     options = AdaptiveOptions(budget, batch_size, feedback, priority, affinity)
     revise = None if rescore is None else as_work(rescore)
     work = adapt(question, first, neighbours, as_work(score), rescore=revise, options=options)

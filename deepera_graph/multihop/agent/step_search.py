@@ -52,24 +52,19 @@ Checked = Callable[[str, Runnable[Any, Any], type[Any]], Any]
 
 
 def group_answers(
-    answers: Sequence[str],
+    answers: Sequence[str],  # short answers, shape (m,); none is empty
+    # what the first of two answers says about the second; asked at most d (d - 1) times for d
+    # normal forms. None compares normal forms alone.
     label: Callable[[str, str], Work[Label]] | None = None,
     *,
+    # whether answers are equivalent unless one contradicts the other, as in the authors' code. By
+    # default each must entail the other, as in the paper.
     lenient: bool = False,
 ) -> Work[list[int]]:
-    """Return the work that gives the set of each answer, numbered from 0 as they first come.
-
-    Answers of one `normal_form` are in one set, and none of them is compared twice. Any other one
-    is compared with the first member of each set, in their order, and joins the first that it is
-    equivalent to; a set that was given once is never changed.
-
-    Args:
-        answers: Short answers, shape (m,); none is empty.
-        label: What the first of two answers says about the second; asked at most d (d - 1) times
-            for d normal forms. None compares normal forms alone.
-        lenient: Whether answers are equivalent unless one contradicts the other, as in the authors'
-            code. By default each must entail the other, as in the paper.
-    """
+    """Return the work that gives the set of each answer, numbered from 0 as they first come."""
+    # Answers of one `normal_form` are in one set, and none of them is compared twice. Any other one
+    # is compared with the first member of each set, in their order, and joins the first that it is
+    # equivalent to; a set that was given once is never changed.
     alike: Sequence[Label] = ("entailment", "neutral") if lenient else ("entailment",)
     firsts: list[str] = []
     known: dict[Form, int] = {}

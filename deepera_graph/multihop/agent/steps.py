@@ -69,11 +69,9 @@ def ask_plan(state: MultiHopState, *, settings: MultiHopSettings) -> HopPlanTask
 
 
 def record_plan(state: MultiHopState, plan: Plan, *, settings: MultiHopSettings) -> Update:
-    """Open the steps that can be asked now, and let those wait that need the answers of others.
-
-    A question that was asked before is left out, as are those above `max_steps`. Where the first
-    plan asks nothing, the question itself is the only step.
-    """
+    """Open the steps that can be asked now, and let those wait that need the answers of others."""
+    # A question that was asked before is left out, as are those above `max_steps`. Where the first
+    # plan asks nothing, the question itself is the only step.
     steps = state["steps"]
     wanted = [one.strip() for one in plan.questions if one.strip()]
     if steps and not wanted:
@@ -98,11 +96,9 @@ def record_plan(state: MultiHopState, plan: Plan, *, settings: MultiHopSettings)
 def _new_questions(
     wanted: Sequence[str], steps: Sequence[StepRecord]
 ) -> tuple[list[str], list[str]]:
-    """Return the questions of a plan that are new, and what is to be told of the others.
-
-    The planner numbers all that it asks, so that a number behind a question that was asked before
-    is another one here. At a question that needs what comes after it the plan ends.
-    """
+    """Return the questions of a plan that are new, and what is to be told of the others."""
+    # The planner numbers all that it asks, so that a number behind a question that was asked before
+    # is another one here. At a question that needs what comes after it the plan ends.
     numbers = {_plain(one["question"]): one["number"] for one in steps}
     places = {one["number"]: one["number"] for one in steps}
     new: list[str] = []
@@ -216,10 +212,8 @@ def conclude(state: MultiHopState) -> str:
 
 
 def gather(state: MultiHopState) -> Update:
-    """Close the steps for which no passage was found, and open those that waited for an answer.
-
-    Where a step of the plan has none, the rest of the plan is given up.
-    """
+    """Close the steps for which no passage was found, and open those that waited for an answer."""
+    # Where a step of the plan has none, the rest of the plan is given up.
     closed: list[Any] = [
         {
             "number": one["number"],
@@ -258,11 +252,9 @@ def ask_reply(task: StepTask, *, settings: MultiHopSettings) -> ReplyTask:
 
 
 def record_reply(task: StepTask, answer: StepAnswer, *, settings: MultiHopSettings) -> Update:
-    """Note the answer of a step with the words that carry it.
-
-    Without an answer the passages that were not read yet are next. Words that no passage has are
-    dropped; an answer that is then without any is ``uncited``, and likely at best.
-    """
+    """Note the answer of a step with the words that carry it."""
+    # Without an answer the passages that were not read yet are next. Words that no passage has are
+    # dropped; an answer that is then without any is ``uncited``, and likely at best.
     step = task["step"]
     n_read = min(step["n_read"] + settings.read_at_once, len(step["passages"]))
     text = "" if normal_form(answer.text) in ((), ("unknown",)) else answer.text.strip()

@@ -140,10 +140,8 @@ def judge_messages(task: SelectTask) -> list[BaseMessage]:
 
 
 def choose_shown(pool: Sequence[PaperSeen]) -> list[PaperSeen]:
-    """Return the best papers, then the newest of the others; none that was judged unrelated.
-
-    What breaks a limit is there among the newest alone: it is not followed by itself.
-    """
+    """Return the best papers, then the newest of the others; none that was judged unrelated."""
+    # What breaks a limit is there among the newest alone: it is not followed by itself.
     worth = [one for one in pool if one["score"] is None or one["score"] >= LEAST]
     worth = [one for one in worth if one["fits"] is not False or one["score"] is not None]
     best = [one for one in worth if one["verdict"] != "out"][:N_BEST]

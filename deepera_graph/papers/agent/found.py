@@ -261,10 +261,8 @@ _MOST_OUTSIDE = 10
 
 
 def find_outside(base: PaperBase, state: Mapping[str, Any]) -> list[FoundPaper]:
-    """Return what the years and venues of a question leave out of the best that a base has.
-
-    A base behind an address is not asked again.
-    """
+    """Return what the years and venues of a question leave out of the best that a base has."""
+    # A base behind an address is not asked again.
     searches = [one for one in state["actions"] if one["tool"] == "search"]
     if state["searched"] == state["scope"] or not searches or not getattr(base, "is_local", False):
         return []
@@ -339,10 +337,8 @@ _LABEL = 60  # characters of a text in the tree
 
 
 def draw_mermaid(question: str, actions: Sequence[ActionRecord]) -> str:
-    """Return a search as a Mermaid flowchart, which Markdown viewers and notebooks draw.
-
-    A search hangs on the question, an expansion on the call that found its paper first.
-    """
+    """Return a search as a Mermaid flowchart, which Markdown viewers and notebooks draw."""
+    # A search hangs on the question, an expansion on the call that found its paper first.
     first: dict[str, str] = {}
     lines = ["flowchart LR", f'  Q["{_label(question)}"]']
     for one in actions:

@@ -27,10 +27,8 @@ _LABEL = re.compile(
 
 
 def subject_of(question: str) -> str:
-    """Return a question from its first word that does not only ask.
-
-    ``Are there papers that explore word order in parsing?`` is about ``word order in parsing?``.
-    """
+    """Return a question from its first word that does not only ask."""
+    # ``Are there papers that explore word order in parsing?`` is about ``word order in parsing?``.
     words = question.split()
     first = 0
     while first < len(words) - _FEWEST_LEFT and words[first].strip(",.?!").lower() in _ASKING:
@@ -39,11 +37,9 @@ def subject_of(question: str) -> str:
 
 
 def find_labels(titles: Iterable[str]) -> list[str]:
-    """Return the labels of shared tasks that titles have, the commonest first.
-
-    ``SemEval-2018 Task 3`` is one. Labels that differ in case, spaces or hyphens are the same;
-    equally common ones are in the order of their first title.
-    """
+    """Return the labels of shared tasks that titles have, the commonest first."""
+    # ``SemEval-2018 Task 3`` is one. Labels that differ in case, spaces or hyphens are the same;
+    # equally common ones are in the order of their first title.
     counts: Counter[str] = Counter()
     written: dict[str, str] = {}
     for title in titles:

@@ -162,11 +162,9 @@ def bound(step: int, actions: Sequence[ActionRecord], settings: PaperSearchSetti
 
 
 def order(pool: Mapping[str, PooledPaper]) -> list[str]:
-    """Return ids, best first; what was too far to be judged comes last but for what is out.
-
-    By scores where there are any; a paper without one keeps the place that its searches gave it.
-    Equal ones are in the order of the fused ranks, then by id.
-    """
+    """Return ids, best first; what was too far to be judged comes last but for what is out."""
+    # By scores where there are any; a paper without one keeps the place that its searches gave it.
+    # Equal ones are in the order of the fused ranks, then by id.
     ids = sorted(
         pool, key=lambda id: (not is_in(pool[id]), is_screened(pool[id]), -_weigh(pool[id]), id)
     )
@@ -211,10 +209,8 @@ def look(pool: Mapping[str, PooledPaper], actions: Sequence[ActionRecord]) -> di
 
 
 def is_kept(one: PaperSeen, task: PlanTask) -> bool:
-    """Whether a paper may be followed: it fits, or nobody judges papers before they are.
-
-    Where they are judged one without a judgement, as no more may be paid for, is not followed.
-    """
+    """Whether a paper may be followed: it fits, or nobody judges papers before they are."""
+    # Where they are judged one without a judgement, as no more may be paid for, is not followed.
     if task["judged_first"] and one["verdict"] == "unjudged":
         return False
     return one["verdict"] != "out" and one["fits"] is not False

@@ -154,12 +154,10 @@ Floats = NDArray[np.float32]
 
 
 def select_by_vectors(task: SelectTask, config: RunnableConfig | None = None) -> Selected:
-    """Mark by vectors of sentences: what is like an excluded phrase, and what answers best.
-
-    A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
-    excluded phrase as `AGAINST`, or names it. One is out, too, if nothing in its abstract is near
-    the topic: searches find "conducted" for "conductivity". Scores are left to the searches.
-    """
+    """Mark by vectors of sentences: what is like an excluded phrase, and what answers best."""
+    # A paper breaks an exclusion if a sentence that neither denies nor compares is as near to the
+    # excluded phrase as `AGAINST`, or names it. One is out, too, if nothing in its abstract is near
+    # the topic: searches find "conducted" for "conductivity". Scores are left to the searches.
     limits = Limits.from_dict(task["limits"])
     split = [_sentences(one) for one in task["papers"]]
     vectors = _embed([limits.topic, *limits.exclude, *(text for each in split for text in each)])

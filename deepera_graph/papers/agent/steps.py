@@ -167,11 +167,9 @@ def _add(before: PooledPaper, action: ActionRecord, one: Mapping[str, Any]) -> P
 def after_merge(
     state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool
 ) -> list[Send] | str:
-    """Have the new papers judged, unless that is left for the end.
-
-    Where something is excluded the best are judged at once whoever selects, so that a planner
-    neither takes up nor follows what will be left out.
-    """
+    """Have the new papers judged, unless that is left for the end."""
+    # Where something is excluded the best are judged at once whoever selects, so that a planner
+    # neither takes up nor follows what will be left out.
     if lazy and not state["limits"].get("exclude"):
         return "gather"
     first = _FOLLOWED if lazy else None
@@ -181,10 +179,8 @@ def after_merge(
 def judge_sends(
     state: PaperSearchState, *, settings: PaperSearchSettings, lazy: bool, first: int | None = None
 ) -> list[Send]:
-    """Return a batch for each `judged` papers that nobody judged, the best first.
-
-    *first* are the best of the pool that are looked at; None for all.
-    """
+    """Return a batch for each `judged` papers that nobody judged, the best first."""
+    # *first* are the best of the pool that are looked at; None for all.
     most = settings.max_judged
     if lazy and not state["limits"].get("exclude"):
         most = min(most, _EXPLAINED)  # there is nothing to find out but the reasons

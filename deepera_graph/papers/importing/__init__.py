@@ -107,10 +107,8 @@ def _guess(first: Sequence[tuple[int, Mapping[str, Any]] | ImportProblem]) -> Fo
 
 
 def read_raw(path: Path) -> Iterator[tuple[int, dict[str, Any]] | ImportProblem]:
-    """Yield the JSON objects or references of a file with their places.
-
-    A damaged file ends in a problem. A reference without an abstract is a paper all the same.
-    """
+    """Yield the JSON objects or references of a file with their places."""
+    # A damaged file ends in a problem. A reference without an abstract is a paper all the same.
     number = 0
     with open_records(path) as (stream, _):
         records = read_records(to_utf8(stream, path), suffix_of(path))
@@ -195,11 +193,9 @@ def make_record(
     year: Any = None,
     **more: Any,
 ) -> PaperRecord | ImportProblem:
-    """Return a record of what a form has found, *more* fields too, or what is wrong with it.
-
-    The first id that is not empty is the main one. A number such as 20210315 is a date, too; the
-    year is that of the date if there is no other.
-    """
+    """Return a record of what a form has found, *more* fields too, or what is wrong with it."""
+    # The first id that is not empty is the main one. A number such as 20210315 is a date, too; the
+    # year is that of the date if there is no other.
     known = ids_of(ids)
     if not known:
         return ImportProblem(NO_ID, place, "the paper has no id")

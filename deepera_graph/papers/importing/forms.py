@@ -44,11 +44,9 @@ _key_of = lru_cache(maxsize=4096)(field_key)
 
 
 def from_plain(place: int, fields: Mapping[str, Any]) -> PaperRecord | ImportProblem:
-    """Return the paper of one object or row, with `references`.
-
-    Fields are found in any case and under the names that exports of Zotero, Scopus and PubMed have,
-    so that a file that `deepera index` reads makes a base as well.
-    """
+    """Return the paper of one object or row, with `references`."""
+    # Fields are found in any case and under the names that exports of Zotero, Scopus and PubMed
+    # have, so that a file that `deepera index` reads makes a base as well.
     known: dict[str, Any] = {}
     for name, value in fields.items():
         if has_value(value):

@@ -55,12 +55,7 @@ class Venues(NamedTuple):
 
 
 class PaperFile:
-    """A base's file, opened for reading.
-
-    Raises:
-        MissingStoreError: There is no such file.
-        StoreError: It is no base, of another version, or damaged.
-    """
+    """A base's file, opened for reading."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -181,11 +176,9 @@ def build_limits(db: sqlite3.Connection, scope: Scope, venues: Venues) -> ScopeC
 def rank_words(
     db: sqlite3.Connection, match: str, k: int, limits: ScopeCondition
 ) -> list[tuple[float, int]]:
-    """Return score and number of the best *k* papers for a query of FTS5, and of their ties.
-
-    Higher scores are better. A limit is a join: as a subquery it costs a hundred times as much,
-    since SQLite then asks the index once for every paper within it (measured).
-    """
+    """Return score and number of the best *k* papers for a query of FTS5, and of their ties."""
+    # Higher scores are better. A limit is a join: as a subquery it costs a hundred times as much,
+    # since SQLite then asks the index once for every paper within it (measured).
     where = f"AND {limits.condition}" if limits.condition else ""
     join = "CROSS JOIN scopes ON scopes.n = words.rowid" if limits.condition else ""
     sql = (

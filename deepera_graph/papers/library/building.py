@@ -194,11 +194,9 @@ def import_vectors(
     form: Form | None,
     url: str | None = None,
 ) -> int:
-    """Take vectors that were made before: row i is of record i of a file; return how many.
-
-    Rows may be of any length and number type, such as int8. A few papers are embedded, to see that
-    the vectors are by the same embeddings. Papers that have a vector keep it.
-    """
+    """Take vectors that were made before: row i is of record i of a file; return how many."""
+    # Rows may be of any length and number type, such as int8. A few papers are embedded, to see
+    # that the vectors are by the same embeddings. Papers that have a vector keep it.
     with open_vectors(writer, embeddings, url) as given:
         rows = _load_rows(Path(vectors), given.info)
         places = _find_places(writer, source, form, n_rows=len(rows), name=str(vectors))

@@ -152,10 +152,8 @@ def _checksum(rows: Floats) -> int:
 
 
 def rank_rows(rows: Floats, query: Floats) -> Iterator[list[tuple[float, int]]]:
-    """Yield cosine and place of the best rows, ever more of them, those that tie all together.
-
-    Cosines are rounded before they are compared, so that equal rows are equal wherever they lie.
-    """
+    """Yield cosine and place of the best rows, ever more of them, those that tie all together."""
+    # Cosines are rounded before they are compared, so that equal rows are equal wherever they lie.
     scores = np.round(np.asarray(rows @ query, dtype=np.float64), DECIMALS)
     n = 256
     while True:

@@ -98,12 +98,7 @@ class VectorServer:
                 self._client.upsert(self.collection, points=points, wait=True)
 
     def check(self, n: int) -> None:
-        """See that the collection has the *n* vectors of the base.
-
-        Raises:
-            StoreError: It is missing, of another base, other embeddings or another size, or has
-                fewer vectors; or the server does not answer.
-        """
+        """See that the collection has the *n* vectors of the base."""
         with self._asking():
             if not self._client.collection_exists(self.collection):
                 raise StoreError(f"{self.place} is missing; build the base again")
@@ -130,10 +125,8 @@ class VectorServer:
     def rank(
         self, query: Floats, allowed: Collection[int] | None
     ) -> Iterator[list[tuple[float, int]]]:
-        """Yield cosine and number of the best papers, ever more, those that tie all together.
-
-        The server compares all vectors (``exact``), not only those near in its graph.
-        """
+        """Yield cosine and number of the best papers, ever more, those that tie all together."""
+        # The server compares all vectors (``exact``), not only those near in its graph.
         limit = _FIRST
         while True:
             found = self._ask(query, limit, allowed)
@@ -212,10 +205,8 @@ class BaseVectors:
 
 @contextmanager
 def open_vectors(writer: "Writer", embeddings: Any, url: str | None) -> Iterator[BaseVectors]:
-    """Open the vectors of a base; begin them if it has none, or lost their file.
-
-    Vectors that lie beside the base are moved to a server that is named later.
-    """
+    """Open the vectors of a base; begin them if it has none, or lost their file."""
+    # Vectors that lie beside the base are moved to a server that is named later.
     info, server = prepare_vectors(writer, embeddings, url), None
     try:
         if info.url:

@@ -224,15 +224,11 @@ class Literature:
 
 
 def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) -> LiteratureAnswer:
-    """Return the best *k* papers of several rankings, the same paper once.
-
-    Records are of one paper if they share an id and their titles are alike, or if they have one
-    title and neither year nor authors speak against it. The record of the source that was named
-    first stays, and others add what it lacks. Equal scores are ordered by id.
-
-    Source:
-        Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
-    """
+    """Return the best *k* papers of several rankings, the same paper once."""
+    # Records are of one paper if they share an id and their titles are alike, or if they have one
+    # title and neither year nor authors speak against it. The record of the source that was named
+    # first stays, and others add what it lacks. Equal scores are ordered by id.
+    # Source: Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
     merged = MergedRecords()
     added = {one.source: [merged.add(record) for record in one.records] for one in answers}
     rankings = {

@@ -210,10 +210,8 @@ def _read_wait(headers: Mapping[str, str], *, is_well: bool, is_limit: bool) -> 
 
 
 def _is_spent(headers: Mapping[str, str]) -> bool | None:
-    """Tell whether the credits of the day are spent; None if nothing is said of them.
-
-    A limit while there are some left is on requests a second, and lifted soon.
-    """
+    """Tell whether the credits of the day are spent; None if nothing is said of them."""
+    # A limit while there are some left is on requests a second, and lifted soon.
     for name in ("x-ratelimit-remaining-usd", "x-ratelimit-remaining"):
         with suppress(KeyError, ValueError):
             needed = float(headers.get("x-ratelimit-cost-required-usd") or 0)

@@ -189,10 +189,8 @@ class EuropePMC(Service):
             mark, n = following, n + len(found)
 
     async def afull_text(self, *, doi: str = "", pmid: str = "") -> str:
-        """Return an article of the open subset in JATS.
-
-        Empty if it is not in the subset, has neither id, or no answer came in time.
-        """
+        """Return an article of the open subset in JATS."""
+        # Empty if it is not in the subset, has neither id, or no answer came in time.
         named = f'DOI:"{doi}"' if doi else f"(EXT_ID:{pmid} AND SRC:MED)"
         if not doi and not pmid:
             return ""

@@ -44,19 +44,7 @@ Pages = AsyncIterator[Page]
 
 
 class Service(ABC):
-    """A service over HTTP as a `PaperSource`; a subclass knows its addresses and its form.
-
-    Args:
-        base_url: Another address of the service, e.g. of a mirror; else that in the variable
-            ``DEEPERA_NAME_URL``, else the service's own.
-        api_key: Else that in the variable of the service. It is in no log, cache or answer.
-        contact: Address of mail that the service may write to; else that in ``DEEPERA_CONTACT``.
-        seconds: Longest time for a search, with all its pages, waits and attempts.
-        cache: Keeps answers for a week; of `open_cache`.
-
-    Raises:
-        SettingsError: An address is none, or *seconds* is out of range.
-    """
+    """A service over HTTP as a `PaperSource`; a subclass knows its addresses and its form."""
 
     name: ClassVar[str]
     address: ClassVar[str]
@@ -68,11 +56,16 @@ class Service(ABC):
     def __init__(
         self,
         *,
+        # another address of the service, e.g. of a mirror; else that in the variable
+        # ``DEEPERA_NAME_URL``, else the service's own
         base_url: str | None = None,
+        # else that in the variable of the service. It is in no log, cache or answer.
         api_key: str | None = None,
+        # address of mail that the service may write to; else that in ``DEEPERA_CONTACT``
         contact: str | None = None,
+        # longest time for a search, with all its pages, waits and attempts
         seconds: float = SECONDS,
-        cache: JudgementCache | None = None,
+        cache: JudgementCache | None = None,  # keeps answers for a week; of `open_cache`
     ) -> None:
         variable = self.url_variable()
         found = base_url or os.environ.get(variable, "").strip() or self.address
@@ -274,10 +267,8 @@ def read_each(
 
 
 def with_ids(record: PaperRecord | ImportProblem, **more: object) -> PaperRecord | ImportProblem:
-    """Return a record that is known by further ids: ``with_ids(record, PMID="123")``.
-
-    An id of PubMed Central may begin with ``PMC``, and each may be the end of an address.
-    """
+    """Return a record that is known by further ids: ``with_ids(record, PMID="123")``."""
+    # An id of PubMed Central may begin with ``PMC``, and each may be the end of an address.
     if isinstance(record, ImportProblem):
         return record
     bare = {name: str(value or "").rstrip("/").rpartition("/")[2] for name, value in more.items()}

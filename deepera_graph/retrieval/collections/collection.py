@@ -68,11 +68,9 @@ def open_collection(
     find_embeddings: FindEmbeddings | None = None,
     must_exist: bool,
 ) -> QdrantVectorStore:
-    """Open a collection as it was indexed, or make it.
-
-    The vectors a collection has tell its mode, the name of the sparse vector how terms were
-    hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
-    """
+    """Open a collection as it was indexed, or make it."""
+    # The vectors a collection has tell its mode, the name of the sparse vector how terms were
+    # hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
     if mode is not None:
         check_choice("mode", mode, get_args(Mode))
     if not name:

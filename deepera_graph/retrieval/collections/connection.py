@@ -58,12 +58,9 @@ def connect(
     must_exist: bool,
     wait: float = 0.0,
 ) -> QdrantClient:
-    """Open the client; a server is not asked anything yet (its timeout is 30 s a request).
-
-    A folder that another process has open is waited for, *wait* seconds at most.
-
-    Open only folders you trust: Qdrant keeps pickled Python objects in them.
-    """
+    """Open the client; a server is not asked anything yet (its timeout is 30 s a request)."""
+    # A folder that another process has open is waited for, *wait* seconds at most.
+    # Open only folders you trust: Qdrant keeps pickled Python objects in them.
     with hide_hints():
         if url is not None:
             return _connect_to_server(url, api_key)
@@ -220,11 +217,9 @@ def _in_use_error(folder: Path) -> _InUseError:
 
 
 def set_journal(client: QdrantClient, collection: str, mode: Journal) -> bool:
-    """Have an embedded store write without waiting for the disk after each passage.
-
-    Its SQLite commits them one by one; in a write-ahead log that costs a tenth of the time, and
-    a crash leaves the file whole. Qdrant's client has no option for it. False if there is no file.
-    """
+    """Have an embedded store write without waiting for the disk after each passage."""
+    # Its SQLite commits them one by one; in a write-ahead log that costs a tenth of the time, and a
+    # crash leaves the file whole. Qdrant's client has no option for it. False if there is no file.
     collections = getattr(client._client, "collections", {})
     held = getattr(collections.get(collection), "storage", None)
     if held is None or not isinstance(getattr(held, "storage", None), sqlite3.Connection):

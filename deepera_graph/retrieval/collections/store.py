@@ -121,12 +121,7 @@ class MetadataSample:
 
 
 class Catalogue:
-    """The collections in a folder or on a server; use it in a `with` block.
-
-    Raises:
-        SettingsError: *path* and *url* are both given.
-        StoreError: The store is missing, locked or unreachable, or has no collection of a name.
-    """
+    """The collections in a folder or on a server; use it in a `with` block."""
 
     def __init__(
         self, path: str | Path | None = None, *, url: str | None = None, api_key: str | None = None
@@ -185,11 +180,9 @@ class Catalogue:
         return held
 
     def rename(self, name: str, to: str) -> int:
-        """Give a collection another name; return how many passages it holds.
-
-        Qdrant cannot rename, so the passages are copied with their vectors, and the old collection
-        is deleted once all are.
-        """
+        """Give a collection another name; return how many passages it holds."""
+        # Qdrant cannot rename, so the passages are copied with their vectors, and the old
+        # collection is deleted once all are.
         with self._existing(name), hide_hints():
             if not to or self._client.collection_exists(to):
                 problem = "exists already" if to else "is no name"

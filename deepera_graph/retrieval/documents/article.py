@@ -76,14 +76,10 @@ _ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""", 
 
 
 def parse_xml(raw: bytes, name: object) -> Element:
-    """Return the root of a document; names of elements and attributes are without namespaces.
-
-    An entity that only a DTD would define is read as HTML has it (``&alpha;``). A file that defines
-    entities is refused: some are made to fill the memory, or to read other files.
-
-    Source:
-        https://docs.python.org/3/library/xml.html#xml-vulnerabilities
-    """
+    """Return the root of a document; names of elements and attributes are without namespaces."""
+    # An entity that only a DTD would define is read as HTML has it (``&alpha;``). A file that
+    # defines entities is refused: some are made to fill the memory, or to read other files.
+    # Source: https://docs.python.org/3/library/xml.html#xml-vulnerabilities
     try:
         return _read(_Reader(name), raw, name)
     except InputError:
@@ -172,11 +168,9 @@ class Section(NamedTuple):
     pages: tuple[int, ...] = ()  # the numbers of these pages, counted from 1
 
     def find_place(self, start: int, end: int) -> dict[str, Any]:
-        """Return where a part of the text stands, as far as the file says.
-
-        That is `section` and `page`; if it ends on another page also `last_page` and
-        `page_starts`, shape (n_pages, 2): each page, and where in the part it begins.
-        """
+        """Return where a part of the text stands, as far as the file says."""
+        # That is `section` and `page`; if it ends on another page also `last_page` and
+        # `page_starts`, shape (n_pages, 2): each page, and where in the part it begins.
         place: dict[str, Any] = {"section": self.name} if self.name else {}
         if not self.pages:
             return place
@@ -234,11 +228,9 @@ def join_pages(name: str, parts: Sequence[tuple[int, str]]) -> Section:
 def build_article(
     blocks: Iterable[Block], title: str, metadata: dict[str, Any], unread: str = ""
 ) -> Article | None:
-    """Return the article that blocks make up; None if they have no text.
-
-    The highest headings begin sections, and deeper ones are paragraphs. What stands under a heading
-    such as "References" is left out, up to the next heading that is no deeper.
-    """
+    """Return the article that blocks make up; None if they have no text."""
+    # The highest headings begin sections, and deeper ones are paragraphs. What stands under a
+    # heading such as "References" is left out, up to the next heading that is no deeper.
     known = [Block(block.text.strip(), block.level) for block in blocks]
     kept = _drop_references(block for block in known if block.text)
     sections = tuple(_split_sections(kept))
@@ -253,11 +245,9 @@ def check_article(made: Article | None, why: str) -> Article:
 
 
 def take_title(blocks: Sequence[Block], title: str = "") -> tuple[list[Block], str]:
-    """Return the blocks without the heading that is the title of all, and the title.
-
-    That is a heading that says the same as *title*, or the first one if it is above all others;
-    else the first heading is only told as the title, and begins a section, too.
-    """
+    """Return the blocks without the heading that is the title of all, and the title."""
+    # That is a heading that says the same as *title*, or the first one if it is above all others;
+    # else the first heading is only told as the title, and begins a section, too.
     heads = [block for block in blocks if block.level]
     if not heads:
         return list(blocks), title

@@ -40,11 +40,9 @@ class _Styles(NamedTuple):
 
 
 def read_docx(name: object, source: BinaryIO) -> Article:
-    """Read a file: its headings begin sections, and the cells of a row are separated by ``|``.
-
-    Words that a tracked change deletes are left out, as are heads, feet, notes, comments, a table
-    of contents and the references. A file without headings is cut at the usual ones.
-    """
+    """Read a file: its headings begin sections, and the cells of a row are separated by ``|``."""
+    # Words that a tracked change deletes are left out, as are heads, feet, notes, comments, a table
+    # of contents and the references. A file without headings is cut at the usual ones.
     blocks, title, about = read_docx_blocks(name, source)
     made = article.build_article(blocks, title, about)
     return article.check_article(made, f"{name}: has no text")
@@ -56,11 +54,9 @@ def read_docx_blocks(
     raise_text: Raiser = article.write_raised,
     prepare: Callable[[Element], None] | None = None,
 ) -> tuple[list[Block], str, dict[str, Any]]:
-    """Return all of a file in blocks, the references too, its title, and what it says of itself.
-
-    *raise_text* writes a raised text, given what stands before it; *prepare* may change the body
-    before it is read.
-    """
+    """Return all of a file in blocks, the references too, its title, and what it says of itself."""
+    # *raise_text* writes a raised text, given what stands before it; *prepare* may change the body
+    # before it is read.
     raw = article.read_whole(source, name)
     if raw.startswith(OLD_WORD):
         raise InputError(

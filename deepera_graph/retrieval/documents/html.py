@@ -34,12 +34,10 @@ _META: Mapping[str, Sequence[str]] = _WORDS["meta"]
 
 
 def read_html(name: object, source: BinaryIO) -> Article:
-    """Read a page: its main part, if it marks one.
-
-    Left out are scripts, menus, page heads and feet, forms' buttons, what is hidden, and lists of
-    references. Headings of the highest level below the title begin sections; the cells of a row
-    are separated by ``|``.
-    """
+    """Read a page: its main part, if it marks one."""
+    # Left out are scripts, menus, page heads and feet, forms' buttons, what is hidden, and lists of
+    # references. Headings of the highest level below the title begin sections; the cells of a row
+    # are separated by ``|``.
     raw = article.read_whole(source, name)
     page = _Page()
     call_foreign(f"{name}: broken HTML", lambda: page.read(_decode(raw, name)), error=InputError)

@@ -26,10 +26,8 @@ _APART = ("break", *_TAGS["in_sections"], *_TAGS["paragraphs"])
 
 
 def read_jats(name: object, source: BinaryIO) -> Iterator[Article]:
-    """Yield the articles of a file; lists of references and reviews beside them are left out.
-
-    Of a figure or a table its label and caption are read. Articles without any text are left out.
-    """
+    """Yield the articles of a file; lists of references and reviews beside them are left out."""
+    # Of a figure or a table its label and caption are read. Articles without any text are left out.
     root = parse_xml(read_whole(source, name), name)
     if root.tag not in _TAGS["roots"]:
         raise InputError(

@@ -18,11 +18,9 @@ _TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^>]*>", re.DOTALL)
 
 
 def read_markdown(name: object, source: BinaryIO) -> Article:
-    """Read a file: its front matter is metadata, and its headings begin sections.
-
-    Links, emphasis and the like are read as their text. Code keeps its lines, and a ``#`` in it is
-    no heading.
-    """
+    """Read a file: its front matter is metadata, and its headings begin sections."""
+    # Links, emphasis and the like are read as their text. Code keeps its lines, and a ``#`` in it
+    # is no heading.
     blocks, about, unread = read_markdown_blocks(name, source)
     title = about.pop("title", "")
     blocks, title = article.take_title(blocks, title if isinstance(title, str) else str(title))
@@ -34,10 +32,8 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
 def read_markdown_blocks(
     name: object, source: BinaryIO, *, keep_lines: bool = False
 ) -> tuple[list[Block], dict[str, Any], str]:
-    """Return all of a file in blocks, its metadata, and what is wrong with these.
-
-    A block is one line, or the lines of its paragraph if they are to be kept.
-    """
+    """Return all of a file in blocks, its metadata, and what is wrong with these."""
+    # A block is one line, or the lines of its paragraph if they are to be kept.
     text = article.decode(article.read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:

@@ -41,13 +41,11 @@ _MOST_NAMED = 8
 
 
 def read_pdf(file: Path, source: BinaryIO, reader: PdfReader = "pypdf") -> Article:
-    """Read the text of a PDF file.
-
-    Words broken at the end of a line are joined, unless the file has them with a hyphen elsewhere.
-    Lines that stand at the top or bottom of many pages, page numbers, and a list of references at
-    the end are left out; usual headings on lines of their own begin a section. A page that cannot
-    be read, or that is an image alone, costs itself alone.
-    """
+    """Read the text of a PDF file."""
+    # Words broken at the end of a line are joined, unless the file has them with a hyphen
+    # elsewhere. Lines that stand at the top or bottom of many pages, page numbers, and a list of
+    # references at the end are left out; usual headings on lines of their own begin a section. A
+    # page that cannot be read, or that is an image alone, costs itself alone.
     check_pdf_reader(reader, file)
     pages, bad, info = read_pages(file, article.read_whole(source, file), reader)
     n_pages = len(pages) + len(bad)
@@ -124,10 +122,8 @@ def _join_whole(pages: Sequence[str]) -> str:
 
 
 def _find_references(whole: str) -> tuple[int, int, int] | None:
-    """Return where the last heading "References" stands, and its list ends.
-
-    It is one if it stands in the second half of the file, or a list with numbers begins below it.
-    """
+    """Return where the last heading "References" stands, and its list ends."""
+    # It is one if it stands in the second half of the file, or a list with numbers begins below it.
     headings = [
         one
         for one in _REFERENCES.finditer(whole)

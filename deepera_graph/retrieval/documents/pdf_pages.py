@@ -34,12 +34,10 @@ Row = Sequence[Segment]  # from left to right, not empty
 
 
 def order_columns(rows: Sequence[Row], plain: str) -> str:
-    """Return a page in the order of reading: *plain*, unless that runs across two columns.
-
-    Most files have their columns one after the other, and so do the libraries. Where they do not,
-    the rows that a gutter divides are read left column first; a row that crosses it, such as a
-    title, stands between what is above and below it.
-    """
+    """Return a page in the order of reading: *plain*, unless that runs across two columns."""
+    # Most files have their columns one after the other, and so do the libraries. Where they do not,
+    # the rows that a gutter divides are read left column first; a row that crosses it, such as a
+    # title, stands between what is above and below it.
     gutter = _find_gutter(rows)
     if gutter is None or not _runs_across(rows, gutter, plain):
         return plain
@@ -91,10 +89,8 @@ def _divides(rows: Sequence[Row], gutter: float) -> bool:
 
 
 def _find_pairs(rows: Sequence[Row], gutter: float) -> list[tuple[Segment, Segment]]:
-    """Return where, from top to bottom, the right column follows the left one.
-
-    They stand in one row, or in two where the lines of the columns are not at one height.
-    """
+    """Return where, from top to bottom, the right column follows the left one."""
+    # They stand in one row, or in two where the lines of the columns are not at one height.
     return [
         (one, following)
         for one, following in pairwise(one for row in rows for one in row)

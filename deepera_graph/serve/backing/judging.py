@@ -63,11 +63,8 @@ class ServerJudges:
         self.is_ready = not self.problem
 
     def find(self, name: str | None) -> str:
-        """Return the name of a judge; the configured one if None, or by the name of its model.
-
-        Raises:
-            RefusedError: There is none of this name.
-        """
+        """Return the name of a judge; the configured one if None, or by the name of its model."""
+        # Raises `RefusedError` if there is none of this name.
         if name is None or self.knows(name):
             return name if name is not None and name in self.names else self.default
         known = ", ".join(map(repr, self.names))
@@ -99,14 +96,10 @@ class ServerJudges:
     def reranker(
         self, judge: str, keep: Mapping[str, Any] | None = None, /, **changes: Any
     ) -> EvidenceReranker:
-        """Return the reranker of a judge with some settings changed; equal choices share one.
-
-        *keep* says where the local judge keeps what it reads, as `local_backend` takes it; it
-        changes no score, and other judges keep nothing.
-
-        Raises:
-            SettingsError: A setting is out of range.
-        """
+        """Return the reranker of a judge with some settings changed; equal choices share one."""
+        # *keep* says where the local judge keeps what it reads, as `local_backend` takes it; it
+        # changes no score, and other judges keep nothing.
+        # Raises `SettingsError` if a setting is out of range.
         kept = self._keeping(self._base(judge).backend, keep or {})
         key = (judge, *sorted((keep or {}).items()), *sorted(changes.items()))
         if kept is None and not changes:
@@ -127,12 +120,9 @@ class ServerJudges:
     async def rerank(
         self, note: RequestNote, reranker: EvidenceReranker, passages: Iterable[PassageLike]
     ) -> RerankResult:
-        """Rerank by the judge of a request, when it is its turn.
-
-        Raises:
-            BackendError: Nothing could be judged.
-            RefusedError: Too many wait, or the time is up.
-        """
+        """Rerank by the judge of a request, when it is its turn."""
+        # Raises `BackendError` if nothing could be judged; `RefusedError` if too many wait, or the
+        # time is up.
         async with self.turn(note):
             result = await reranker.arerank(note.question, passages)
         self._note(note.judge, result)

@@ -38,21 +38,15 @@ class Searched(Protocol):
 
 
 class Holdings:
-    """Collections and bases of papers, found by their names.
-
-    Args:
-        collections: Stores, retrievers or functions of the question by name, whatever
-            `AdaptiveRetriever` can search; or an object that knows them (`Searched`).
-        bases: Bases of papers by name, or functions that open them.
-
-    Raises:
-        SettingsError: A name is blank.
-    """
+    """Collections and bases of papers, found by their names; `SettingsError` if a name is blank."""
 
     def __init__(
         self,
         *,
+        # stores, retrievers or functions of the question by name, whatever `AdaptiveRetriever` can
+        # search; or an object that knows them (`Searched`)
         collections: Searched | Mapping[str, Any] | None = None,
+        # bases of papers by name, or functions that open them
         bases: "Mapping[str, PaperBase | Callable[[], PaperBase]] | None" = None,
     ) -> None:
         self._lock = Lock()
@@ -75,12 +69,9 @@ class Holdings:
     def search(
         self, collection: str | None, question: str, k: int, where: Where | None = None
     ) -> "list[Document]":
-        """Return the candidates for a question; of the one collection if none is named.
-
-        Raises:
-            InputError: Several could be meant, or there are none.
-            MissingStoreError: There is none of that name.
-        """
+        """Return the candidates for a question; of the one collection if none is named."""
+        # Raises `InputError` if several could be meant, or there are none; `MissingStoreError` if
+        # there is none of that name.
         held, name = self._find(collection)
         return held.search(name, question, k, where)
 
@@ -118,12 +109,9 @@ class Holdings:
         return self._collections, name
 
     def base(self, name: str | None = None) -> "PaperBase":
-        """Return a base of papers, opened once; the one there is if none is named.
-
-        Raises:
-            InputError: Several could be meant.
-            MissingStoreError: There is none of that name.
-        """
+        """Return a base of papers, opened once; the one there is if none is named."""
+        # Raises `InputError` if several could be meant; `MissingStoreError` if there is none of
+        # that name.
         chosen = name if name is not None else _only(self.bases, "library")
         if chosen not in self.bases:
             raise MissingStoreError(

@@ -83,11 +83,8 @@ class Sources:
     async def search_library(
         self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
-        """Return the best passages of a library.
-
-        Raises:
-            DeepEraError: There is none of that name, or it cannot be searched.
-        """
+        """Return the best passages of a library."""
+        # Raises `DeepEraError` if there is none of that name, or it cannot be searched.
         async with self._turns:
             found = await asyncio.to_thread(self._held.search, name, question, k, where)
         keep = {} if self._collections is None else self._collections.kept_with(name)
@@ -115,20 +112,14 @@ class Sources:
         return FoundPassages(found.to_documents(), found)
 
     async def find_works(self, name: str, manuscript: Manuscript) -> WorkLibrary:
-        """Return the works of a library that a manuscript may cite.
-
-        Raises:
-            DeepEraError: There is none of that name, or it cannot be searched.
-        """
+        """Return the works of a library that a manuscript may cite."""
+        # Raises `DeepEraError` if there is none of that name, or it cannot be searched.
         async with self._turns:
             return await asyncio.to_thread(self._held.find_works, name, manuscript)
 
     def open_services(self, names: str) -> Literature:
-        """Return services of these names, with commas between them, or all that are on.
-
-        Raises:
-            RefusedError: There is no such source.
-        """
+        """Return services of these names, with commas between them, or all that are on."""
+        # Raises `RefusedError` if there is no such source.
         from deepera_graph.papers.sources import Literature  # noqa: PLC0415 - only where it is on
 
         return Literature(self._choose(names), seconds=self._seconds)
@@ -201,21 +192,15 @@ class StoredCollections:
         return 1 if self._where.url is None else _ON_SERVER
 
     def names(self) -> list[str]:
-        """Return the names of the collections that may be searched.
-
-        Raises:
-            StoreError: The server cannot be reached.
-        """
+        """Return the names of the collections that may be searched."""
+        # Raises `StoreError` if the server cannot be reached.
         path, given = self._where.path, self._where.names
         held = self._names_on_server() if path is None else list_collections(path)
         return [name for name in held if not given or name in given]
 
     def sizes(self) -> dict[str, int | None]:
-        """Return how many passages each holds; None while another process has the folder open.
-
-        Raises:
-            StoreError: The server cannot be reached.
-        """
+        """Return how many passages each holds; None while another process has the folder open."""
+        # Raises `StoreError` if the server cannot be reached.
         try:
             return {one["name"]: one["n_passages"] for one in self.describe()}
         except StoreError:
@@ -224,11 +209,9 @@ class StoredCollections:
             return dict.fromkeys(self.names())
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return what collections there are, by name, as plain data; none without a folder.
-
-        Raises:
-            StoreError: Another process has the folder open, or the server cannot be reached.
-        """
+        """Return what collections there are, by name, as plain data; none without a folder."""
+        # Raises `StoreError` if another process has the folder open, or the server cannot be
+        # reached.
         given = self._where.names
         return [one for one in self._list() if not given or one["name"] in given]
 
@@ -248,12 +231,9 @@ class StoredCollections:
             return []
 
     def search(self, name: str, question: str, k: int, where: Where | None) -> list[Document]:
-        """Return the best passages of a collection.
-
-        Raises:
-            SettingsError: A condition is no condition, or no passage has the field it names.
-            StoreError: There is no such collection, or it cannot be opened.
-        """
+        """Return the best passages of a collection."""
+        # Raises `SettingsError` if a condition is no condition, or no passage has the field it
+        # names; `StoreError` if there is no such collection, or it cannot be opened.
         with self._opened(name) as store:
             found = store.search(question, k=k, where=where)
             for field in () if found else read_where(where):
@@ -262,11 +242,8 @@ class StoredCollections:
         return found
 
     def scan(self, name: str, most: int) -> list[Document] | None:
-        """Return all passages of a collection; None if it has more than *most*.
-
-        Raises:
-            StoreError: There is no such collection, or it cannot be opened.
-        """
+        """Return all passages of a collection; None if it has more than *most*."""
+        # Raises `StoreError` if there is no such collection, or it cannot be opened.
         with self._opened(name) as store:
             return None if store.count() > most else [one.passage for one in store.scan()]
 

@@ -208,11 +208,9 @@ def _read_plain(kind: Any, plain: Mapping[str, Any], path: str) -> Any:
 
 
 def draw_line(result: RerankResult, threshold: float) -> RerankResult:
-    """Return a result with another threshold; nobody is asked again.
-
-    What was held back although its score reached the old one, for want of a quote, stays out, and
-    no more are kept than the setting `top_n` of the run says. ``verdicts.js`` does the same.
-    """
+    """Return a result with another threshold; nobody is asked again."""
+    # What was held back although its score reached the old one, for want of a quote, stays out, and
+    # no more are kept than the setting `top_n` of the run says. ``verdicts.js`` does the same.
     if threshold == result.threshold:
         return result
     most = result.manifest.get("settings", {}).get("top_n") or len(result.passages)

@@ -314,11 +314,7 @@ def _properties(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def read_arguments(tool: str, model: type[BaseModel], given: Mapping[str, Any]) -> Any:
-    """Read the arguments of a tool.
-
-    Raises:
-        InputError: What is wrong, in words that tell a model what to change.
-    """
+    """Read the arguments of a tool."""
     plain, note = rename_fields(dict(given), model.model_fields)
     if note:
         _logger.warning("%s: %s", tool, note)

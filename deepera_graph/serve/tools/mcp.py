@@ -172,10 +172,8 @@ def _annotate(title: str) -> types.ToolAnnotations:
 
 
 async def serve_stdio(library: Library) -> None:
-    """Answer on stdin and stdout until stdin ends.
-
-    Meanwhile stdout holds the protocol alone: whatever else is printed goes to stderr.
-    """
+    """Answer on stdin and stdout until stdin ends."""
+    # Meanwhile stdout holds the protocol alone: whatever else is printed goes to stderr.
     server = create_mcp_server(library)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

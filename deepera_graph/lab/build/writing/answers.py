@@ -80,11 +80,9 @@ class _Sentence:
 
 
 def contains_answer(text: str, answer: str, question: str = "") -> bool:
-    """Return whether a text contains an answer, in its words or others.
-
-    Verdicts ("yes", "increased") and stop words alone are only looked for where the question is
-    given: a sentence gives them if it names what the question names and finds the same.
-    """
+    """Return whether a text contains an answer, in its words or others."""
+    # Verdicts ("yes", "increased") and stop words alone are only looked for where the question is
+    # given: a sentence gives them if it names what the question names and finds the same.
     if not words(answer):
         return False
     if _is_verdict(answer):

@@ -81,12 +81,10 @@ class EvidenceCheck:
     async def entails(
         self, text: str, *, question: str, answer: str, golden: str, max_evidence: float
     ) -> bool:
-        """Tell whether a passage is evidence for the answer of a question of yes or no.
-
-        It is if its score is *max_evidence*, in [0, 1], or more, and its direction is none other
-        than the answer's: that of yes or no, else that of the golden passage. Other questions are
-        not judged, as a direction says nothing there.
-        """
+        """Tell whether a passage is evidence for the answer of a question of yes or no."""
+        # It is if its score is *max_evidence*, in [0, 1], or more, and its direction is none other
+        # than the answer's: that of yes or no, else that of the golden passage. Other questions are
+        # not judged, as a direction says nothing there.
         if max_evidence >= 1 or not asks_yes_or_no(question):
             return False
         result = await self._judge.arerank(question, [text, golden])
@@ -98,12 +96,8 @@ class EvidenceCheck:
 
 
 async def verify(model: StepModel, text: str, *, question: str, answer: str) -> bool:
-    """Tell whether the chat model finds nothing of the answer in a passage.
-
-    Raises:
-        AnswerError: Its reply cannot be used.
-        CallError: It cannot be asked.
-    """
+    """Tell whether the chat model finds nothing of the answer in a passage."""
+    # Raises `AnswerError` if its reply cannot be used; `CallError` if it cannot be asked.
     messages = messages_of(
         PACKAGE,
         VERIFY_STEP,

@@ -171,11 +171,9 @@ class ProseModel:
         return cls([*islice(texts, MOST_TEXTS), *common])
 
     def measure_order(self, text: str) -> float | None:
-        """Return how much likelier a text is than its words in any order; None below 12 words.
-
-        In standard deviations of 100 shuffles, over the square root of the number of words, with
-        which they grow: 0.5 to 1.5 for prose, and about 0 for words at random.
-        """
+        """Return how much likelier a text is than its words in any order; None below 12 words."""
+        # In standard deviations of 100 shuffles, over the square root of the number of words, with
+        # which they grow: 0.5 to 1.5 for prose, and about 0 for words at random.
         words = _read_words(text)
         if len(words) < _LEAST_WORDS:
             return None

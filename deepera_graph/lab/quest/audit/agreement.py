@@ -32,11 +32,7 @@ Floats = NDArray[np.float64]
 
 
 def count_confusion(pairs: Iterable[tuple[int, int]]) -> Counts:
-    """Return how often each grade met each label, shape (3, 3), from pairs of both.
-
-    Raises:
-        ValueError: A grade or label is not 0, 1 or 2.
-    """
+    """Return how often each grade met each label, shape (3, 3), from pairs of both."""
     matrix = np.zeros((len(GRADES), len(GRADES)), dtype=np.int64)
     for grade, label in pairs:
         if grade not in GRADES or label not in GRADES:
@@ -157,10 +153,8 @@ def _estimate(value: float, drawn: Floats) -> MetricEstimate:
 
 
 def estimate_share(times: int, n: int) -> MetricEstimate:
-    """Return a share with Wilson's interval; NaN of nothing.
-
-    Source: Wilson (1927), by SciPy; Brown, Cai and DasGupta (2001) recommend it.
-    """
+    """Return a share with Wilson's interval; NaN of nothing."""
+    # Source: Wilson (1927), by SciPy; Brown, Cai and DasGupta (2001) recommend it.
     if not n:
         return MetricEstimate(nan, nan, nan, 0.0)
     found = stats.binomtest(int(times), int(n)).proportion_ci(LEVEL, method="wilson")
@@ -175,10 +169,8 @@ class Precisions(NamedTuple):
 
 
 def measure_precision(matrix: Counts) -> Precisions:
-    """Return strict and relaxed precision with Wilson's intervals, in [0, 1].
-
-    Both are of one stratum, so that they hold for all pairs of grade 2, not for the sample alone.
-    """
+    """Return strict and relaxed precision with Wilson's intervals, in [0, 1]."""
+    # Both are of one stratum, so that they hold for all pairs of grade 2, not for the sample alone.
     row = matrix[GRADES[-1]]
     n = int(row.sum())
     return Precisions(estimate_share(int(row[-1]), n), estimate_share(int(row[1:].sum()), n))
@@ -257,10 +249,8 @@ def _alpha(table: Floats, level: str) -> float:
 
 
 def fleiss_kappa(table: Floats) -> float:
-    """Return Fleiss' kappa of labels, shape (n_raters, n_pairs); NaN if it is not defined.
-
-    Source: Fleiss (1971), Measuring nominal scale agreement among many raters, equations 3 to 7.
-    """
+    """Return Fleiss' kappa of labels, shape (n_raters, n_pairs); NaN if it is not defined."""
+    # Source: Fleiss (1971), Measuring nominal scale agreement among many raters, equations 3 to 7.
     n_raters, n_pairs = table.shape
     if n_raters < 2 or not n_pairs:
         return nan

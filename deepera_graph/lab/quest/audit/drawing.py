@@ -114,12 +114,7 @@ class Audit:
 
     @classmethod
     def open(cls, folder: Path) -> "Audit":
-        """Read an audit.
-
-        Raises:
-            SettingsError: The folder has none.
-            InputError: A file of it was changed or cannot be read.
-        """
+        """Read an audit."""
         if not (folder / AUDIT).is_file():
             raise SettingsError(
                 f"{str(folder)!r} has no {AUDIT}; `deepera-lab bench quest audit draw` makes one"
@@ -141,11 +136,7 @@ class Audit:
 
 
 def _read_about(path: Path) -> dict[str, Any]:
-    """Return how an audit was drawn.
-
-    Raises:
-        InputError: The file is not as it was written.
-    """
+    """Return how an audit was drawn; `InputError` if the file is not as it was written."""
     try:
         about = parse_object(path.read_bytes())
     except InputError as error:
@@ -318,10 +309,8 @@ def describe_value(value: Any) -> str:
 
 
 def to_sheet(pairs: Sequence[AuditPair]) -> bytes:
-    """Return the pairs as CSV with empty columns for label, failure type and note.
-
-    It has a byte order mark, by which Excel knows UTF-8.
-    """
+    """Return the pairs as CSV with empty columns for label, failure type and note."""
+    # It has a byte order mark, by which Excel knows UTF-8.
     rows: list[tuple[str, ...]] = [(*SHOWN_COLUMNS, *FILLED_COLUMNS)]
     for pair in pairs:
         limits = "; ".join(f"{name}: {describe_value(v)}" for name, v in pair.constraints.items())

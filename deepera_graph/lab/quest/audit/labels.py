@@ -48,12 +48,7 @@ class Label:
 
 
 def read_rater(name: str) -> str:
-    """Return the name of a rater in its one form, which also names the file: ``anna-berg``.
-
-    Raises:
-        SettingsError: It has other characters than letters, digits, hyphens, dots and spaces, or
-            Windows has no file of that name.
-    """
+    """Return the name of a rater in its one form, which also names the file: ``anna-berg``."""
     found = "-".join(normalize("NFC", name.casefold()).split())
     if found.partition(".")[0] in _DEVICES:
         raise SettingsError(f"Windows keeps this name for a device, take another: {name!r}")
@@ -66,11 +61,7 @@ def read_rater(name: str) -> str:
 
 
 def read_label(given: Mapping[str, Any], before: Label = Label()) -> Label:
-    """Return a label from what was sent or written; what is not given stays as *before*.
-
-    Raises:
-        InputError: A value is none; the message has it.
-    """
+    """Return a label from what was sent or written; what is not given stays as *before*."""
     label = given.get("label", before.label)
     if label is not None and (isinstance(label, bool) or label not in GRADES):
         raise InputError(f"label must be 0, 1 or 2, got {label!r:.80}")
@@ -95,11 +86,7 @@ class LabelBook:
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        """Open it for adding.
-
-        Raises:
-            SettingsError: Another process labels under this name, or the labels are of other pairs.
-        """
+        """Open it for adding."""
         path = self._journal.path
         path.parent.mkdir(exist_ok=True)
         try:
@@ -130,12 +117,7 @@ class LabelBook:
         return Label(**{name: one for name, one in entry.items() if name != "id"})
 
     def put(self, pair: str, given: Mapping[str, Any]) -> Label:
-        """Keep a label, note or failure type, and return all that is kept of the pair.
-
-        Raises:
-            InputError: There is no such pair, a value is none, or the judge's grade was shown, so
-                that the label stands.
-        """
+        """Keep a label, note or failure type, and return all that is kept of the pair."""
         if pair not in self._audit.pairs:
             raise InputError(f"unknown pair {pair!r:.80}")
         with self._lock:
@@ -149,11 +131,7 @@ class LabelBook:
             return self._keep(pair, made, before)
 
     def show(self, pair: str) -> Label:
-        """Mark that the rater sees the judge's grade of a pair.
-
-        Raises:
-            InputError: There is no such pair, or no label of it yet.
-        """
+        """Mark that the rater sees the judge's grade of a pair."""
         if pair not in self._audit.pairs:
             raise InputError(f"unknown pair {pair!r:.80}")
         with self._lock:
@@ -169,12 +147,7 @@ class LabelBook:
 
 
 def read_labels(audit: Audit, sheets: Mapping[str, Path]) -> dict[str, dict[str, Label]]:
-    """Return all labels by rater and pair: those of the page, and those of *sheets* by rater.
-
-    Raises:
-        InputError: A sheet cannot be used, see `read_sheet`, or nobody has labelled anything.
-        SettingsError: A file of labels is of other pairs, or a rater comes twice.
-    """
+    """Return all labels by rater and pair: those of the page, and those of *sheets* by rater."""
     found: dict[str, dict[str, Label]] = {}
     for path in sorted((audit.folder / LABELS).glob("*.jsonl")):
         journal = Journal(path, audit.ran).read()
@@ -206,16 +179,10 @@ def _read_entry(audit: Audit, entry: Mapping[str, Any], path: Path) -> Label:
 
 
 def read_sheet(path: Path, audit: Audit) -> dict[str, Label]:
-    """Read a filled-in sheet: CSV with commas, semicolons or tabs, as spreadsheets write it.
-
-    UTF-8 with or without a byte order mark, UTF-16 with one, and else Windows-1252 are read. Only
-    the columns ``pair``, ``label``, ``failure`` and ``note`` count; a row without a label is not
-    labelled yet.
-
-    Raises:
-        InputError: There is no such column, a pair is unknown or comes twice, a label is not 0, 1
-            or 2, or there is no label at all; the message names the row.
-    """
+    """Read a filled-in sheet: CSV with commas, semicolons or tabs, as spreadsheets write it."""
+    # UTF-8 with or without a byte order mark, UTF-16 with one, and else Windows-1252 are read. Only
+    # the columns ``pair``, ``label``, ``failure`` and ``note`` count; a row without a label is not
+    # labelled yet.
     found: dict[str, Label] = {}
     rows: dict[str, int] = {}
     for number, row in _read_rows(path):

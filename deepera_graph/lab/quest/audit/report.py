@@ -43,26 +43,16 @@ AUDIT = About.named("audit")
 
 
 def study_audit(
-    audit: Audit,
-    labels: Mapping[str, Mapping[str, Label]],
+    audit: Audit,  # what was drawn
+    labels: Mapping[str, Mapping[str, Label]],  # by rater and pair, as `read_labels` gives them
     *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
+    n_resamples: int = N_RESAMPLES,  # for intervals by bootstrap, >= 1
+    seed: int = 0,  # of the bootstrap
 ) -> StudyResult:
-    """Compare the judge with the majority of raters: all tables.
-
-    A pair without a majority is unresolved, left out of what is measured, and listed; so is one
-    that nobody has labelled.
-
-    Args:
-        audit: What was drawn.
-        labels: By rater and pair, as `read_labels` gives them.
-        n_resamples: For intervals by bootstrap, >= 1.
-        seed: Of the bootstrap.
-
-    Raises:
-        SettingsError: The audit is a copy without the judge's grades.
-    """
+    """Compare the judge with the majority of raters: all tables."""
+    # A pair without a majority is unresolved, left out of what is measured, and listed; so is one
+    # that nobody has labelled.
+    # Raises `SettingsError` if the audit is a copy without the judge's grades.
     audit.check_key("measure with the folder that was drawn")
     votes = collect_votes(audit, labels)
     matrix = count_confusion((one.grade, one.majority) for one in votes if one.majority is not None)

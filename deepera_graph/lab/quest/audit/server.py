@@ -168,11 +168,8 @@ class AuditDesk:
 
 
 def create_app(desk: AuditDesk, *, token: str) -> Any:
-    """Return the FastAPI application; all its paths begin with the secret *token*.
-
-    Raises:
-        SettingsError: The extra ``serve`` is not installed.
-    """
+    """Return the FastAPI application; all its paths begin with the secret *token*."""
+    # Raises `SettingsError` if the extra ``serve`` is not installed.
     fastapi = import_extra("fastapi", extra="serve", what="deepera-lab bench quest audit label")
     app = fastapi.FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _guard(app, token)
@@ -279,23 +276,14 @@ def _add_calls(app: Any, desk: AuditDesk) -> None:
 
 
 def serve_audit(
-    audit: Audit,
+    audit: Audit,  # what was drawn
     *,
-    port: int = 0,
-    blind: bool = False,
-    on_ready: Callable[[str], None] = lambda address: None,
+    port: int = 0,  # 0 takes a free one
+    blind: bool = False,  # never show the judge's grades
+    on_ready: Callable[[str], None] = lambda address: None,  # is told the address, with its secret
 ) -> None:
-    """Serve the page on this machine until the process is interrupted.
-
-    Args:
-        audit: What was drawn.
-        port: 0 takes a free one.
-        blind: Never show the judge's grades.
-        on_ready: Is told the address, with its secret.
-
-    Raises:
-        SettingsError: The extra ``serve`` is not installed, or the port is taken.
-    """
+    """Serve the page on this machine until the process is interrupted."""
+    # Raises `SettingsError` if the extra ``serve`` is not installed, or the port is taken.
     token = token_urlsafe(24)
     desk = AuditDesk(audit, blind=blind)
     app = create_app(desk, token=token)

@@ -225,31 +225,19 @@ def candidates_as_run(
 
 
 def rerank(
-    candidates: Mapping[str, Sequence[Document]],
-    questions: Sequence[BioasqQuestion],
-    judge: Any,
+    candidates: Mapping[str, Sequence[Document]],  # by the body of a question, best first
+    questions: Sequence[BioasqQuestion],  # what is asked
+    judge: Any,  # as for `DocumentSearch`: a backend or its name
     *,
-    name: str = "reranked",
-    kept: Kept = Kept(),
-    on_progress: Progress = lambda done: None,
-    **how: Any,
+    name: str = "reranked",  # of the run, where it is kept
+    kept: Kept = Kept(),  # where each question is kept; one of which a step failed is asked again
+    on_progress: Progress = lambda done: None,  # called with the questions done so far
+    **how: Any,  # more of `DocumentSearch`: `model`, `listed`, `cache`, `budget`, `max_concurrency`
 ) -> Reranked:
-    """Have a judge score all candidates, and a chat model sort the best of them.
-
-    Args:
-        candidates: By the body of a question, best first.
-        questions: What is asked.
-        judge: As for `DocumentSearch`: a backend or its name.
-        name: Of the run, where it is kept.
-        kept: Where each question is kept; one of which a step failed is asked again.
-        on_progress: Called with the questions done so far.
-        how: More of `DocumentSearch`: `model`, `listed`, `cache`, `budget`, `max_concurrency`.
-
-    Raises:
-        BackendError: The judge or the chat model cannot be reached at all.
-        SettingsError: It cannot be made, or what is kept is of something else.
-        StoreError: The search of a question failed.
-    """
+    """Have a judge score all candidates, and a chat model sort the best of them."""
+    # Raises `BackendError` if the judge or the chat model cannot be reached at all; `SettingsError`
+    # if it cannot be made, or what is kept is of something else; `StoreError` if the search of a
+    # question failed.
     depth = max(map(len, candidates.values()), default=1) or 1
     search = DocumentSearch(
         lambda text: list(candidates[text]),

@@ -136,12 +136,9 @@ def _pmids(run: Run, question: BioasqQuestion) -> list[str]:
 
 
 def measure_runs(bench: BioasqBench, runs: Mapping[str, TimedRun], *, baseline: str = "") -> Grid:
-    """Return a table of runs by the measures of BioASQ, and MAP minus that of a baseline.
-
-    Raises:
-        InputError: A run has none of the questions.
-        SettingsError: There is no such baseline.
-    """
+    """Return a table of runs by the measures of BioASQ, and MAP minus that of a baseline."""
+    # Raises `InputError` if a run has none of the questions; `SettingsError` if there is no such
+    # baseline.
     check_runs(runs, bench)
     baseline = check_baseline(baseline, runs)
     base = precision_of(bench, runs[baseline].run)
@@ -275,11 +272,7 @@ def _draw(first: str, second: str, how: str, found: WeightSearch) -> HeatMap:
 
 
 def split_questions(bench: BioasqBench, share: float) -> tuple[BioasqBench, BioasqBench]:
-    """Return two parts without a question in common, the first with that share of them.
-
-    Raises:
-        SettingsError: *share* leaves one part empty.
-    """
+    """Return two parts without a question in common, the first with that share of them."""
     names = [one.id for one in bench.questions]
     n = round(share * len(names))
     if not 0 < share < 1 or not 0 < n < len(names):

@@ -57,28 +57,18 @@ def draw_questions(
 
 
 def answer_all(
-    answerer: TypedAnswerer,
-    questions: Sequence[BioasqQuestion],
+    answerer: TypedAnswerer,  # who answers
+    questions: Sequence[BioasqQuestion],  # what is asked
     *,
-    name: str = "answers",
+    name: str = "answers",  # of the way to answer, where it is kept
+    # where each answer is kept; what failed is asked for again
     kept: Kept = Kept(),  # noqa: B008 - it cannot be changed
-    config: Any = None,
-    on_progress: Progress = lambda done: None,
+    config: Any = None,  # a LangChain config
+    on_progress: Progress = lambda done: None,  # called with the questions done so far
 ) -> list[TypedAnswer]:
-    """Answer questions; golden answers are not shown to who answers.
-
-    Args:
-        answerer: Who answers.
-        questions: What is asked.
-        name: Of the way to answer, where it is kept.
-        kept: Where each answer is kept; what failed is asked for again.
-        config: A LangChain config.
-        on_progress: Called with the questions done so far.
-
-    Raises:
-        BackendError: No question could be answered.
-        SettingsError: What is kept is of something else.
-    """
+    """Answer questions; golden answers are not shown to who answers."""
+    # Raises `BackendError` if no question could be answered; `SettingsError` if what is kept is of
+    # something else.
     asked = [
         BioasqQuestion(id=one.id, type=one.type, body=one.body, snippets=one.snippets)
         for one in questions
@@ -97,23 +87,15 @@ def answer_all(
 
 
 def study_styles(
-    golden: Sequence[BioasqQuestion],
-    answers: Mapping[str, Sequence[TypedAnswer]],
+    golden: Sequence[BioasqQuestion],  # the questions that were asked, with golden answers
+    answers: Mapping[str, Sequence[TypedAnswer]],  # by the name of the way
     *,
-    n_resamples: int = 10_000,
-    seed: int = 0,
+    n_resamples: int = 10_000,  # of the bootstrap, >= 1
+    seed: int = 0,  # of the bootstrap
 ) -> StudyResult:
-    """Compare ways to answer the same questions.
-
-    A question that one way has no answer to, as calls failed, is counted, and left out of its
-    measures.
-
-    Args:
-        golden: The questions that were asked, with golden answers.
-        answers: By the name of the way.
-        n_resamples: Of the bootstrap, >= 1.
-        seed: Of the bootstrap.
-    """
+    """Compare ways to answer the same questions."""
+    # A question that one way has no answer to, as calls failed, is counted, and left out of its
+    # measures.
     resampling = Resampling(n_resamples=n_resamples, seed=seed)
     rows: list[tuple[Cell, ...]] = []
     for name, found in answers.items():

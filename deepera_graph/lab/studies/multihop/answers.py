@@ -62,53 +62,36 @@ _NOT_JUDGED = ("failed", "budget_stop")
 
 
 def cover_match(answer: str, gold: Sequence[str]) -> bool:
-    """Whether an answer contains a right one, after normalisation, in whole words.
-
-    Source:
-        SUNAR, section on measures ("cover exact match"); the normalisation is SQuAD's.
-    """
+    """Whether an answer contains a right one, after normalisation, in whole words."""
+    # Source: SUNAR, section on measures ("cover exact match"); the normalisation is SQuAD's.
     said = f" {' '.join(answer_tokens(answer))} "
     wanted = (" ".join(answer_tokens(one)) for one in gold)
     return any(one and f" {one} " in said for one in wanted)
 
 
 def measure_answers(
-    data: HopData,
-    search: HopSearch,
-    backend: MultiHopBackend,
+    data: HopData,  # questions with their right answers
+    search: HopSearch,  # where passages are looked for: by words and by meaning, fused
+    backend: MultiHopBackend,  # the roles of one chat model
     *,
+    # of `METHODS` and `COSTLY`; if empty all of the first that the data has sub-questions for
     methods: Sequence[str] = (),
-    judge: EvidenceReranker | None = None,
-    n_resamples: int = 10_000,
-    seed: int = 0,
-    cache: JudgementCache | None = None,
+    judge: EvidenceReranker | None = None,  # who judges the passages of a step, for ``agent-judge``
+    n_resamples: int = 10_000,  # resamples for the intervals
+    seed: int = 0,  # of the resampling
+    cache: JudgementCache | None = None,  # where replies are kept
+    # a LangChain config; a budget in it holds for all questions together
     config: RunnableConfig | None = None,
-    at_once: int = 1,
+    at_once: int = 1,  # questions that are answered at the same time, >= 1; `seconds` are of each
+    # share of questions without an answer, as calls failed or the budget was spent, in [0, 1],
+    # above which no figures are given
     max_failed_share: float = MAX_FAILED_SHARE,
+    # called with the questions answered so far, over all methods
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Row]:
-    """Have questions answered in several ways, and return a row of `answer_table` for each.
-
-    Args:
-        data: Questions with their right answers.
-        search: Where passages are looked for: by words and by meaning, fused.
-        backend: The roles of one chat model.
-        methods: Of `METHODS` and `COSTLY`; if empty all of the first that the data has
-            sub-questions for.
-        judge: Who judges the passages of a step, for ``agent-judge``.
-        n_resamples: Resamples for the intervals.
-        seed: Of the resampling.
-        cache: Where replies are kept.
-        config: A LangChain config; a budget in it holds for all questions together.
-        at_once: Questions that are answered at the same time, >= 1; `seconds` are of each.
-        max_failed_share: Share of questions without an answer, as calls failed or the budget was
-            spent, in [0, 1], above which no figures are given.
-        on_progress: Called with the questions answered so far, over all methods.
-
-    Raises:
-        FailedShareError: Too many questions of one way to answer failed.
-        SettingsError: A method is unknown or needs sub-questions, or a question has no answer.
-    """
+    """Have questions answered in several ways, and return a row of `answer_table` for each."""
+    # Raises `FailedShareError` if too many questions of one way to answer failed; `SettingsError`
+    # if a method is unknown or needs sub-questions, or a question has no answer.
     check_share("max_failed_share", max_failed_share)
     chosen = _choose(data, methods)
     if judge is None and "agent-judge" in chosen:
@@ -321,11 +304,7 @@ def _pattern(question: str) -> str:
 
 
 def chain_backend(backend: MultiHopBackend) -> MultiHopBackend:
-    """Return the roles of a chain of guesses, for one question.
-
-    Raises:
-        SettingsError: No chat model plans, so that none can guess.
-    """
+    """Return the roles of a chain of guesses, for one question."""
     if not isinstance(backend.planner, LlmRole):
         raise SettingsError(f"a chain of guesses needs a chat model, got {backend.name!r}")
     planner = ChainPlanner(backend.planner.model)

@@ -38,22 +38,17 @@ _STEP_WIDTH = 0  # a step is a question of one hop: its names are looked up, and
 
 
 class HopSearch:
-    """Searches over a corpus: by words (BM25), by meaning (cosine), and both fused by rank.
-
-    Args:
-        data: The corpus.
-        embeddings: Any LangChain embeddings.
-        keep: Where the graph is kept, which holds the vectors; one that is there is taken if it is
-            of these passages and embeddings.
-        on_progress: Called with the passages embedded so far.
-    """
+    """Searches over a corpus: by words (BM25), by meaning (cosine), and both fused by rank."""
 
     def __init__(
         self,
-        data: HopData,
-        embeddings: Embeddings,
+        data: HopData,  # the corpus
+        embeddings: Embeddings,  # any LangChain embeddings
         *,
+        # where the graph is kept, which holds the vectors; one that is there is taken if it is of
+        # these passages and embeddings
         keep: Path | None = None,
+        # called with the passages embedded so far
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         self._data, self._embeddings = data, embeddings
@@ -180,10 +175,8 @@ def _nar_asu(search: HopSearch, question: HopQuestion, budget: int) -> list[str]
 
 
 def draw_answers(question: str, texts: Sequence[str]) -> list[str]:
-    """Draw answers without a model: the likeliest name in each of ten random halves of a batch.
-
-    The halves are the same for the same question and texts.
-    """
+    """Draw answers without a model: the likeliest name in each of ten random halves of a batch."""
+    # The halves are the same for the same question and texts.
     chance = random.Random(crc32("\0".join((question, *texts)).encode()))
     half = -(-len(texts) // 2)
     drawn = (find_terms(question, chance.sample(list(texts), half)) for _ in range(_N_SAMPLES))
@@ -296,11 +289,7 @@ _Lists = Sequence[Sequence[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class HopBench(Resampling):
-    """What is compared, and how.
-
-    Raises:
-        SettingsError: A method is unknown, or a number out of range.
-    """
+    """What is compared, and how."""
 
     methods: tuple[str, ...] = ()  # all that the data has steps for if empty
     budget: int = BUDGET  # most passages that are read for a question, >= 1
@@ -325,11 +314,7 @@ class HopBench(Resampling):
         *,
         on_progress: Callable[[int], None] = lambda n_done: None,
     ) -> list[Row]:
-        """Return the rows of a data set for `study`.
-
-        Raises:
-            SettingsError: A method that was asked for takes steps, and the data has none.
-        """
+        """Return the rows of a data set for `study`."""
         runs: dict[str, tuple[_Lists, float]] = {}
         has_steps = all(question.steps for question in data.questions)
         for name in self.methods:

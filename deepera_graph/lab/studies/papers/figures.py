@@ -77,12 +77,10 @@ def _draw_bars(
 def budget_curves(
     bench: PaperBench, systems: Sequence[SystemScores]
 ) -> dict[str, dict[str, CurvePoints]]:
-    """Return the recall after each number of calls, of all seen and of the first 50, in percent.
-
-    The band is the 95 % interval over queries. A query with fewer calls keeps what it has; the
-    first 50 are those of the final ranking that had been seen by then. Systems that do not tell
-    their calls have no curve.
-    """
+    """Return the recall after each number of calls, of all seen and of the first 50, in percent."""
+    # The band is the 95 % interval over queries. A query with fewer calls keeps what it has; the
+    # first 50 are those of the final ranking that had been seen by then. Systems that do not tell
+    # their calls have no curve.
     panels: dict[str, dict[str, CurvePoints]] = {"R@All": {}, f"R@{TOP}": {}}
     for system in systems:
         most = max(len(one.calls) for one in system.scores)

@@ -49,10 +49,8 @@ def check_accuracies(accuracies: Sequence[float]) -> None:
 def judge_paper(
     query: PaperQuery, paper: str, accuracy: float, *, seed: int = 0, truth: Truth = is_answer
 ) -> bool:
-    """Tell the truth with a probability of *accuracy*, in [0, 1].
-
-    The draw depends on seed, query and paper alone: a judge errs wherever a better one does.
-    """
+    """Tell the truth with a probability of *accuracy*, in [0, 1]."""
+    # The draw depends on seed, query and paper alone: a judge errs wherever a better one does.
     digest = blake2b(f"{seed}\0{query.id}\0{paper}".encode(), digest_size=8).digest()
     return truth(query, paper) is (int.from_bytes(digest) < accuracy * 2**64)
 
@@ -65,11 +63,8 @@ def judge_run(
     seed: int = 0,
     truth: Truth = is_answer,
 ) -> dict[str, QueryRun]:
-    """Return a run as a scripted judge orders and marks it; failed queries stay as they are.
-
-    Raises:
-        SettingsError: The accuracy is not in [0, 1].
-    """
+    """Return a run as a scripted judge orders and marks it; failed queries stay as they are."""
+    # Raises `SettingsError` if the accuracy is not in [0, 1].
     check_accuracies([accuracy])
     judged = {}
     for query in queries:

@@ -97,11 +97,7 @@ class PaperQuery:
 
 
 def read_queries(path: Path, *, limit: int | None = None) -> tuple[PaperQuery, ...]:
-    """Read queries with answers; see the module for their form.
-
-    Raises:
-        InputError: A line is none, has no answer, or an id twice; the message names it.
-    """
+    """Read queries with answers; see the module for their form."""
     queries: dict[str, PaperQuery] = {}
     for where, line in islice(read_places(path), limit):
         one = read_line(_QUERY, line, where)
@@ -185,11 +181,7 @@ _QUERY, _RUN, _NAMED = TypeAdapter(PaperQuery), TypeAdapter(QueryRun), TypeAdapt
 
 
 def read_run(path: Path) -> dict[str, QueryRun]:
-    """Read a run: lines as the module says, or those of a TREC run.
-
-    Raises:
-        InputError: A line is none, or an id comes twice; the message names it.
-    """
+    """Read a run: lines as the module says, or those of a TREC run."""
     if is_trec(path):
         return {
             name: QueryRun(ranked=tuple(_read_ids([one for one, _ in ranked])))
@@ -225,11 +217,7 @@ System = Callable[[PaperQuery], QueryRun]
 def search_once(
     base: PaperBase, mode: SearchMode, *, depth: int = DEPTH, limits: Limits = "years"
 ) -> System:
-    """Return the system that searches once, with the query as it stands.
-
-    Raises:
-        SettingsError: There is no such mode, or the base has no vectors for it.
-    """
+    """Return the system that searches once, with the query as it stands."""
     if mode not in MODES:
         hint = suggest_value(str(mode), MODES)
         raise SettingsError(f"mode must be one of {', '.join(MODES)}, got {mode!r}{hint}")
@@ -247,11 +235,9 @@ def search_once(
 
 
 def search_by_agent(search: "PaperSearch", *, limits: Limits = "years") -> System:
-    """Return the system that searches in several steps; it reads further limits by itself.
-
-    A search whose plan failed before anything was found is a failed query; what else went wrong on
-    the way is a problem of its call.
-    """
+    """Return the system that searches in several steps; it reads further limits by itself."""
+    # A search whose plan failed before anything was found is a failed query; what else went wrong
+    # on the way is a problem of its call.
 
     def system(query: PaperQuery) -> QueryRun:
         found = search.search(query.text, scope=query.scope(limits))
@@ -286,18 +272,11 @@ def find_system(
     *,
     depth: int = DEPTH,
     limits: Limits = "years",
-    planner: Any = None,
+    planner: Any = None,  # who plans for an agent, see `deepera_graph.papers.agent.PaperSearch`
+    # of an agent: its `selector`, `max_actions` and others
     settings: Mapping[str, Any] | None = None,
 ) -> System:
-    """Return the system of a name, over a base: a mode of search, or ``agent:STYLE``.
-
-    Args:
-        planner: Who plans for an agent, see `deepera_graph.papers.agent.PaperSearch`.
-        settings: Of an agent: its `selector`, `max_actions` and others.
-
-    Raises:
-        SettingsError: There is none, the base has no vectors for it, or an agent has no planner.
-    """
+    """Return the system of a name, over a base: a mode of search, or ``agent:STYLE``."""
     head, _, style = name.partition(":")
     if head == AGENT and style:
         from deepera_graph.papers.agent.graph import PaperSearch  # noqa: PLC0415 - takes a second
@@ -341,25 +320,18 @@ def run_system(
     system: System,
     queries: Sequence[PaperQuery],
     *,
-    path: Path | None = None,
+    path: Path | None = None,  # where each query is written as soon as it is done
+    # what the run depends on; a file of another is not continued
     about: Mapping[str, Any] | None = None,
+    # go on with *path*: queries that are there and did not fail are not asked again
     resume: bool = False,
-    at_once: int = 1,
+    at_once: int = 1,  # queries that are asked at the same time, >= 1
+    # called with the number of queries that are done
     on_progress: Callable[[int], None] | None = None,
 ) -> dict[str, QueryRun]:
-    """Ask a system every query; one that fails is kept as failed, with its reason.
-
-    Args:
-        path: Where each query is written as soon as it is done.
-        about: What the run depends on; a file of another is not continued.
-        resume: Go on with *path*: queries that are there and did not fail are not asked again.
-        at_once: Queries that are asked at the same time, >= 1.
-        on_progress: Called with the number of queries that are done.
-
-    Raises:
-        InputError: A line of the file to be continued is no run.
-        SettingsError: The file is of another run, or cannot be read.
-    """
+    """Ask a system every query; one that fails is kept as failed, with its reason."""
+    # Raises `InputError` if a line of the file to be continued is no run; `SettingsError` if the
+    # file is of another run, or cannot be read.
     check_at_least("at_once", at_once, 1)
     done: dict[str, QueryRun] = {}
     with ExitStack() as stack:

@@ -21,23 +21,16 @@ MEASURES = (*(f"R@{k}" for k in CUTOFFS), "R@All", f"nDCG@{TOP}", f"P@{TOP}")
 
 
 def recall_of(found: Collection[str], gold: Ids) -> float:
-    """Return the share of *gold* that was found, in [0, 1].
-
-    Raises:
-        MetricError: There is no gold.
-    """
+    """Return the share of *gold* that was found, in [0, 1]; `MetricError` if there is no gold."""
     if not gold:
         raise MetricError("recall needs at least one answer")
     return len(gold.intersection(found)) / len(gold)
 
 
 def ndcg(ranked: Sequence[str], gold: Ids, k: int = TOP) -> float:
-    """Return binary nDCG of the first *k*, in [0, 1]; the ideal is all the gold, up to *k*.
-
-    Source:
-        https://github.com/pty12345/ScholarQuest-LeaderBoard, README: gains of 1 discounted by
-        1 / log2(rank + 1), the ideal from the whole gold set, found or not, up to 50.
-    """
+    """Return binary nDCG of the first *k*, in [0, 1]; the ideal is all the gold, up to *k*."""
+    # Source: https://github.com/pty12345/ScholarQuest-LeaderBoard, README: gains of 1 discounted by
+    # 1 / log2(rank + 1), the ideal from the whole gold set, found or not, up to 50.
     if not gold:
         raise MetricError("nDCG needs at least one answer")
     gain = sum(1 / log2(rank + 1) for rank, one in enumerate(ranked[:k], start=1) if one in gold)
@@ -56,11 +49,9 @@ def precision(ranked: Sequence[str], gold: Ids, k: int = TOP) -> float:
 
 
 def recall_per_candidates(recall: float, n_observed: float) -> float:
-    """Return the recall that 100 observed candidates are worth, >= 0; 0 if none was observed.
-
-    The figure of a system is the mean of these ratios over queries, not the ratio of the means:
-    ScholarQuest prints .120 where the ratio of its means is .077.
-    """
+    """Return the recall that 100 observed candidates are worth, >= 0; 0 if none was observed."""
+    # The figure of a system is the mean of these ratios over queries, not the ratio of the means:
+    # ScholarQuest prints .120 where the ratio of its means is .077.
     return recall * CANDIDATES / n_observed if n_observed else 0.0
 
 
@@ -81,11 +72,7 @@ class LimitScores:
 def score_limits(
     ranked: Sequence[str], kept: Collection[str], gold: Ids, violating: Ids
 ) -> LimitScores:
-    """Measure how well limits were kept; papers in neither set are not judged.
-
-    Raises:
-        MetricError: One of the sets is empty, or they share a paper.
-    """
+    """Measure how well limits were kept; papers in neither set are not judged."""
     if not gold or not violating or gold & violating:
         raise MetricError(
             f"limits need answers and papers that break them, apart from each other, got "
@@ -125,11 +112,9 @@ def by_intents(values: Sequence[float], intents: Sequence[str]) -> Values:
 
 
 def bucket_of(n: int, starts: Sequence[int] = BUCKETS) -> str:
-    """Name the bucket of a number of answers, ``26-50``; the last has no end, ``201+``.
-
-    Source of the default: the answer sizes of ScholarQuest, 5-25 to 151-200; what lies outside of
-    them has buckets of its own.
-    """
+    """Name the bucket of a number of answers, ``26-50``; the last has no end, ``201+``."""
+    # Source of the default: the answer sizes of ScholarQuest, 5-25 to 151-200; what lies outside of
+    # them has buckets of its own.
     place = sum(n >= one for one in starts) - 1
     if place < 0:
         return f"0-{starts[0] - 1}"
@@ -143,17 +128,11 @@ MISSING = "missing from the run"
 
 
 def draw_queries(queries: Sequence[PaperQuery], n: int, *, seed: int = 0) -> tuple[PaperQuery, ...]:
-    """Return *n* queries of each intent in their order, all where there are no more.
-
-    The draw of an intent depends on the seed and the ids of its queries alone, not on their order
-    or on other intents.
-
-    Raises:
-        SettingsError: *n* is below 1.
-
-    Source:
-        The leaderboard of ScholarQuest, whose smaller set has 25 queries of each intent.
-    """
+    """Return *n* queries of each intent in their order, all where there are no more."""
+    # The draw of an intent depends on the seed and the ids of its queries alone, not on their order
+    # or on other intents.
+    # Source: The leaderboard of ScholarQuest, whose smaller set has 25 queries of each intent.
+    # Raises `SettingsError` if *n* is below 1.
     check_at_least("draw", n, 1)
     ids: dict[str, list[str]] = {}
     for one in queries:
@@ -268,11 +247,7 @@ class SystemScores:
 
     @classmethod
     def of(cls, name: str, run: Run, bench: PaperBench) -> "SystemScores":
-        """Measure a run.
-
-        Raises:
-            InputError: It has none of the queries.
-        """
+        """Measure a run; `InputError` if it has none of the queries."""
         known = {one.id for one in bench.queries}
         if not known & run.keys():
             raise InputError(f"run {name!r} has none of the {len(known)} queries")

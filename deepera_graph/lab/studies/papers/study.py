@@ -51,12 +51,9 @@ PAPERS = About.named("papers")
 
 
 def study_systems(bench: PaperBench, runs: Mapping[str, Run]) -> StudyResult:
-    """Compare systems: all tables and figures.
-
-    Raises:
-        InputError: A run has none of the queries, or there is no run.
-        SettingsError: There is no such baseline.
-    """
+    """Compare systems: all tables and figures."""
+    # Raises `InputError` if a run has none of the queries, or there is no run; `SettingsError` if
+    # there is no such baseline.
     if not runs:
         raise InputError("no runs were given to measure")
     baseline = check_baseline(bench.baseline, runs)
@@ -316,12 +313,9 @@ def _findings(bench: PaperBench, systems: Sequence[SystemScores]) -> Iterator[st
 def study_all(
     bench: PaperBench, runs: Mapping[str, Run], *, accuracies: Sequence[float] = ()
 ) -> StudyResult:
-    """Compare systems, and what scripted judges of some accuracies make of them.
-
-    Raises:
-        InputError: A run has none of the queries, or there is no run.
-        SettingsError: There is no such baseline, or an accuracy is not in [0, 1].
-    """
+    """Compare systems, and what scripted judges of some accuracies make of them."""
+    # Raises `InputError` if a run has none of the queries, or there is no run; `SettingsError` if
+    # there is no such baseline, or an accuracy is not in [0, 1].
     found = study_systems(bench, runs)
     if not accuracies:
         return found

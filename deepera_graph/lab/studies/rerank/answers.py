@@ -113,11 +113,8 @@ class AnswerStudy:
         return tuple(one.name for one in self.columns if one.name != LFS_STD)
 
     def measure(self, data: str, row: str, runs: Sequence[Source]) -> MeasuredRow:
-        """Answer each question from the texts it comes with, run by run.
-
-        Raises:
-            FailedShareError: Too many answers failed, or could not be judged.
-        """
+        """Answer each question from the texts it comes with, run by run."""
+        # Raises `FailedShareError` if too many answers failed, or could not be judged.
         columns: dict[str, list[Values]] = {name: [] for name in self.names}
         for number in range(max(self.n_runs, len(runs))):
             answers = list(self._answer(runs[min(number, len(runs) - 1)](), number))
@@ -197,11 +194,9 @@ class AnswerStudy:
             yield instance, [of[id] for id in one.ranked]
 
     def summaries(self, run: RankerRun, kept: Sequence[JudgedRanking], *, row: str) -> Given:
-        """Yield every question with the summaries of what DeepEra kept, in rank order.
-
-        Each passage is summarized once a study. One in which the summarizer finds no answer is not
-        handed on; of one whose summary failed the passage itself is, and that is noted.
-        """
+        """Yield every question with the summaries of what DeepEra kept, in rank order."""
+        # Each passage is summarized once a study. One in which the summarizer finds no answer is
+        # not handed on; of one whose summary failed the passage itself is, and that is noted.
         ranker = run.ranker
         assert isinstance(ranker, DeepEra)
         key = (*run.key, repr(ranker.fingerprint or id(ranker)))

@@ -26,11 +26,7 @@ def default_rankers() -> tuple[str, ...]:
 
 
 def study_table(runner: StudyRunner) -> StudyResult:
-    """Measure every ranker, the best order there can be, and what all have more than a baseline.
-
-    Raises:
-        MetricError: The baseline is unknown.
-    """
+    """Measure every ranker, the best order there can be, and what all have more than a baseline."""
     config = runner.config
     names = [*(one.name for one in runner.rankers), *([ORACLE] if config.oracle else [])]
     if config.baseline and config.baseline not in names:

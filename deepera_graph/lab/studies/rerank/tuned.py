@@ -41,11 +41,9 @@ _CALIBRATED = 0.5  # probability from which on a fitted curve keeps
 def tune_thresholds(
     runner: StudyRunner, answers: AnswerStudy, measured: Sequence[MeasuredVariant]
 ) -> tuple[tuple[Grid, ...], tuple[str, ...]]:
-    """Choose thresholds on a part of the questions, and measure them on the others.
-
-    One threshold for all questions; one for each intent, subject and difficulty; and one that a
-    calibration curve gives. Base and look-alike versions of a question are on the same side.
-    """
+    """Choose thresholds on a part of the questions, and measure them on the others."""
+    # One threshold for all questions; one for each intent, subject and difficulty; and one that a
+    # calibration curve gives. Base and look-alike versions of a question are on the same side.
     fixed = [one for one in own_forms(measured) if isinstance(one.label[0], float)]
     by_run: dict[tuple[str, str], list[MeasuredVariant]] = {}
     for one in fixed:
@@ -212,11 +210,9 @@ def _calibrate(
 
 
 def find_groupings(run: RankerRun, tuned: Sequence[int]) -> Iterator[tuple[str, GroupOf]]:
-    """Yield ways to group questions, by name, that have more than one group.
-
-    *tuned* are the places of the questions that thresholds are chosen on: only these say where one
-    difficulty ends and the next begins.
-    """
+    """Yield ways to group questions, by name, that have more than one group."""
+    # *tuned* are the places of the questions that thresholds are chosen on: only these say where
+    # one difficulty ends and the next begins.
     questions = run.questions
     leads = [lead_of(one) for one in questions]
     bounds = np.quantile([leads[at] for at in tuned], [1 / 3, 2 / 3]) if tuned else np.array([])
@@ -232,10 +228,8 @@ def find_groupings(run: RankerRun, tuned: Sequence[int]) -> Iterator[tuple[str, 
 
 
 def lead_of(question: RankedQuestion) -> float:
-    """Return how far the best score is above the middle one, in [0, 1]; it needs no labels.
-
-    A question that one passage stands out for is an easy one.
-    """
+    """Return how far the best score is above the middle one, in [0, 1]; it needs no labels."""
+    # A question that one passage stands out for is an easy one.
     scores = [score for score in question.ranked.scores if score >= 0]
     return max(scores) - median(scores) if scores else 0.0
 

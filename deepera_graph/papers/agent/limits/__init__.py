@@ -44,12 +44,10 @@ class Limits:
     notes: tuple[str, ...] = ()  # what could not be read, in words
 
     def narrow(self, scope: Scope, venues: Sequence[str] = ()) -> tuple[Scope, tuple[str, ...]]:
-        """Return a scope with the question's years and venues in it, and notes on what was not.
-
-        What the caller limited stays limited: the narrower of two limits holds. Limits that leave
-        no year are an error of `Scope`, unless the question alone causes it: then its years are
-        left out, with a note. A venue that the base does not know cannot be asked for.
-        """
+        """Return a scope with the question's years and venues in it, and notes on what was not."""
+        # What the caller limited stays limited: the narrower of two limits holds. Limits that leave
+        # no year are an error of `Scope`, unless the question alone causes it: then its years are
+        # left out, with a note. A venue that the base does not know cannot be asked for.
         notes: list[str] = []
         low = max(filter(None, (scope.year_from, self.year_from)), default=None)
         high = min(filter(None, (scope.year_to, self.year_to)), default=None)
@@ -116,10 +114,8 @@ _FEWEST_INITIALS = 3  # "RL" may be anything
 
 
 def says(sentence: str, phrase: str) -> bool | None:
-    """Whether a sentence names an excluded thing as what the paper does; None: not at all.
-
-    False: it only denies it, or compares with it.
-    """
+    """Whether a sentence names an excluded thing as what the paper does; None: not at all."""
+    # False: it only denies it, or compares with it.
     found = list(_WORD.finditer(sentence))
     plain = [" ".join(words(one[0])) or one[0].lower() for one in found]
     said = [
@@ -130,10 +126,8 @@ def says(sentence: str, phrase: str) -> bool | None:
 
 
 def goes_by_words(sentence: str, phrase: str, topic: str) -> bool:
-    """Whether nearness in meaning says nothing: part of an excluded phrase is there without it.
-
-    What is near "honey bees" is near to bees, which are asked for, or are named in the sentence.
-    """
+    """Whether nearness in meaning says nothing: part of an excluded phrase is there without it."""
+    # What is near "honey bees" is near to bees, which are asked for, or are named in the sentence.
     return not set(stems(phrase)).isdisjoint((*stems(topic), *stems(sentence)))
 
 
@@ -206,11 +200,9 @@ def _is_denied(plain: Sequence[str], start: int) -> bool:
 
 
 def breaks_by_facts(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]:
-    """Return the limit that year, venue or kind of a paper breaks, and its words that say so.
-
-    Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
-    it breaks `types` if it has an abstract.
-    """
+    """Return the limit that year, venue or kind of a paper breaks, and its words that say so."""
+    # Both are empty if it breaks none. One that does not say what kind it is breaks no `not_types`;
+    # it breaks `types` if it has an abstract.
     year, venue = paper.get("year"), str(paper.get("venue") or "").casefold()
     if year in limits.not_years:
         return f"not from {year}", ""
@@ -238,11 +230,9 @@ def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]
 def leave_out(
     passages: "Iterable[Document]", limits: Limits
 ) -> "tuple[list[Document], list[tuple[Document, str]]]":
-    """Part passages from those that break a limit of years or kinds, with the limit of each.
-
-    All passages of one study are read together, and share its year; see `breaks_by_facts`. A study
-    of which only pieces were found breaks no `types`: another piece may say its kind.
-    """
+    """Part passages from those that break a limit of years or kinds, with the limit of each."""
+    # All passages of one study are read together, and share its year; see `breaks_by_facts`. A
+    # study of which only pieces were found breaks no `types`: another piece may say its kind.
     given = list(passages)
     found = find_studies((one.id or "", one.metadata) for one in given)
     studies: dict[int, list[Document]] = defaultdict(list)

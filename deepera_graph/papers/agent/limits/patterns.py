@@ -20,11 +20,9 @@ CLOSES = rf"(?=\s*(?:$|[,;:.?!()]|--?\s|{GAP}))"
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of these, the longest first; nothing, of none.
-
-    It looks at the first letter before it tries those that begin with it, as most words of a text
-    begin none.
-    """
+    """Return a pattern of any of these, the longest first; nothing, of none."""
+    # It looks at the first letter before it tries those that begin with it, as most words of a text
+    # begin none.
     ordered = sorted(words, key=lambda one: (-len(one), one))
     by_letter: dict[str, list[str]] = {}
     for one in ordered:

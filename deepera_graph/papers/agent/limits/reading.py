@@ -24,24 +24,19 @@ _WITH_REPEATS = ("better", "notes")
 
 
 def read_limits(
-    question: str,
+    question: str,  # what is asked
     *,
+    # date of asking, which "the last five years" are counted from: ``2025`` or longer
     as_of: str = "",
+    # those of the base: "only at X" is a venue only if it is one of them, or if it is written like
+    # one
     venues: Sequence[str] = (),
-    year: int | None = None,
+    year: int | None = None,  # the year of asking, if *as_of* is empty
+    # only years and kinds of papers that stand apart at the end of what is asked, as in "..., since
+    # 2015, excluding reviews?"; "deaths since 2015" may well be the topic
     apart: bool = False,
 ) -> Limits:
-    """Read the limits of a question by rules.
-
-    Args:
-        question: What is asked.
-        as_of: Date of asking, which "the last five years" are counted from: ``2025`` or longer.
-        venues: Those of the base: "only at X" is a venue only if it is one of them, or if it is
-            written like one.
-        year: The year of asking, if *as_of* is empty.
-        apart: Only years and kinds of papers that stand apart at the end of what is asked, as in
-            "..., since 2015, excluding reviews?"; "deaths since 2015" may well be the topic.
-    """
+    """Read the limits of a question by rules."""
     text = " ".join(question.translate(patterns.PLAIN_MARKS).split())
     asked = int(as_of[:4]) if as_of[:4].isdigit() else year
     reading = _Reading(text, asked, venues, apart=apart)
@@ -243,10 +238,8 @@ class _Reading:
 
 
 def split_phrases(text: str) -> list[str]:
-    """Return what a list leaves out, a phrase each.
-
-    "Search and rescue" is one, and so is what hangs on a preposition: "speech against A and B".
-    """
+    """Return what a list leaves out, a phrase each."""
+    # "Search and rescue" is one, and so is what hangs on a preposition: "speech against A and B".
     kept = patterns.JOINED.sub(lambda found: found[0].replace(" ", patterns.GAP), _bare(text))
     parts = re.split(r"\s*,\s*(?:(?:and|or|nor)\s+)?|\s+(?:nor|or)\s+(?!similar)", kept)
     parts = [each for one in parts for each in _split_and(one)]
