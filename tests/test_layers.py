@@ -91,19 +91,13 @@ def test_a_public_class_name_stands_once():
     assert {name for name, found in places.items() if len(found) > 1} == TWICE
 
 
-LONG = {  # one topic each, mostly one class or one table; at most 450 lines
-    "multihop/passages/graph.py",
-}
-
-
 def test_a_file_has_at_most_400_lines():
     package = ROOT / "deepera_graph"
     n_lines = {
         file.relative_to(package).as_posix(): len(file.read_text(encoding="utf-8").splitlines())
         for file in package.rglob("*.py")
     }
-    assert {name for name, n in n_lines.items() if n > 400} == LONG
-    assert max(n_lines.values()) <= 450
+    assert not {name: n for name, n in n_lines.items() if n > 400}
 
 
 def test_a_folder_has_at_most_ten_modules():

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from deepera_graph.errors import SettingsError
+from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.stores.words import AVERAGE_LENGTH, DECIMALS, K1, B, count_terms, weigh_terms
 
 Places = NDArray[np.int32]
@@ -34,6 +36,11 @@ class Nearest(NamedTuple):
         """Return the nearest *k* of each."""
         return Nearest(self.places[:, :k], self.scores[:, :k])
 
+    def row(self, number: int) -> "Nearest":
+        """Return the neighbours that one passage has; both of shape (n,), n <= k."""
+        places, scores = self.places[number], self.scores[number]
+        return Nearest(places[places != NOBODY], scores[places != NOBODY])
+
 
 class Space(Protocol):
     """What passages are compared in: one row a passage."""
@@ -46,12 +53,15 @@ class Space(Protocol):
         """Return the nearest *k* of some rows among all others."""
         ...
 
-    def take(self, places: Array) -> Self:
-        """Return a space of some rows."""
+    def drop(self, known: Nearest, gone: Array, k: int, ranks: Array) -> tuple[Self, Nearest]:
+        """Return the space without some rows, and the nearest *k* of those that stay.
+
+        *known* are the neighbours of all, *gone* is a mask of the rows, *ranks* are of who stays.
+        """
         ...
 
-    def join(self, other: Self) -> Self:
-        """Return a space with the rows of another below."""
+    def extend(self, known: Nearest, more: Self, k: int, ranks: Array) -> tuple[Self, Nearest]:
+        """Return the space with the rows of another below, and the nearest *k* of all."""
         ...
 
     def arrays(self) -> Mapping[str, Array]:
@@ -79,13 +89,50 @@ class Meanings:
         ]
         return stack(found, k)
 
-    def take(self, places: Array) -> "Meanings":
-        """Return a space of some rows."""
-        return Meanings(self.vectors[places])
+    def drop(self, known: Nearest, gone: Array, k: int, ranks: Array) -> "tuple[Meanings, Nearest]":
+        """Renumber the neighbours that stay, and look anew for those of who lost one."""
+        kept = np.flatnonzero(~gone)
+        space = Meanings(self.vectors[kept])
+        renumbered = np.full(len(gone) + 1, NOBODY, np.int32)
+        renumbered[kept] = np.arange(len(kept))
+        places = known.places[kept]
+        found = Nearest(renumbered[places], np.array(known.scores[kept]))
+        bereft = np.flatnonzero((gone[places] & (places != NOBODY)).any(axis=1))
+        if len(bereft):
+            found.places[bereft], found.scores[bereft] = space.nearest(bereft, k, ranks)
+        return space, found
 
-    def join(self, other: "Meanings") -> "Meanings":
-        """Return a space with the rows of another below."""
-        return Meanings(np.concatenate([self.vectors, other.vectors]))
+    def extend(
+        self, known: Nearest, more: "Meanings", k: int, ranks: Array
+    ) -> "tuple[Meanings, Nearest]":
+        """Look for neighbours of the new rows among all, and for new ones of those known.
+
+        Raises:
+            SettingsError: The new ones are of another size.
+        """
+        n_old, (size, new_size) = len(self), (one.vectors.shape[1] for one in (self, more))
+        if n_old and new_size != size:
+            raise SettingsError(
+                f"the graph holds vectors of size {size}, the embeddings made {new_size}"
+            )
+        space = Meanings(np.concatenate([self.vectors, more.vectors]))
+        old = space.nearest(np.arange(n_old), k, ranks, since=n_old)
+        new = space.nearest(np.arange(n_old, len(space)), k, ranks)
+        both = merge(known, old, k, ranks)
+        every = (np.concatenate(pair) for pair in zip(both, new, strict=True))
+        return space, Nearest(*every)
+
+    def cosines(self, vector: Sequence[float], places: Sequence[int]) -> list[float]:
+        """Return the cosine of a vector and each of some rows, in [-1, 1].
+
+        Raises:
+            SettingsError: It is of another size.
+        """
+        asked, size = unit_rows(vector)[0], self.vectors.shape[1]
+        if len(asked) != size:
+            raise SettingsError(f"the graph holds vectors of size {size}, got one of {len(asked)}")
+        found: list[float] = (self.vectors[places].astype(np.float64) @ asked).tolist()
+        return found
 
     def arrays(self) -> Mapping[str, Array]:
         """Return the vectors."""
@@ -188,21 +235,25 @@ class Words:
         """The numbers of all stems, in rising order, and how many passages have each."""
         return np.unique(self.terms, return_counts=True)
 
-    def take(self, places: Array) -> "Words":
-        """Return a space of some rows."""
+    def drop(self, known: Nearest, gone: Array, k: int, ranks: Array) -> "tuple[Words, Nearest]":
+        """Look anew for all neighbours, as it changes how rare a stem is."""
+        places = np.flatnonzero(~gone)
         lengths = np.diff(self.starts)[places]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         where = np.repeat(self.starts[places] - starts[:-1], lengths) + np.arange(starts[-1])
-        return Words(starts, self.terms[where], self.counts[where])
+        space = Words(starts, self.terms[where], self.counts[where])
+        return space, space.nearest(np.arange(len(space)), k, ranks)
 
-    def join(self, other: "Words") -> "Words":
-        """Return a space with the rows of another below."""
-        starts = np.concatenate([self.starts, other.starts[1:] + self.starts[-1]])
-        return Words(
-            starts,
-            np.concatenate([self.terms, other.terms]),
-            np.concatenate([self.counts, other.counts]),
+    def extend(
+        self, known: Nearest, more: "Words", k: int, ranks: Array
+    ) -> "tuple[Words, Nearest]":
+        """Look anew for all neighbours, as it changes how rare a stem is."""
+        space = Words(
+            np.concatenate([self.starts, more.starts[1:] + self.starts[-1]]),
+            np.concatenate([self.terms, more.terms]),
+            np.concatenate([self.counts, more.counts]),
         )
+        return space, space.nearest(np.arange(len(space)), k, ranks)
 
     def arrays(self) -> Mapping[str, Array]:
         """Return where stems begin, the stems, and their counts."""
@@ -298,29 +349,6 @@ def merge(one: Nearest, other: Nearest, k: int, ranks: Array) -> Nearest:
     scores = np.concatenate([one.scores, other.scores], axis=1)
     known = np.where(places == NOBODY, -np.inf, scores)
     return order_rows(places, known, ranks).first(k)
-
-
-def without(known: Nearest, gone: Array, space: Space, k: int, ranks: Array) -> Nearest:
-    """Renumber the neighbours that stay, and look anew for those of who lost one."""
-    kept = np.flatnonzero(~gone)
-    renumbered = np.full(len(gone) + 1, NOBODY, np.int32)
-    renumbered[kept] = np.arange(len(kept))
-    places = known.places[kept]
-    found = Nearest(renumbered[places], np.array(known.scores[kept]))
-    bereft = np.flatnonzero((gone[places] & (places != NOBODY)).any(axis=1))
-    if len(bereft):
-        anew = space.nearest(bereft, k, ranks)
-        found.places[bereft], found.scores[bereft] = anew
-    return found
-
-
-def extend(known: Nearest, space: Meanings, k: int, ranks: Array) -> Nearest:
-    """Look for neighbours of the last rows among all, and for new ones of those that are known."""
-    n_old = len(known.places)
-    old = space.nearest(np.arange(n_old), k, ranks, since=n_old)
-    new = space.nearest(np.arange(n_old, len(space)), k, ranks)
-    both = merge(known, old, k, ranks)
-    return Nearest(*(np.concatenate(pair) for pair in zip(both, new, strict=True)))
 
 
 def rank_ids(ids: Sequence[str]) -> Array:

@@ -28,19 +28,8 @@ from deepera_graph.multihop.passages.graph_files import (
     read_vectors,
 )
 from deepera_graph.ranges import check_at_least
-from deepera_graph.stores.embeddings import name_embeddings, unit_rows
-from deepera_graph.stores.nearest import (
-    NOBODY,
-    Array,
-    Floats,
-    Meanings,
-    Nearest,
-    Space,
-    Words,
-    extend,
-    rank_ids,
-    without,
-)
+from deepera_graph.stores.embeddings import name_embeddings
+from deepera_graph.stores.nearest import Array, Floats, Meanings, Nearest, Space, Words, rank_ids
 from deepera_graph.stores.words import join_title, name_passage
 
 if TYPE_CHECKING:
@@ -109,7 +98,8 @@ class NeighbourGraph:
         """
         read = read_passages(passages)
         check_k(k, len(read))
-        return cls._of_vectors(read, embed_passages(read, embeddings, on_progress), embeddings, k)
+        vectors = embed_passages(read, embeddings, on_progress)
+        return cls._of(read, Meanings(vectors), k, embeddings)
 
     @classmethod
     def of_words(cls, passages: Iterable[Document], k: int = K) -> Self:
@@ -124,7 +114,7 @@ class NeighbourGraph:
         """
         read = read_passages(passages)
         check_k(k, len(read))
-        return cls._of_space(read, Words.of([one.text for one in read.values()]), k)
+        return cls._of(read, Words.of([one.text for one in read.values()]), k)
 
     @classmethod
     def of_store(
@@ -171,7 +161,7 @@ class NeighbourGraph:
         if own_search is None:
             own_search = store.is_on_server and len(read) > EXACT
         nearest = ask_store(store, [*read], vectors, k) if own_search else None
-        return cls._of_vectors(read, vectors, own, k, nearest)
+        return cls._of(read, Meanings(vectors), k, own, nearest)
 
     @classmethod
     def load(cls, folder: Path | str) -> Self:
@@ -230,11 +220,6 @@ class NeighbourGraph:
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
-    def holds(self, passage: Document) -> bool:
-        """Whether the graph has a passage with this id, title and text."""
-        place = self._places.get(name_passage(passage))
-        return place is not None and int(self._digests[place]) == digest_text(join_title(passage))
-
     def is_made_with(self, embeddings: Embeddings) -> bool:
         """Whether the graph has vectors, and its embeddings have the name of these."""
         return self.kind == "meaning" and self.made_with == name_embeddings(embeddings)
@@ -245,8 +230,7 @@ class NeighbourGraph:
         Raises:
             InputError: The graph has no passage of this id.
         """
-        row = self._nearest.places[self._place(name)]
-        return tuple(self.ids[place] for place in row if place != NOBODY)
+        return tuple(self.ids[place] for place in self._nearest.row(self._place(name)).places)
 
     def scores(self, name: str) -> tuple[float, ...]:
         """Return how near the neighbours are: cosines in [-1, 1], or BM25 > 0.
@@ -254,9 +238,7 @@ class NeighbourGraph:
         Raises:
             InputError: The graph has no passage of this id.
         """
-        place = self._place(name)
-        places, scores = self._nearest.places[place], self._nearest.scores[place]
-        return tuple(float(one) for one in scores[places != NOBODY])
+        return tuple(self._nearest.row(self._place(name)).scores.tolist())
 
     def cosines(self, vector: Sequence[float], names: Sequence[str]) -> list[float]:
         """Return the cosine of a vector and each of some passages, in [-1, 1].
@@ -267,11 +249,7 @@ class NeighbourGraph:
         """
         if not isinstance(self._space, Meanings):
             raise SettingsError("a graph by words has no vectors")
-        asked, size = unit_rows(vector)[0], self._space.vectors.shape[1]
-        if len(asked) != size:
-            raise SettingsError(f"the graph holds vectors of size {size}, got one of {len(asked)}")
-        rows = self._space.vectors[[self._place(name) for name in names]]
-        return [float(one) for one in rows.astype(np.float64) @ asked]
+        return self._space.cosines(vector, [self._place(name) for name in names])
 
     def find_vectors(self, texts: Sequence[str]) -> list[Floats | None]:
         """Return the vectors of length 1 of texts, titles before them; None for one not here."""
@@ -333,13 +311,20 @@ class NeighbourGraph:
         }
         if not read:
             return self
-        replaced = [name for name in read if name in self]
+        more: Space
         if isinstance(self._space, Words):
-            return self.remove(replaced)._with_words(read)
-        own = self.embeddings if embeddings is None else embeddings
-        using = check_made_with(own, self.made_with)
-        vectors = embed_passages(read, using, on_progress)
-        return self.remove(replaced)._with_vectors(read, vectors, using)
+            using, more = self.embeddings, Words.of([one.text for one in read.values()])
+        else:
+            own = self.embeddings if embeddings is None else embeddings
+            using = check_made_with(own, self.made_with)
+            more = Meanings(embed_passages(read, using, on_progress))
+        left = self.remove(name for name in read if name in self)
+        ids = [*left.ids, *read]
+        space, nearest = left._space.extend(left._nearest, more, self.k, rank_ids(ids))
+        digests = np.concatenate([left._digests, digests_of(read)])
+        return replace(
+            left, ids=ids, embeddings=using, _space=space, _nearest=nearest, _digests=digests
+        )
 
     def remove(self, names: Iterable[str]) -> Self:
         """Return the graph without some passages, the same as if it was built without them.
@@ -353,11 +338,7 @@ class NeighbourGraph:
             return self
         kept = np.flatnonzero(~gone)
         ids = [self.ids[place] for place in kept.tolist()]
-        space, ranks = self._space.take(kept), rank_ids(ids)
-        if isinstance(space, Words):
-            nearest = space.nearest(np.arange(len(ids)), self.k, ranks)
-        else:
-            nearest = without(self._nearest, gone, space, self.k, ranks)
+        space, nearest = self._space.drop(self._nearest, gone, self.k, rank_ids(ids))
         return replace(self, ids=ids, _space=space, _nearest=nearest, _digests=self._digests[kept])
 
     def update(
@@ -380,39 +361,6 @@ class NeighbourGraph:
         given = embeddings or store.vectorstore.embeddings
         return left.add(passages, given, on_progress=on_progress)
 
-    def _with_words(self, read: dict[str, ReadPassage]) -> Self:
-        more = Words.of([one.text for one in read.values()])
-        space = self._space.join(more)
-        ids = [*self.ids, *read]
-        return replace(
-            self,
-            ids=ids,
-            _space=space,
-            _nearest=space.nearest(np.arange(len(ids)), self.k, rank_ids(ids)),
-            _digests=np.concatenate([self._digests, digests_of(read)]),
-        )
-
-    def _with_vectors(
-        self, read: dict[str, ReadPassage], vectors: Floats, embeddings: Embeddings
-    ) -> Self:
-        """Look for neighbours of what is new among all, and for new ones of what was there."""
-        assert isinstance(self._space, Meanings)
-        size = self._space.vectors.shape[1]
-        if len(self) and vectors.shape[1] != size:
-            raise SettingsError(
-                f"the graph holds vectors of size {size}, the embeddings made {vectors.shape[1]}"
-            )
-        ids = [*self.ids, *read]
-        space, ranks = self._space.join(Meanings(vectors)), rank_ids(ids)
-        return replace(
-            self,
-            ids=ids,
-            embeddings=embeddings,
-            _space=space,
-            _nearest=extend(self._nearest, space, self.k, ranks),
-            _digests=np.concatenate([self._digests, digests_of(read)]),
-        )
-
     @cached_property
     def _by_digest(self) -> dict[int, int]:  # the first place of each text
         return {int(one): n for n, one in reversed([*enumerate(self._digests)])}
@@ -427,24 +375,21 @@ class NeighbourGraph:
         return self._places[name]
 
     @classmethod
-    def _of_vectors(
+    def _of(
         cls,
         read: dict[str, ReadPassage],
-        vectors: Floats,
-        embeddings: Embeddings,
+        space: Space,
         k: int,
+        embeddings: Embeddings | None = None,
         nearest: Nearest | None = None,
     ) -> Self:
-        made = cls._of_space(read, Meanings(vectors), k, nearest)
-        return replace(made, made_with=name_embeddings(embeddings), embeddings=embeddings)
-
-    @classmethod
-    def _of_space(
-        cls, read: dict[str, ReadPassage], space: Space, k: int, nearest: Nearest | None = None
-    ) -> Self:
         ids = [*read]
-        if nearest is None:
-            nearest = space.nearest(np.arange(len(ids)), k, rank_ids(ids))
         return cls(
-            ids=ids, k=k, made_with="", _space=space, _nearest=nearest, _digests=digests_of(read)
+            ids=ids,
+            k=k,
+            made_with="" if embeddings is None else name_embeddings(embeddings),
+            embeddings=embeddings,
+            _space=space,
+            _nearest=nearest or space.nearest(np.arange(len(ids)), k, rank_ids(ids)),
+            _digests=digests_of(read),
         )
