@@ -5,12 +5,14 @@ What a line may hold, such as Cohere's `documents` and rank_llm's `candidates`, 
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
+from deepera_graph.jobs.lines import UNREADABLE
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.sources import read_passages
@@ -45,7 +47,7 @@ def _to_lines(records: Iterable[RawRecord]) -> tuple[BinaryIO, int | None]:
     lines, n_before = io.BytesIO(), 0
     for record in records:
         lines.write(b"\n" * (record.number - n_before - 1))
-        value = record.error or record.fields  # a text is no question, and says why
+        value = {UNREADABLE: record.error} if record.error else record.fields
         lines.write(json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         n_before = record.number
     size = lines.tell()
@@ -95,11 +97,11 @@ def open_run(
     source: RunSource, *, tell: Callable[[str], None] = lambda message: None
 ) -> Iterator[tuple[BinaryIO, int | None]]:
     """Give a TREC run as JSON lines, queries in the order of the run, documents by score."""
-    # Only documents of the run are held in memory; those that the corpus does not have are left out
-    # and counted by *tell*.
+    # A line is the first one of a query. Only documents of the run are held in memory; those that
+    # the corpus does not have are left out and counted by *tell*.
     # Raises `InputError` if a file cannot be read, or a line of the run has not six columns.
-    wanted = read_run(source.run)
-    names = {name for ranking in wanted.values() for name, _ in ranking}
+    wanted = _read_rankings(source.run)
+    names = {name for ranking in wanted.values() for name in ranking.lines}
     skipped: list[Skipped] = []
     texts: dict[str | None, dict[str, Any]] = {
         document.id: {"text": document.page_content, "metadata": document.metadata}
@@ -118,43 +120,76 @@ def open_run(
         )
     queries = _read_queries(source.queries)
     yield _to_lines(
-        _run_line(number, query, queries.get(query), ranking, texts)
-        for number, (query, ranking) in enumerate(wanted.items(), start=1)
+        _run_line(query, queries.get(query), ranking, texts) for query, ranking in wanted.items()
     )
 
 
 def _run_line(
-    number: int,
     query: str,
     question: str | None,
-    ranking: Sequence[tuple[str, float]],
+    ranking: "_Ranking",
     texts: Mapping[str | None, Mapping[str, Any]],
 ) -> RawRecord:
+    number = next(iter(ranking.lines.values()))
     if question is None:
         return RawRecord(number, {}, f"query {query!r} is not in the file of queries")
+    if ranking.repeated:
+        return RawRecord(number, {}, f"query {query!r} {ranking.repeated[0]}")
     passages = [
-        {"id": name, "score": score, **texts[name]} for name, score in ranking if name in texts
+        {"id": name, "score": score, **texts[name]}
+        for name, score in ranking.by_score()
+        if name in texts
     ]
     return RawRecord(number, {"id": query, "question": question, "passages": passages})
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """The documents of a query, the line that each is in first, and what is there twice."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    repeated: list[str] = field(default_factory=list)
+
+    def add(self, document: str, score: float, line: int) -> None:
+        """Add a document."""
+        if document in self.lines:
+            first = self.lines[document]
+            self.repeated.append(f"has document {document!r} twice, in lines {first} and {line}")
+            return
+        self.scores[document], self.lines[document] = score, line
+
+    def by_score(self) -> list[tuple[str, float]]:
+        """Return each document with its score, the highest first."""
+        return sorted(self.scores.items(), key=lambda one: -one[1])
+
+
 def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
     """Return (document id, score) of each query id, the highest score first."""
+    # Raises `InputError` if a line has not six columns, or a query has a document twice.
+    rankings = _read_rankings(path)
+    for query, ranking in rankings.items():
+        if ranking.repeated:
+            raise InputError(f"{path}: query {query!r} {ranking.repeated[0]}")
+    return {query: ranking.by_score() for query, ranking in rankings.items()}
+
+
+def _read_rankings(path: Path) -> dict[str, _Ranking]:
     # Source: Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of the
     # run.
-    rankings: dict[str, list[tuple[str, float]]] = {}
+    rankings: dict[str, _Ranking] = {}
     with open_records(path) as (source, _):
         for line in read_raw_lines(source):
             cells = line.text.decode("utf-8", "replace").split()
             try:
                 query, _, document, _, score, _ = cells
-                rankings.setdefault(query, []).append((document, float(score)))
+                rankings.setdefault(query, _Ranking()).add(document, float(score), line.number)
             except ValueError as error:
                 raise InputError(
                     f"{path}, line {line.number}: not a line of a TREC run (query, Q0, document, "
                     f"rank, score, name), got {' '.join(cells):.80}"
                 ) from error
-    return {query: sorted(found, key=lambda one: -one[1]) for query, found in rankings.items()}
+    return rankings
 
 
 def _read_queries(path: Path) -> dict[str, str]:

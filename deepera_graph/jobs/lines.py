@@ -40,6 +40,7 @@ from deepera_graph.text.terms import missing_terms
 from deepera_graph.usage import UsageRecord
 
 _ID_FIELDS = ("id", "_id", "qid", "query_id")
+UNREADABLE = "\0error"  # what is wrong with a line that was no JSON in its file
 _SCORE_FIELDS = ("score", "first_stage_score")
 
 
@@ -188,6 +189,8 @@ def _read(line: RawLine, seen: dict[str, int]) -> QuestionLine | BadLine:
     digest = hash_line(line.text)
     try:
         fields = _unfold_query(parse_object(line.text))
+        if UNREADABLE in fields:
+            raise InputError(str(fields[UNREADABLE]))
         keys = tuple(fields)
         name = _read_id(_take_first(fields, _ID_FIELDS), line.number)
         earlier = seen.setdefault(name, line.number)

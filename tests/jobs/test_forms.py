@@ -164,6 +164,19 @@ def test_a_query_without_a_text_is_a_bad_line(run, write):
     assert two.id == "q2"
 
 
+def test_a_document_that_a_query_has_twice_names_both_lines_of_the_run(run):
+    run.run.write_text(
+        "q1 Q0 a 1 3 x\nq1 Q0 b 2 2 x\n\nq2 Q0 a 1 3 x\nq2 Q0 b 2 2 x\nq2 Q0 a 3 1 x\n"
+    )
+    with open_run(run) as (source, _):
+        one, two = read_lines(source)
+    assert one.id == "q1"
+    assert two.number == 4
+    assert two.error == "query 'q2' has document 'a' twice, in lines 4 and 6"
+    with pytest.raises(InputError, match="query 'q2' has document 'a' twice, in lines 4 and 6"):
+        read_run(run.run)
+
+
 @pytest.mark.parametrize("line", ["q1 a 1 2.5", "q1 Q0 a 1 high bm25", "{}"])
 def test_a_file_that_is_no_run_is_named_by_its_line(write, line):
     with pytest.raises(InputError, match="line 2: not a line of a TREC run"):
