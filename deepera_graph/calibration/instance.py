@@ -1,7 +1,7 @@
 """A benchmark question with its candidates and labels, data sets of them, and files of rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -146,19 +146,20 @@ class Dataset:
     name: str
     read: Callable[[], Iterable[Instance]]
     first_stage: str = "unknown"
+    needs_golden: bool = True  # whether it is an error if nothing answers any question
 
     def __iter__(self) -> Iterator[Instance]:
-        """Yield the questions; nothing may answer some of them, but not all."""
+        """Yield the questions; nothing may answer some of them, but not all if it needs golden."""
         n_read, any_golden = 0, False
         for one in self.read():
             n_read, any_golden = n_read + 1, any_golden or one.has_golden
             yield one
-        if n_read and not any_golden:
+        if n_read and self.needs_golden and not any_golden:
             raise DatasetError(f"data set {self.name!r}: no question has a golden passage")
 
     def first(self, n: int) -> "Dataset":
         """Return the first *n* instances under the same name; for a quick look."""
-        return Dataset(self.name, lambda: islice(iter(self), n), self.first_stage)
+        return replace(self, read=lambda: islice(iter(self), n))
 
 
 class LenientRow(BaseModel):

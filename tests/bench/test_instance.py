@@ -53,7 +53,8 @@ def test_nothing_may_answer_some_questions_of_a_set_but_not_all():
     some = [NONE, Instance.model_validate(plain())]
     assert [one.has_golden for one in Dataset("some", lambda: some)] == [False, True]
     with pytest.raises(DatasetError, match="data set 'none': no question has a golden passage"):
-        list(Dataset("none", lambda: [NONE]))
+        list(Dataset("none", lambda: [NONE]).first(1))
+    assert [*Dataset("none", lambda: [NONE], needs_golden=False).first(1)] == [NONE]
 
 
 def ranked(*ranks):

@@ -184,7 +184,10 @@ def test_weights_are_not_lost_by_accident(deepera_lab, lines, weights, trained):
         ),
         (["export", "-o", "out", "--base", "BASE"], "config.json and tokenizer.json are needed"),
         (["evaluate", "--data", "EMPTY"], "empty.jsonl is empty"),
-        (["evaluate", "--data", "UNANSWERED"], "no question has a golden passage"),
+        (
+            ["train", "--data", "UNANSWERED", "-o", "out", "--encoder", "BASE"],
+            "no question has a golden passage",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(

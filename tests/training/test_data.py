@@ -105,6 +105,13 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, content, message):
     assert "bad" in str(caught.value)
 
 
+def test_a_set_that_nothing_answers_can_be_measured_on(tmp_path):
+    row = {"id": "q", "question": "Why?", "contexts": [{"id": "a", "text": "So."}]}
+    (tmp_path / "none.jsonl").write_text(json.dumps(row))
+    [pool] = read_pools([tmp_path / "none.jsonl"], adds_golden=False)
+    assert pool.n_golden == 0
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(DatasetError, match=r"nowhere is not a data set"):
         read_pools([tmp_path / "nowhere"])

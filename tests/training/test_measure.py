@@ -63,8 +63,21 @@ def test_a_question_without_evidence_counts_as_kept_or_empty_alone():
     found = {name: one.mean for name, one in compute_threshold_metrics(some, 0.8).items()}
     assert found == {"kept": 1.0, "recall": 1.0, "precision": 0.5, "any golden": 1.0, "empty": 0.0}
     assert compute_rank_metrics(some)["HitRate@1"].mean == 1.0
+
+
+def test_ranks_of_a_set_that_nothing_answers_are_unknown_and_what_is_kept_is_measured():
+    some = [scored("a", [0, 0], [0.9, 0.1]), scored("b", [0, 0, 0, 0], [0.1] * 4)]
+    assert all(math.isnan(one.mean) for one in compute_rank_metrics(some).values())
     with pytest.raises(InputError, match="no question has a golden passage"):
-        compute_rank_metrics(some[1:])
+        mean_average_precision(some)
+    found = evaluate(some, how="By hand.", tau=0.8)
+    [plain] = json.loads(json.dumps(found.to_dict(), allow_nan=False))["sets"].values()
+    assert (plain["abstained"], plain["false_keeps"]) == (1, 0.25)
+    assert plain["metrics"]["kept"]["mean"] == 0.5
+    assert plain["metrics"]["MRR"]["mean"] is None
+    told = "nothing is kept for 1 of them, 25.0 % of their passages are; ranks, recall and any"
+    assert told in format_evaluation(found)
+    assert "any golden are unknown" in format_evaluation(found)
 
 
 def test_intervals_are_over_groups_not_questions():
@@ -109,10 +122,13 @@ def test_an_overview_tells_questions_that_nothing_answers_apart():
     found = evaluate(rows, how="By hand.", tau=0.5)
     [told] = [one for one in format_overview(found).splitlines() if "Nothing answers" in one]
     assert "Nothing answers 2 of the 3 questions" in told
-    assert "nothing is kept for 1 of them" in told
+    assert "nothing is kept for 1 of them, 25.0 % of their passages are" in told
+    assert told.endswith("over the others.")
     [one] = found.to_dict()["sets"].values()
     assert (one["unanswerable"], one["abstained"]) == (2, 1)
-    assert "Nothing answers" not in format_overview(evaluate(rows[:1], how="By hand."))
+    known = evaluate(rows[:1], how="By hand.")
+    assert "Nothing answers" not in format_overview(known)
+    assert next(iter(known.to_dict()["sets"].values()))["false_keeps"] is None
 
 
 @pytest.mark.parametrize("tau", [-0.1, 1.1, float("nan")])

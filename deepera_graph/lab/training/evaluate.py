@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from deepera_graph.calibration.statistics import Interval
@@ -99,6 +100,7 @@ class SetResult:
     n_trained_on: int  # known to the judge: its figures are no promise then
     n_unanswerable: int  # without golden passages: ranks, and `any golden`, are over the others
     n_abstained: int  # of these, those of which nothing is kept
+    false_keeps: float  # share of their passages that is kept, a mean over these; nan without them
     metrics: Mapping[str, Interval]  # with intervals of 95 %
     curve: Mapping[float, Mapping[str, Interval]]  # what other thresholds keep
     best: Mapping[int, Mapping[str, Interval]]  # left when the best so many go on to a reader
@@ -113,6 +115,7 @@ class SetResult:
             "trained_on": self.n_trained_on,
             "unanswerable": self.n_unanswerable,
             "abstained": self.n_abstained,
+            "false_keeps": self.false_keeps if self.n_unanswerable else None,
             "metrics": _intervals_to_dict(self.metrics),
             "curve": [{"tau": tau, **_intervals_to_dict(its)} for tau, its in self.curve.items()],
             "best": [{"keep": cut, **_intervals_to_dict(its)} for cut, its in self.best.items()],
@@ -227,6 +230,9 @@ def _measure(scored: Sequence[ScoredPool], tau: float, n_trained_on: int, seed: 
         n_trained_on=n_trained_on,
         n_unanswerable=len(unanswerable),
         n_abstained=sum(bool((one.scores < tau).all()) for one in unanswerable),
+        false_keeps=fmean((one.scores >= tau).mean() for one in unanswerable)
+        if unanswerable
+        else nan,
         metrics={
             **compute_rank_metrics(scored, seed=seed),
             **compute_threshold_metrics(scored, tau, seed=seed),
@@ -271,12 +277,16 @@ def format_overview(evaluation: JudgeEvaluation) -> str:
     )
     unanswerable = "".join(
         f"\nNothing answers {one.n_unanswerable} of the {one.n_questions} questions of {name}: "
-        f"nothing is kept for {one.n_abstained} of them; ranks, recall and any golden are over "
-        "the others.\n"
+        f"nothing is kept for {one.n_abstained} of them, {100 * one.false_keeps:.1f} % of their "
+        f"passages are; ranks, recall and any golden are {_over(one)}.\n"
         for name, one in evaluation.sets.items()
         if one.n_unanswerable
     )
     return f"{evaluation.how}\n\n{format_rows(head, rows)}{unanswerable}{told}"
+
+
+def _over(one: SetResult) -> str:
+    return "unknown" if one.n_unanswerable == one.n_questions else "over the others"
 
 
 def format_interval(name: str, one: Interval) -> str:

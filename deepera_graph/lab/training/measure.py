@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -170,7 +171,10 @@ def compute_rank_metrics(
     scored: Sequence[ScoredPool], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, Interval]:
     """Return `RANKS` with intervals of 95 % over groups; over questions that have an answer."""
-    answerable = _take_answerable(scored)
+    # They are no numbers if no question has an answer.
+    answerable = [one for one in scored if one.pool.n_golden]
+    if not answerable:
+        return dict.fromkeys(RANKS, Interval(nan, nan, nan))
     judged = [one.to_ranking() for one in answerable]
     ones = np.ones(len(judged))
     columns = {name: (compute(name, judged).values, ones) for name in RANKS}
@@ -256,17 +260,12 @@ def mean_average_precision(scored: Sequence[ScoredPool]) -> float:
     """Return MAP@10, in [0, 1], over questions that have an answer."""
     # Source: BioASQ's measure of document retrieval, which cross-encoders are chosen by; with all
     # golden passages in the denominator, as trec_eval has it.
-    judged = [one.to_ranking() for one in _take_answerable(scored)]
+    judged = [one.to_ranking() for one in scored if one.pool.n_golden]
+    if not judged:
+        raise InputError("no question has a golden passage")
     run = to_run({str(place): one.ranked for place, one in enumerate(judged)})
     golden = {str(place): dict(one.golden) for place, one in enumerate(judged)}
     return float(np.mean(list(evaluate_run(AP @ _CUT, golden, run).values())))
-
-
-def _take_answerable(scored: Sequence[ScoredPool]) -> list[ScoredPool]:
-    answerable = [one for one in scored if one.pool.n_golden]
-    if not answerable:
-        raise InputError("no question has a golden passage")
-    return answerable
 
 
 def _flatten(scored: Sequence[ScoredPool]) -> tuple[Floats, Floats]:

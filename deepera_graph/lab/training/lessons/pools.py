@@ -215,6 +215,8 @@ def _find_sources(
     if is_topics(path):
         return {path.stem: PoolSource(path=path, read=read_topics)}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
+    if not adds_golden:  # to measure on, also what is kept where there is nothing to find
+        dataset = replace(dataset, needs_golden=False)
     return {
         dataset.name: PoolSource(
             path=path,
