@@ -7,7 +7,7 @@ label or other metadata.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Self, get_args
 
@@ -143,20 +143,11 @@ class Unjudged(RoleAnswer):
 Verdict = Judgement | Candidate | Unjudged
 
 
-class Verdicts(RoleAnswer):
-    """One verdict a window of a batch, in its order; `usage` is what they cost together."""
-
-    verdicts: list[Verdict] = Field(description="Their `usage` adds up to that of all.")
-
-    @classmethod
-    def of(cls, verdicts: Iterable[Verdict]) -> Self:
-        """Join verdicts; one that names no cost is one call of unknown size."""
-        every = list(verdicts)
-        costs = [Usage(calls=1) if one.usage is None else one.usage for one in every]
-        usage = costs[0] if len(costs) == 1 else sum(costs, Usage())
-        return cls.model_construct(  # they are checked one by one
-            verdicts=every, usage=usage, repaired=False, problem=""
-        )
+def cost_of(answer: RoleAnswer | Sequence[RoleAnswer]) -> Usage:
+    """Return what an answer, or all together, cost; None is one call of unknown size."""
+    every = [answer] if isinstance(answer, RoleAnswer) else answer
+    costs = [one.usage or Usage(calls=1) for one in every]
+    return costs[0] if len(costs) == 1 else sum(costs, Usage())
 
 
 class Summary(RoleAnswer):

@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from deepera_graph import __version__
+from deepera_graph.agents.twin import TwinRunnable, Work, ask
 from deepera_graph.errors import RoleError, SettingsError
 from deepera_graph.schema import (
     Batch,
@@ -20,7 +21,6 @@ from deepera_graph.schema import (
     RoleAnswer,
     Unjudged,
     Verdict,
-    Verdicts,
     fail_all,
     passage_tasks,
 )
@@ -148,7 +148,7 @@ def _paid(stored: Usage, own: Usage) -> Usage:
     )
 
 
-class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
+class CachedRole(TwinRunnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """A role in front of which stands a judgement cache.
 
     Only answers are stored, never errors. Two equal tasks in flight at the same time are two
@@ -172,22 +172,14 @@ class CachedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         self.name, self._role = name, role
         self._answers = _Answers(name=name, schema=schema, cache=cache, fingerprint=fingerprint)
 
-    def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
+    def work(self, task: TaskT, config: RunnableConfig | None) -> Work[AnswerT]:
         """Answer from the cache, or call the role and keep its answer."""
-        key = self._answers.key(input)
+        key = self._answers.key(task)
         found = self._answers.find(key)
-        return found or self._answers.keep(key, self._role.invoke(input, config))
-
-    async def ainvoke(
-        self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AnswerT:
-        """Answer from the cache, or call the role in the running loop and keep its answer."""
-        key = self._answers.key(input)
-        found = self._answers.find(key)
-        return found or self._answers.keep(key, await self._role.ainvoke(input, config))
+        return found or self._answers.keep(key, (yield ask(self._role, task, config)))
 
 
-class CachedBatches(Runnable[Batch, Verdicts]):
+class CachedBatches(TwinRunnable[Batch, list[Verdict]]):
     """A judge in front of which stands a judgement cache; see `CachedRole`.
 
     A verdict is kept by its window, whatever windows were judged with it; only those that the cache
@@ -197,7 +189,7 @@ class CachedBatches(Runnable[Batch, Verdicts]):
 
     def __init__(
         self,
-        judge: Runnable[Batch, Verdicts],
+        judge: Runnable[Batch, list[Verdict]],
         *,
         cache: JudgementCache,
         fingerprint: Mapping[str, Any],
@@ -207,49 +199,24 @@ class CachedBatches(Runnable[Batch, Verdicts]):
             name="judge", schema=Judgement, cache=cache, fingerprint=fingerprint
         )
 
-    def invoke(self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any) -> Verdicts:
+    def work(self, task: Batch, config: RunnableConfig | None) -> Work[list[Verdict]]:
         """Answer from the cache, and judge the rest together."""
-        keys, found = self._look_up(input)
-        rest = _part_of(input, [place for place, one in enumerate(found) if one is None])
-        if not rest["windows"]:
-            return Verdicts.of(found)  # type: ignore[arg-type]  # none is missing
-        try:
-            answer = self._judge.invoke(rest, config)
-        except RoleError as error:
-            return _joined(found, fail_all(rest, error))
-        return self._keep(keys, found, answer)
-
-    async def ainvoke(
-        self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Verdicts:
-        """Do what `invoke` does, in the running loop."""
-        keys, found = self._look_up(input)
-        rest = _part_of(input, [place for place, one in enumerate(found) if one is None])
-        if not rest["windows"]:
-            return Verdicts.of(found)  # type: ignore[arg-type]  # none is missing
-        try:
-            answer = await self._judge.ainvoke(rest, config)
-        except RoleError as error:
-            return _joined(found, fail_all(rest, error))
-        return self._keep(keys, found, answer)
-
-    def _look_up(self, batch: Batch) -> tuple[list[str], list[Verdict | None]]:
-        keys = [self._answers.key(task) for task in _tasks(batch)]
+        keys = [self._answers.key(one) for one in _tasks(task)]
         found: list[Verdict | None] = [self._answers.find(key) for key in keys]
-        return keys, [None] * len(keys) if batch["is_joint"] and None in found else found
-
-    def _keep(
-        self, keys: Sequence[str], found: Sequence[Verdict | None], answer: Verdicts
-    ) -> Verdicts:
-        missing = (key for key, one in zip(keys, found, strict=True) if one is None)
-        pairs = zip(missing, answer.verdicts, strict=True)
-        return _joined(
-            found,
-            [
-                one if isinstance(one, Unjudged) else self._answers.keep(key, one)
-                for key, one in pairs
-            ],
-        )
+        if task["is_joint"] and None in found:
+            found = [None] * len(keys)
+        missing = [place for place, one in enumerate(found) if one is None]
+        judged: list[Verdict] = []
+        if missing:
+            rest = _part_of(task, missing)
+            try:
+                judged = yield ask(self._judge, rest, config)
+            except RoleError as error:
+                judged = fail_all(rest, error)
+        for place, one in zip(missing, judged, strict=True):
+            is_kept = not isinstance(one, Unjudged)
+            found[place] = self._answers.keep(keys[place], one) if is_kept else one
+        return [one for one in found if one is not None]
 
 
 def _tasks(batch: Batch) -> list[dict[str, Any]]:
@@ -275,9 +242,3 @@ def _part_of(batch: Batch, places: Sequence[int]) -> Batch:
     if "scores" in batch:
         part["scores"] = [batch["scores"][place] for place in places]
     return part
-
-
-def _joined(found: Sequence[Verdict | None], judged: Sequence[Verdict]) -> Verdicts:
-    """Put what was judged into the places of what was not found."""
-    new = iter(judged)
-    return Verdicts.of(next(new) if one is None else one for one in found)

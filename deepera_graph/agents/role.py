@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -24,7 +24,7 @@ from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError, RoleError, name_problems
 from deepera_graph.prompts import Domain
-from deepera_graph.schema import RoleAnswer
+from deepera_graph.schema import RoleAnswer, cost_of
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage, UsageRecord
 
@@ -138,7 +138,8 @@ def counting_model() -> ChatModel:
 
 Update = dict[str, Any]
 
-AnswerT = TypeVar("AnswerT", bound=RoleAnswer)
+AnswerT = TypeVar("AnswerT", bound=RoleAnswer | Sequence[RoleAnswer])
+RoleAnswerT = TypeVar("RoleAnswerT", bound=RoleAnswer)
 StateT = TypeVar("StateT")
 MappingT = TypeVar("MappingT", bound=Mapping[str, Any])
 
@@ -151,14 +152,18 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """
 
     def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
-        self._role, self._schema, self._limiter = role, schema, limiter
+        self._do: Callable[[TaskT, RunnableConfig], Any] = role.invoke
+        self._ado: Callable[[TaskT, RunnableConfig], Awaitable[Any]] = role.ainvoke
+        self._limiter, self._schema = limiter, cast("Any", schema)
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
         run = carried(config) or Carried()
         tab = Tab(run.meter)
         with run.turn(run.limiter), run.turn(self._limiter), self._charged(config, run, tab) as own:
-            return self._check(self._role.invoke(input, own), tab)
+            answer = self._read(input, self._do(input, own))
+            tab.usage = cost_of(answer)
+            return answer
 
     async def ainvoke(
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
@@ -168,7 +173,9 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         tab = Tab(run.meter)
         async with run.turn(run.limiter), run.turn(self._limiter):
             with self._charged(config, run, tab) as own:
-                return self._check(await self._role.ainvoke(input, own), tab)
+                answer = self._read(input, await self._ado(input, own))
+                tab.usage = cost_of(answer)
+                return answer
 
     @contextmanager
     def _charged(
@@ -197,28 +204,24 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         finally:
             tab.close()
 
-    def _check(self, answer: object, tab: Tab) -> AnswerT:
-        """Return an answer of the schema, and charge what it says it cost."""
-        checked = (
-            answer
-            if isinstance(answer, self._schema)
-            else self._schema.model_validate(answer, from_attributes=True)
-        )
-        if checked.usage is None:
-            checked = checked.model_copy(update={"usage": Usage(calls=1)})
-        tab.usage = checked.usage or Usage()
-        return checked
+    def _read(self, task: TaskT, answer: Any) -> AnswerT:
+        """Return an answer of the schema, which says what it cost."""
+        if not isinstance(answer, self._schema):
+            answer = self._schema.model_validate(answer, from_attributes=True)
+        is_paid = answer.usage is not None
+        read: AnswerT = answer if is_paid else answer.model_copy(update={"usage": cost_of(answer)})
+        return read
 
 
 def wrap_role(
     name: str,
     role: Runnable[MappingT, Any],
-    schema: type[AnswerT],
+    schema: type[RoleAnswerT],
     *,
     limiter: Limiter,
     cache: JudgementCache | None,
     fingerprint: Callable[[], Mapping[str, Any]],
-) -> Runnable[MappingT, AnswerT]:
+) -> Runnable[MappingT, RoleAnswerT]:
     """Return a role checked and limited, behind the cache if there is one; see `CachedRole`."""
     checked = CheckedRole(role, schema, limiter)
     if cache is None:
@@ -254,7 +257,7 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
             answer = self._role.invoke(self._ask(input), named)
         except RoleError as error:
             return self._with_usage(self._on_failure(input, error), error.usage)
-        return self._with_usage(self._record(input, answer), answer.usage)
+        return self._with_usage(self._record(input, answer), cost_of(answer))
 
     async def ainvoke(
         self, input: StateT, config: RunnableConfig | None = None, **kwargs: Any
@@ -265,12 +268,12 @@ class RoleNode(Runnable[StateT, Update], Generic[StateT, TaskT, AnswerT]):
             answer = await self._role.ainvoke(self._ask(input), named)
         except RoleError as error:
             return self._with_usage(self._on_failure(input, error), error.usage)
-        return self._with_usage(self._record(input, answer), answer.usage)
+        return self._with_usage(self._record(input, answer), cost_of(answer))
 
-    def _with_usage(self, update: Update, usage: Usage | None) -> Update:
+    def _with_usage(self, update: Update, usage: Usage) -> Update:
         if self._tell is not None:
             self._tell(str(self.name), update)
-        record: dict[str, UsageRecord] = {str(self.name): (usage or Usage()).record()}
+        record: dict[str, UsageRecord] = {str(self.name): usage.record()}
         return {**update, "usage": record}
 
 

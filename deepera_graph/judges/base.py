@@ -29,8 +29,8 @@ from deepera_graph.schema import (
     Summary,
     Unjudged,
     Verdict,
-    Verdicts,
     Window,
+    cost_of,
     passage_tasks,
 )
 from deepera_graph.thresholds import OPERATING_POINT
@@ -214,7 +214,7 @@ def read_verdicts(batch: Batch, given: Iterable[object]) -> list[Verdict]:
     n_windows = len(batch["windows"])
     if len(verdicts) != n_windows:
         problem = f"unusable answer: {len(verdicts)} verdicts on {n_windows} passages"
-        raise AnswerError(problem, usage=Verdicts.of(verdicts).usage)
+        raise AnswerError(problem, usage=cost_of(verdicts))
     return verdicts
 
 

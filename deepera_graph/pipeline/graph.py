@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable
 from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.agents.cached import CachedBatches
-from deepera_graph.agents.role import CheckedRole, Edge, RoleNode, wrap_role
+from deepera_graph.agents.role import Edge, RoleNode, wrap_role
 from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
@@ -24,7 +24,7 @@ from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State, announced, tell
 from deepera_graph.ranges import check_share
-from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdicts
+from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdict
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.stores.judgements import JudgementCache
 
@@ -185,9 +185,9 @@ def with_threshold(settings: Settings, judge: Judge) -> Settings:
 
 def _checked_judge(
     judge: Judge, *, limiter: Limiter, cache: JudgementCache | None, backend: Backend
-) -> Runnable[Batch, Verdicts]:
+) -> Runnable[Batch, list[Verdict]]:
     """Do what `wrap_role` does with a judge; its verdicts are cached window by window."""
-    checked = CheckedRole(score.BatchRole(judge), Verdicts, limiter)
+    checked = score.CheckedJudge(judge, limiter)
     if cache is None:
         return checked
     return CachedBatches(checked, cache=cache, fingerprint=backend.fingerprint())

@@ -12,10 +12,11 @@ from math import inf
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Send
 
-from deepera_graph.budget import Carried, carried
+from deepera_graph.agents.role import CheckedRole
+from deepera_graph.budget import Carried, Limiter, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, read_verdicts, window_key
 from deepera_graph.passages import WindowRecord, retrieval_place, shown_text
@@ -37,7 +38,7 @@ from deepera_graph.schema import (
     IntentKind,
     Judgement,
     Unjudged,
-    Verdicts,
+    Verdict,
     Window,
     fail_all,
     with_repair_note,
@@ -49,26 +50,19 @@ from deepera_graph.thresholds import OPERATING_POINT, Threshold
 _DIGITS = 9  # of a score; 0.2 + 0.1 is then 0.3
 
 
-class BatchRole(Runnable[Batch, Verdicts]):
+class CheckedJudge(CheckedRole[Batch, list[Verdict]]):
     """A judge as a role: what it gives is checked, window by window."""
 
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
+    def __init__(self, judge: Judge, limiter: Limiter) -> None:
+        self._do, self._ado, self._limiter = judge.judge, judge.ajudge, limiter
 
-    def invoke(self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any) -> Verdicts:
-        """Judge a batch."""
-        return Verdicts.of(read_verdicts(input, self._judge.judge(input, config)))
-
-    async def ainvoke(
-        self, input: Batch, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Verdicts:
-        """Judge a batch in the running loop."""
-        return Verdicts.of(read_verdicts(input, await self._judge.ajudge(input, config)))
+    def _read(self, task: Batch, answer: Iterable[object]) -> list[Verdict]:
+        return read_verdicts(task, answer)
 
 
-def record(task: ScoreTask, answer: Verdicts) -> Update:
+def record(task: ScoreTask, verdicts: Sequence[Verdict]) -> Update:
     """Append the verdicts, in the order of the passages; equal windows get the same one."""
-    pairs = zip(task["members"], answer.verdicts, strict=True)
+    pairs = zip(task["members"], verdicts, strict=True)
     judgements: list[dict[str, Any]] = []
     candidates: list[dict[str, Any]] = []
     for windows, verdict in pairs:
@@ -84,7 +78,7 @@ def record(task: ScoreTask, answer: Verdicts) -> Update:
 
 def on_failure(task: ScoreTask, error: RoleError) -> Update:
     """Keep the passages, unscored: one bad answer must not sink the others."""
-    return record(task, Verdicts(verdicts=fail_all(task["batch"], error)))
+    return record(task, fail_all(task["batch"], error))
 
 
 def name_run(task: ScoreTask) -> str:

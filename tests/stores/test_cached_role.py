@@ -20,7 +20,6 @@ from deepera_graph.schema import (
     Judgement,
     Summary,
     Unjudged,
-    Verdicts,
 )
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
@@ -378,7 +377,7 @@ class Listing(Runnable[Any, Any]):
 
     def invoke(self, input, config=None, **kwargs):
         self.asked.append([one["text"] for one in input["windows"]])
-        return Verdicts.of(self.plays.pop(0))
+        return self.plays.pop(0)
 
 
 def test_a_batch_that_belongs_together_is_taken_from_the_cache_as_a_whole_or_not_at_all(cache):
@@ -387,7 +386,7 @@ def test_a_batch_that_belongs_together_is_taken_from_the_cache_as_a_whole_or_not
     cached_judge = CachedBatches(judge, cache=cache, fingerprint=FINGERPRINT)
     batch = joint_batch("moss", "fern")
     for _ in range(3):
-        verdicts = cached_judge.invoke(batch).verdicts
+        verdicts = cached_judge.invoke(batch)
     assert judge.asked == [["moss", "fern"]] * 2
     assert [one.score for one in verdicts] == [0.4, 0.4]
 
@@ -396,6 +395,6 @@ def test_a_first_score_comes_back_from_the_cache_as_what_it_was(cache):
     judge = Listing([Candidate(first_score=0.25, by="a part")])
     cached_judge = CachedBatches(judge, cache=cache, fingerprint=FINGERPRINT)
     cached_judge.invoke(joint_batch("moss"))
-    (again,) = cached_judge.invoke(joint_batch("moss")).verdicts
+    (again,) = cached_judge.invoke(joint_batch("moss"))
     assert isinstance(again, Candidate)
     assert (again.first_score, again.by, len(judge.asked)) == (0.25, "a part", 1)
