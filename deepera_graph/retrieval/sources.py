@@ -56,7 +56,7 @@ def read_passages(
       Note`, `passage`, `segment`, `body`), and if known `id` (or `_id`, `docid`; else `pmid`, `doi`
       or `key`), `title`, `metadata`; others become metadata, `Publication Year` as `year` and what
       the journal is called as `journal`.
-    - ``.txt``: one file is one text.
+    - ``.txt``: one file is one text, unless it begins with the header of a table.
     - ``.md``, ``.html``, ``.docx``, and ``.xml`` and ``.nxml`` in JATS, the form of PubMed Central:
       one file is one text, cut at its highest headings, which are the `section` of a passage.
     - ``.pdf`` (extra `documents`, or `pdfium`): one file is one text, cut at its usual headings;

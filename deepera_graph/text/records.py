@@ -14,7 +14,8 @@ from deepera_graph.text.jsonl import RawRecord
 from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 LINES = (".jsonl", ".ndjson")
-TABLES = {".csv": ",", ".tsv": "\t"}
+CSV = ".csv"
+TABLES = {CSV: ",", ".tsv": "\t"}
 NBIB, RIS, BIBTEX = ".nbib", ".ris", ".bib"
 _READERS = {NBIB: read_nbib, RIS: read_ris, BIBTEX: read_bibtex}
 REFERENCES = tuple(_READERS)
@@ -26,6 +27,11 @@ _SHOWN = 3
 _DELIMITERS = (",", ";", "\t")
 _WITHOUT_HEADER = ("id", "text")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
+_COLUMNS = _KNOWN | set(
+    map(field_key, ("authors", "author", "year", "publication_year", "journal"))
+)
+_COLUMNS |= {"doi", "pmid", "key", "label", "score"}
+_LONGEST_NAME = 40  # of a column, in characters
 
 
 def read_records(
@@ -90,6 +96,20 @@ def _find_items(value: Any) -> list[Any]:
         return [value]
     lists = [one for one in value.values() if isinstance(one, list) and one]
     return lists[0] if len(lists) == 1 and isinstance(lists[0][0], dict) else [value]
+
+
+def begins_table(text: str, *, whole: bool) -> bool:
+    """Tell a table of passages or papers by its header and the row below, which may be cut."""
+    first = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)
+    try:
+        header, row, *others = csv.reader(io.StringIO(text), delimiter=delimiter)
+    except (csv.Error, ValueError):
+        return False
+    names = set(map(field_key, header))
+    is_header = len(names & _COLUMNS) > 1 and not names.isdisjoint(_KNOWN)
+    fits = len(row) == len(header) or not (whole or others)
+    return is_header and fits and max(map(len, header)) <= _LONGEST_NAME
 
 
 def _read_table(

@@ -8,6 +8,7 @@ import pytest
 
 from deepera_graph.errors import InputError
 from deepera_graph.retrieval.sources import read_passages
+from deepera_graph.text.records import begins_table
 from support.pdfs import write_pdf
 
 PDF = write_pdf(["Kelp grew."])
@@ -112,6 +113,9 @@ def test_links_are_followed_into_no_folder_twice_and_one_to_nowhere_is_named(wri
         ("a.md", "<article><body><p>Kelp grew.</p></body></article>", "Kelp grew."),
         ("a.txt", "PMID- 1\nAB  - Kelp grew.\n", "Kelp grew."),
         ("a.txt", "TY  - JOUR\nAB  - Kelp grew.\nER  - \n", "Kelp grew."),
+        ("a.txt", 'title,abstract,doi\n"Kelp, red",Kelp grew.,10.1000/kelp\n', "Kelp grew."),
+        ("a.dat", "Title\tAbstract\nKelp\tKelp grew.\n", "Kelp grew."),
+        ("a.txt", "\ufeffTitle;Abstract\nKelp;Kelp grew.\n".encode("utf-16-le"), "Kelp grew."),
         ("a.csv", PDF, "Kelp grew."),
         ("a.pdf", b"junk\n" + PDF, "Kelp grew."),
         ("a.jsonl", '{"text": "It begins with %PDF-1.4."}', "It begins with %PDF-1.4."),
@@ -125,6 +129,30 @@ def test_a_file_is_what_its_content_says(write, name, content, text):
     else:
         with pytest.raises(InputError, match="cannot read this kind of file"):
             read_passages(name)
+
+
+@pytest.mark.parametrize("length", [11, 3000, 6000])
+def test_a_table_under_the_name_of_a_text_is_known_however_long_its_first_row_is(write, length):
+    row = "Kelp grew. " * (length // 11)
+    name = write("a.txt", f'Abstract,Title\n"{row}",Kelp\nOtters ate.,Otters\n')
+    found = list(read_passages(name, max_words=None))
+    assert [one.metadata["title"] for one in found] == ["Kelp", "Otters"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Title, abstract and body of the kelp, as it grew.\nIt grew, in fact, and grew.",
+        "Title, abstract\n\nKelp grew, as did otters, in all years.",
+        "Kelp, otters, urchins\nred, brown, black",
+        "Abstract\nKelp grew.",
+        "Title, Abstract",
+        "",
+        "Year, journal, authors\n2001, Sea, Lee",
+    ],
+)
+def test_prose_is_no_table(text):
+    assert not begins_table(text, whole=True)
 
 
 def test_a_page_of_html_under_the_name_of_a_pdf_is_refused(write):

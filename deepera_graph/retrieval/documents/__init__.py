@@ -8,16 +8,18 @@ from typing import Any, BinaryIO
 
 from deepera_graph.errors import InputError
 from deepera_graph.retrieval.documents.article import (
+    N_LOOKED_AT,
     Article,
     Block,
     build_article,
     check_article,
     decode,
+    find_mark,
     peek,
     read_whole,
 )
 from deepera_graph.text.jsonl import suffix_of
-from deepera_graph.text.records import NBIB, RIS
+from deepera_graph.text.records import CSV, NBIB, RIS, begins_table
 
 PDF, DOCX, HTML, MARKDOWN, JATS, TEXT = ".pdf", ".docx", ".html", ".md", ".xml", ".txt"
 FORMS = {  # the suffixes of documents, and the form that each stands for
@@ -57,6 +59,8 @@ def find_form(file: Path, source: BinaryIO) -> str:
         raise InputError(
             f"{file}: a page of HTML and no {kind}, maybe one that leads to it; {hint}"
         )
+    if not found and suffix in {TEXT, *LOOKED_INTO} and _is_table(head):
+        return CSV
     own = FORMS.get(suffix, suffix)
     return own if own == HTML else found or own  # an `article` of HTML begins as one of JATS does
 
@@ -70,6 +74,11 @@ def _find_tagged(head: bytes) -> str:
         return JATS
     tags = {b"PMID- ": NBIB, b"TY  - ": RIS}
     return next((form for tag, form in tags.items() if begin.startswith(tag)), "")
+
+
+def _is_table(head: bytes) -> bool:
+    text = head.decode(find_mark(head) or "utf-8", "replace")
+    return begins_table(text, whole=len(head) < N_LOOKED_AT)
 
 
 def read_document(

@@ -22,13 +22,13 @@ _MARKS = (  # longer ones first, as UTF-32 begins as UTF-16 does
 )
 # What browsers take these names for, see https://encoding.spec.whatwg.org/#names-and-labels
 _MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252"}
-_N_LOOKED_AT = 4096
+N_LOOKED_AT = 4096  # bytes of a file that say what it is
 
 
 def peek(source: BinaryIO) -> bytes:
     """Return the beginning of a file, up to 4096 bytes, without reading on."""
     buffered = cast("io.BufferedReader", source)
-    return buffered.peek(_N_LOOKED_AT)[:_N_LOOKED_AT]
+    return buffered.peek(N_LOOKED_AT)[:N_LOOKED_AT]
 
 
 def find_mark(raw: bytes) -> str:
