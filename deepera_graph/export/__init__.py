@@ -263,17 +263,23 @@ def _decide_and_side(passage: RankedPassage) -> str:
 
 
 def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
+    said: dict[tuple[int, str], int | None] = {}  # by study, and the rank that says it first
+
+    def tell(one: RankedPassage, text: str) -> str:
+        first = said.setdefault((one.study, in_one_line(text)), one.rank)
+        return escape_markdown(text) if first == one.rank or not text else f"as number {first}"
+
     rows = [
         f"| {one.rank} | {_decide_and_side(one)} | {_show(result, one)} "
-        f"| {_cite_markdown(result.cite(one))} | {escape_markdown(one.quote)} "
-        f"| {escape_markdown(one.summary)} |"
+        f"| {_cite_markdown(result.cite(one))} | {tell(one, one.quote)} "
+        f"| {tell(one, one.summary)} |"
         for one in passages
     ]
     head = ("| # | decision | score | source | quote | summary |", "|--:|---|--:|---|---|---|")
     notes = (f"Note: {escape_markdown(one)}" for one in result.warnings)
     answer = "\n".join(map(escape_markdown, _describe_answer(result).splitlines()))
-    said = (answer, escape_markdown(describe_outcome(result)))
-    parts = [f"# {escape_markdown(result.question)}", *notes, *said]
+    outcome = escape_markdown(describe_outcome(result))
+    parts = [f"# {escape_markdown(result.question)}", *notes, answer, outcome]
     return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
 
 
@@ -358,11 +364,14 @@ def _list_articles(result: RerankResult) -> list[tuple[Citation, str]]:
 
 
 def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citation, str]:
+    said: dict[str, RankedPassage] = {}
+    for one in parts:
+        said.setdefault(in_one_line(one.quote or one.summary), one)
     notes = (
         f"{f'{POSSIBLE}, ' if one.band == POSSIBLE else ''}score {_show(result, one)}"
         f"{f', p. {one.quote_page}' if one.quote_page else ''}: "
         f"{one.quote or one.summary}"
-        for one in parts
+        for one in said.values()
     )
     source = result.cite(parts[0])
     status = name_status(source.status)

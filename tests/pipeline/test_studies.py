@@ -213,6 +213,21 @@ def test_references_have_a_study_once():
     assert [one["study"] for one in rows] == ["1", "2", "1"]
 
 
+def test_what_several_records_of_a_study_say_alike_is_said_once():
+    copy = {**PASSAGES[0], "id": "copy", "metadata": {"doi": LEE["doi"].lower()}}
+    result = rerank([*PASSAGES, copy], {**SCORES, "record": 0.96, "copy": 0.96})
+    assert [one.study for one in result.kept] == [1, 1, 1, 2]
+    for form in ("bibtex", "ris"):
+        text = export_result(result, form)
+        assert text.count("Wax kept apples firm.") == 1
+        assert text.index("Wax kept apples firm.") < text.index("score 0.95: Wax kept firmness.")
+    *_, first, second, third, other = export_result(result, "markdown").splitlines()
+    assert first.endswith("| Wax kept apples firm. | Wax kept apples firm. |")
+    assert second.endswith("| as number 1 | as number 1 |")
+    assert third.endswith("| Wax kept firmness. | Wax kept firmness. |")
+    assert other.endswith("| Wax kept pears firm. | Wax kept pears firm. |")
+
+
 def test_a_result_written_before_there_were_studies_has_them():
     plain = json.loads(rerank().to_json())
     for one in plain["passages"]:
