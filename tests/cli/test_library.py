@@ -75,6 +75,7 @@ def test_no_store_is_no_error_for_a_list(library):
         (("delete", "none"), 2, "unknown collection 'none'"),
         (("rename", "papers", "papers"), 2, "'papers' exists already"),
         (("list", "--path", "nowhere"), 2, "no passage store in the folder 'nowhere'"),
+        (("list", "tea"), 2, "; deepera library show tea describes one library (see"),
         (("list", "--path", ":memory:"), 2, "--path must be a folder"),
     ],
 )

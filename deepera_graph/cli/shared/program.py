@@ -313,6 +313,7 @@ _ENDS: tuple[tuple[type[DeepEraError], int], ...] = (  # the first that fits
 
 
 _CHOICE, _QUOTED = re.compile(r"'([^']*)' is not one of (.*)"), re.compile(r"'([^']*)'")
+_EXTRA = re.compile(r"extra argument\S* \((\S+?)[\s)]")
 _PLAIN = {  # of the library that reads values
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": (
@@ -335,14 +336,21 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
         hint = suggest_value(chosen[1], _QUOTED.findall(chosen[2]))
     if not value or value.removeprefix(", got ") not in message:
         message += value
-    return message + (hint or _explain_ask(error, given))
+    return message + (hint or _explain_command(error, given))
 
 
-def _explain_ask(error: typer.TyperException, given: Sequence[str]) -> str:
-    """Say how `ask` writes into a file."""
-    to_file = getattr(error, "option_name", "") in ("-o", "--out", "--output")
-    is_ask = list(given[:1]) == ["ask"]
-    return "; it writes to stdout: --format csv > evidence.csv" if is_ask and to_file else ""
+def _explain_command(error: typer.TyperException, given: Sequence[str]) -> str:
+    """Say how `ask` writes into a file, and which command describes one library."""
+    if list(given[:1]) == ["ask"] and getattr(error, "option_name", "") in (
+        "-o",
+        "--out",
+        "--output",
+    ):
+        return "; it writes to stdout: --format csv > evidence.csv"
+    extra = _EXTRA.search(error.format_message())
+    if list(given[:2]) == ["library", "list"] and extra:
+        return f"; deepera library show {extra[1]} describes one library"
+    return ""
 
 
 def _value(error: typer.TyperException, given: Sequence[str]) -> str:
