@@ -302,8 +302,8 @@ def _describe_unknown(key: str) -> str:
         return f"{key!r} is no key of it; a secret stays in a variable, which api_key_env names"
     close = get_close_matches(key.replace("-", "_").lower(), OPTIONS, n=2)
     near = " or ".join(map(repr, close))
-    hint = f"did you mean {near}?" if close else f"keys are {', '.join(OPTIONS)}"
-    return f"unknown key {key!r}; {hint}"
+    every = f"{PLACE}={OFF} deepera config show lists all {len(OPTIONS)} keys"
+    return f"unknown key {key!r}; {f'did you mean {near}?' if close else every}"
 
 
 def _read_environment() -> dict[str, Value]:

@@ -97,7 +97,7 @@ def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monk
     [
         ("treshold = 0.5", "unknown key 'treshold'; did you mean 'threshold'?"),
         ('base-url = "http://x"', "unknown key 'base-url'; did you mean 'base_url'?"),
-        ("colour = 1", "unknown key 'colour'"),
+        ("colour = 1", "unknown key 'colour'; DEEPERA_CONFIG=off deepera config show lists all "),
         ('api_key = "sk-secret"', "a secret stays in a variable, which api_key_env names"),
         ("top_n = [1]", "top_n must be a text, a number or true/false"),
         ("top_n = ", "is not TOML"),
