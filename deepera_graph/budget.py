@@ -288,7 +288,7 @@ class Carried:
     so they use, one after the other, the turn of the role that asks.
     """
 
-    meter: Meter = field(default_factory=lambda: Meter(None))  # what the run has cost
+    meter: Meter  # what the run has cost
     limiter: Limiter | None = None  # the limit of the run itself
     tab: Tab = field(default_factory=lambda: Tab(Meter(None)))  # what the role call has run up
     # for each limiter whose turn is held already, the one turn in it
@@ -299,10 +299,10 @@ class Carried:
         return _NO_LIMIT if limiter is None else self.held.get(limiter, limiter)
 
 
-def carried(config: "RunnableConfig | None") -> Carried | None:
-    """Return what a config carries, if it carries anything."""
+def carried(config: "RunnableConfig | None", budget: Budget | None = None) -> Carried:
+    """Return what a config carries; if nothing, what a run within a *budget* begins with."""
     found = ((config or {}).get("configurable") or {}).get(_KEY)
-    return found if isinstance(found, Carried) else None
+    return found if isinstance(found, Carried) else Carried(meter=Meter(budget))
 
 
 def carry(config: "RunnableConfig | None", what: Carried) -> "RunnableConfig":
@@ -313,12 +313,7 @@ def carry(config: "RunnableConfig | None", what: Carried) -> "RunnableConfig":
 
 def with_meter(config: "RunnableConfig", meter: Meter) -> "RunnableConfig":
     """Return a config that carries a meter to the role calls."""
-    return carry(config, replace(carried(config) or Carried(), meter=meter))
-
-
-def tab_of(config: "RunnableConfig | None") -> Tab:
-    """Return the tab that a config carries; one without a limit if there is none."""
-    return (carried(config) or Carried()).tab
+    return carry(config, replace(carried(config), meter=meter))
 
 
 JobT = TypeVar("JobT")

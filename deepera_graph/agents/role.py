@@ -154,11 +154,12 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
         self._do: Callable[[TaskT, RunnableConfig], Any] = role.invoke
         self._ado: Callable[[TaskT, RunnableConfig], Awaitable[Any]] = role.ainvoke
+        self._read: Callable[[TaskT, Any], AnswerT] = self._read_in_schema
         self._limiter, self._schema = limiter, cast("Any", schema)
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""
-        run = carried(config) or Carried()
+        run = carried(config)
         tab = Tab(run.meter)
         with run.turn(run.limiter), run.turn(self._limiter), self._charged(config, run, tab) as own:
             answer = self._read(input, self._do(input, own))
@@ -169,7 +170,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AnswerT:
         """Call the role in the running loop."""
-        run = carried(config) or Carried()
+        run = carried(config)
         tab = Tab(run.meter)
         async with run.turn(run.limiter), run.turn(self._limiter):
             with self._charged(config, run, tab) as own:
@@ -204,7 +205,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
         finally:
             tab.close()
 
-    def _read(self, task: TaskT, answer: Any) -> AnswerT:
+    def _read_in_schema(self, task: TaskT, answer: Any) -> AnswerT:
         """Return an answer of the schema, which says what it cost."""
         if not isinstance(answer, self._schema):
             answer = self._schema.model_validate(answer, from_attributes=True)

@@ -15,9 +15,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
 from deepera_graph.budget import (
-    Carried,
     Limiter,
-    Meter,
     ado_many,
     carried,
     carry,
@@ -117,7 +115,7 @@ def share_limits(config: RunnableConfig | None, settings: AgentSettings) -> Runn
     set is kept.
     """
     given = ensure_config(config)
-    run = carried(given) or Carried(meter=Meter(settings.budget))
+    run = carried(given, settings.budget)
     asked = given.get("max_concurrency")
     if asked and asked < settings.max_concurrency and run.limiter is None:
         run = replace(run, limiter=Limiter(asked))

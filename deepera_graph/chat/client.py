@@ -15,7 +15,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
-from deepera_graph.budget import tab_of
+from deepera_graph.budget import carried
 from deepera_graph.chat.errors import reveals_secret, secrets_of, to_call_error
 from deepera_graph.chat.models import (
     OPENAI_MODES,
@@ -145,7 +145,7 @@ class ChatModel:
         if mode not in {"json_schema", "tools"}:
             in_words = f"{shown[0].content}{_IN_WORDS}{json.dumps(json_schema(kind))}"
             shown[0] = SystemMessage(in_words)
-        tab, limiter = tab_of(config), shared_limiter(self._identity, self._limits)
+        tab, limiter = carried(config).tab, shared_limiter(self._identity, self._limits)
         n_characters = sum(len(str(message.content)) for message in shown)
         n_estimated = limiter.estimate_tokens(n_characters)
         try:
@@ -172,7 +172,7 @@ class ChatModel:
     ) -> tuple[AIMessage, Usage]:
         """Send one call and wait as long as it may take; it is charged, however it ends."""
         # When the time of the run is up before that, the call is abandoned.
-        tab = tab_of(config)
+        tab = carried(config).tab
         usage, left = Usage(failed_calls=1), tab.meter.seconds_left
         try:
             async with asyncio.timeout(self._timeout if left is None else min(left, self._timeout)):

@@ -7,7 +7,7 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.budget import Carried, carried
+from deepera_graph.budget import carried
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
@@ -185,7 +185,7 @@ def receive(
     if not all(isinstance(passage, Document) for passage in given):  # as they come over HTTP
         passages = [passage.to_document() for passage in read_passages(given)]
     cuts = judged_windows(passages, settings.max_passage_chars)
-    if prepare is not None and not (carried(config) or Carried()).meter.reached():
+    if prepare is not None and not carried(config).meter.reached():
         shown = (shown_text(passages[one["index"]], one["start"], one["end"]) for one in cuts)
         prepare(list({window_key(window): window for window in shown}.values()))
     return {

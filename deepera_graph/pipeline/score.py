@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Send
 
 from deepera_graph.agents.role import CheckedRole
-from deepera_graph.budget import Carried, Limiter, carried
+from deepera_graph.budget import Limiter, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, read_verdicts, window_key
 from deepera_graph.passages import WindowRecord, retrieval_place, shown_text
@@ -54,10 +54,8 @@ class CheckedJudge(CheckedRole[Batch, list[Verdict]]):
     """A judge as a role: what it gives is checked, window by window."""
 
     def __init__(self, judge: Judge, limiter: Limiter) -> None:
-        self._do, self._ado, self._limiter = judge.judge, judge.ajudge, limiter
-
-    def _read(self, task: Batch, answer: Iterable[object]) -> list[Verdict]:
-        return read_verdicts(task, answer)
+        self._do, self._ado, self._read = judge.judge, judge.ajudge, read_verdicts
+        self._limiter = limiter
 
 
 def record(task: ScoreTask, verdicts: Sequence[Verdict]) -> Update:
@@ -232,7 +230,7 @@ class Planner:
             candidates=pool.candidates,
             summary_from=_summary_from(state, self.settings) if judge.gives_summaries else None,
         )
-        spent = "" if self.has_cache else (carried(config) or Carried()).meter.reached()
+        spent = "" if self.has_cache else carried(config).meter.reached()
         done: set[int] = set()
         # whole groups; all at once without a size
         windows_a_round = inf if size is None else -(-size // judge.group_size) * judge.group_size

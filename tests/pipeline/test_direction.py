@@ -16,7 +16,7 @@ from deepera_graph.jobs.files import to_output_line
 from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.judges.base import read_verdicts
 from deepera_graph.judges.heuristic.answer import answer
-from deepera_graph.judges.llm.judging import direction_note, read_position
+from deepera_graph.judges.llm.judging import read_position
 from deepera_graph.pipeline.intent import UNKNOWN
 from deepera_graph.schema import read_direction
 from deepera_graph.stores.judgements import JudgementCache
@@ -153,13 +153,12 @@ def test_a_direction_is_read_leniently_and_no_other_word_fails_a_judgement(said,
 
 @pytest.mark.parametrize("said", ["supports", "No difference", "none", "n/a", "", None])
 def test_nothing_is_noted_of_a_direction_or_of_none(said):
-    assert direction_note(said) == ""
+    assert read_position(said) == ("", "")
 
 
 def test_another_word_is_noted():
-    assert direction_note("yes, but") == ""  # it is a position
-    assert read_position("yes, but") == "yes, but"
-    assert direction_note(3) == "no direction: 3"
+    assert read_position("yes, but") == ("yes, but", "")
+    assert read_position(3) == ("", "no direction: 3")
 
 
 def test_a_judge_of_ones_own_may_give_a_plain_judgement():

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.budget import Tab, tab_of
+from deepera_graph.budget import Tab, carried
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.cross_encoder.models import (
@@ -115,7 +115,7 @@ class EncoderJudge(Judge):
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> list[Verdict]:
         """Judge a batch; a pair that the model fails on fails alone."""
-        tab = tab_of(config)
+        tab = carried(config).tab
         verdicts: dict[int, Verdict] = {}
         asked: dict[int, _Passage] = {}
         for place, window in enumerate(batch["windows"]):

@@ -332,11 +332,12 @@ def _evidence(
 ) -> dict[str, Any]:
     """Return why, with what was given for a direction or a sentence and is none, and the quote."""
     unknown = show.describe_unknown(sentences, found.evidence)
-    said = filter(None, (reason, direction_note(found.direction), unknown))
+    position, unread = read_position(found.direction)
+    said = filter(None, (reason, unread, unknown))
     return {
         "direction": found.direction,
         "reason": sanitize_line("; ".join(said)),
-        "position": sanitize_line(read_position(found.direction)),
+        "position": sanitize_line(position),
         "quote": show.quoted(task["text"], sentences, found.evidence),
         "evidence_unknown": bool(unknown),
     }
@@ -370,15 +371,14 @@ def _with_cost(verdicts: list[Verdict], spent: Usage) -> list[Verdict]:
 _NO_DIRECTION = frozenset({"", "none", "null", "n_a", "na", "not_applicable"})
 
 
-def read_position(said: object) -> str:
-    """Read what stands in place of a direction, as "kinesin-3 faster"; empty for a direction."""
-    if not isinstance(said, str) or read_direction(said) is not None:
-        return ""
-    if re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION:
-        return ""
-    return " ".join(said.split()).strip(" .;,")[:LONGEST_POSITION]
+def read_position(said: object) -> tuple[str, str]:
+    """Read what stands in place of a direction, as "kinesin-3 faster"; empty for a direction.
 
-
-def direction_note(said: object) -> str:
-    """Say that something is neither direction nor position; nothing where there is none."""
-    return "" if said is None or isinstance(said, str) else f"no direction: {said!r:.40}"
+    What is neither is described in words, as the second.
+    """
+    if not isinstance(said, str):
+        return "", "" if said is None else f"no direction: {said!r:.40}"
+    is_none = re.sub(r"\W+", "_", said.lower()).strip("_") in _NO_DIRECTION
+    if is_none or read_direction(said) is not None:
+        return "", ""
+    return " ".join(said.split()).strip(" .;,")[:LONGEST_POSITION], ""

@@ -111,7 +111,7 @@ async def test_a_call_that_is_cancelled_is_charged() -> None:
     with ChatServer(lambda request: Reply(fault="hang")) as server:
         meter = Meter(None)
         meter.admit()
-        config = carry(None, Carried(tab=Tab(meter)))
+        config = carry(None, Carried(meter, tab=Tab(meter)))
         asked = request_reply(chat(server), MESSAGES, SummaryReply, config)
         with pytest.raises(TimeoutError):
             await sending.arun(asyncio.wait_for(asked, 0.3))
