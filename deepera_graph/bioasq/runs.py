@@ -174,10 +174,8 @@ class SearchJournal(Journal):
     def run(
         self, name: str, questions: Sequence[BioasqQuestion]
     ) -> dict[str, list[ScoredDocument]]:
-        """Return one ranking of every question that has it, by its name in `DocumentResult.runs`.
-
-        ``whole`` is the final one, followed by all others that were retrieved.
-        """
+        """Return one ranking of every question that has it, by its name in `DocumentResult`."""
+        # ``whole`` is the final one, followed by all others that were retrieved.
         found = {
             one.id: self.entries[one.id]["runs"] for one in questions if one.id in self.entries
         }

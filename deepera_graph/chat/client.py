@@ -257,13 +257,11 @@ async def request_reply(
     kind: type[ReplyT],
     config: RunnableConfig | None = None,
 ) -> tuple[ReplyT, dict[str, Any]]:
-    """Have a model give one kind of answer, and note what every `RoleAnswer` says beside its own.
-
-    An unusable reply is asked again once, with what was wrong. Where the server turns out not to
-    support an output mode, the next one is tried, and stays: see `OutputModes`. An `AnswerError`
-    (cause: a `CutOffError`, if the last reply was cut off), `CallError` or `BudgetError` carries
-    what was spent.
-    """
+    """Have a model give one kind of answer, and note what every `RoleAnswer` says beside it."""
+    # An unusable reply is asked again once, with what was wrong. Where the server turns out not to
+    # support an output mode, the next one is tried, and stays: see `OutputModes`. An `AnswerError`
+    # (cause: a `CutOffError`, if the last reply was cut off), `CallError` or `BudgetError` carries
+    # what was spent.
     modes = model.output_modes
     spent, mode, n_broken = Usage(), modes.current, 0
     first_error: RoleError | None = None

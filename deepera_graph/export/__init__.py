@@ -346,10 +346,8 @@ _ESCAPED_CITATION = re.compile(r"\\\[([\d, ]+)\\\](?![(\[:])")  # alone it is no
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text in one line that Markdown shows as it is: no link, image, HTML or cell of it.
-
-    Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.
-    """
+    """Return a text in a line that Markdown shows as it is: no link, image, HTML or cell of it."""
+    # Source: CommonMark 0.31, 2.4, and the tables of GitHub's Markdown.
     return _ESCAPED_CITATION.sub(r"[\1]", in_one_line(text).translate(_MARKDOWN))
 
 

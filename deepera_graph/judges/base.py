@@ -330,10 +330,8 @@ class CountedJudge(Judge):
 
 
 def counting_backend(backend: Backend) -> Backend:
-    """Return a backend of the same roles that counts calls and prompt tokens; see `tokens_known`.
-
-    A role of the caller's own is not called: its calls may cost money.
-    """
+    """Return a backend of the same roles that counts calls and tokens; see `tokens_known`."""
+    # A role of the caller's own is not called: its calls may cost money.
     roles: dict[str, Any] = {
         name: _counting_role(name, role) for name, role in _roles_of(backend).items()
     }

@@ -232,10 +232,8 @@ def _describe_health(base: PaperBase) -> PaperCallReply:
 
 
 def _describe_parameters(path: str, name: str) -> list[dict[str, Any]]:
-    """Describe what a path takes as the tool of the same call does; a path with an id is of three.
-
-    Lists are texts with commas between names.
-    """
+    """Describe what a path takes as the tool of the same call does; one with an id is of three."""
+    # Lists are texts with commas between names.
     names = ("get", "references") if (in_path := "{id:path}" in path) else (name,)
     told = (CALLS[each].arguments["properties"] for each in names)
     schemas = {one: schema for properties in told for one, schema in properties.items()}

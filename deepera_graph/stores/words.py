@@ -32,14 +32,11 @@ def count_terms(text: str) -> dict[int, int]:
 def weigh_terms(
     text: str, *, k1: float = K1, b: float = B, average_length: float = AVERAGE_LENGTH
 ) -> dict[int, float]:
-    """Return the saturated, length-normalised frequency of each stem of a passage, in (0, k1 + 1).
-
-    Source:
-        Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
-        eq. 3.15, with the customary k1 = 1.2 and b = 0.75. The average length, in stems (100 are
-        about 170 words of prose), is stated, not measured, so that a weight depends on its own
-        text alone.
-    """
+    """Return the saturated, length-normalised frequency of a passage's stems, in (0, k1 + 1)."""
+    # Source: Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond,
+    # eq. 3.15, with the customary k1 = 1.2 and b = 0.75. The average length, in stems (100 are
+    # about 170 words of prose), is stated, not measured, so that a weight depends on its own text
+    # alone.
     counts = count_terms(text)
     held_back = k1 * (1 - b + b * sum(counts.values()) / average_length)
     return {term: count * (k1 + 1) / (count + held_back) for term, count in counts.items()}

@@ -161,10 +161,8 @@ def format_json(value: Any, *, indent: int | None = 2, allow_nan: bool = True) -
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a file to write that takes the place of *path* when it is whole.
-
-    A reader finds the old file or the new one, never half of one; after an error, the old one.
-    """
+    """Give a file to write that takes the place of *path* when it is whole."""
+    # A reader finds the old file or the new one, never half of one; after an error, the old one.
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:

@@ -140,12 +140,10 @@ class Name(NamedTuple):
 
 
 def find_names(text: str, *, loose: bool = False) -> Iterator[Name]:
-    """Yield the names of a text: words with a capital or a digit in a row, ``University of Leeds``.
-
-    Stop words that open a name are no part of it. Numbers alone are no name. What opens a sentence
-    may be taken for one. A *loose* reading joins by more prepositions, as titles of works do:
-    ``Lost in Marl``.
-    """
+    """Yield names in a text: words with a capital or a digit in a row, ``University of Leeds``."""
+    # Stop words that open a name are no part of it. Numbers alone are no name. What opens a
+    # sentence may be taken for one. A *loose* reading joins by more prepositions, as titles of
+    # works do: ``Lost in Marl``.
     joining = _LOOSE_LINKS if loose else _LINKS
     run: list[re.Match[str]] = []
     links: list[re.Match[str]] = []

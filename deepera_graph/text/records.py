@@ -37,16 +37,13 @@ _LONGEST_NAME = 40  # of a column, in characters
 def read_records(
     source: BinaryIO, suffix: str, *, to_value: Callable[[str, str], Any] = lambda name, cell: cell
 ) -> Iterator[RawRecord]:
-    """Read the records of a file, a bad one as such; a cell of a table is what *to_value* returns.
-
-    A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
-    lines under another name; an item of it as CSL has references is read as one. A ``.nbib`` file
-    is what PubMed calls its own format, or exports for citation managers; ``.ris`` and ``.bib``
-    files are what citation managers and publishers export. A table has
-    a header; its cells are separated by commas, or by semicolons or tabs if the header is. A
-    ``.tsv`` file of two columns without a known name is read as `id` and `text`, without a header.
-    Empty cells are left out.
-    """
+    """Read the records of a file, a bad one as such; a cell of a table is what *to_value* gives."""
+    # A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
+    # lines under another name; an item of it as CSL has references is read as one. A ``.nbib`` file
+    # is what PubMed calls its own format, or exports for citation managers; ``.ris`` and ``.bib``
+    # files are what citation managers and publishers export. A table has a header; its cells are
+    # separated by commas, or by semicolons or tabs if the header is. A ``.tsv`` file of two columns
+    # without a known name is read as `id` and `text`, without a header. Empty cells are left out.
     if suffix in TABLES:
         return _read_table(source, TABLES[suffix], to_value)
     if suffix in REFERENCES:

@@ -25,11 +25,8 @@ _TAG = re.compile(r"</?[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/?>")
 
 
 def read_nbib(source: BinaryIO) -> Iterator[RawRecord]:
-    """Read records of PubMed, each begun by its ``PMID``; a long value goes on in indented lines.
-
-    Source:
-        https://www.nlm.nih.gov/bsd/mms/medlineelements.html
-    """
+    """Read records of PubMed, each begun by its ``PMID``; long values go on in indented lines."""
+    # Source: https://www.nlm.nih.gov/bsd/mms/medlineelements.html
     for number, lines in _group_records(decode_lines(source), "PMID"):
         values, strange = _read_tags(lines, _NBIB_LINE, "      ")
         error = f"not a record of PubMed: {strange!r:.80}" if strange else ""

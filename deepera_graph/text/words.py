@@ -68,12 +68,10 @@ def words(text: str) -> list[str]:
 
 
 def looks_english(text: str) -> bool:
-    """Whether a question may be English: no other script, and no more foreign words than its own.
-
-    Words of other languages, their endings, accents and elisions count against it. What holds
-    nothing of the kind, such as a few names, may be English. Of other languages, those of
-    ``words.toml`` and of other scripts are told; a few nouns in one may pass.
-    """
+    """Whether a question may be English: no other script, no more foreign words than its own."""
+    # Words of other languages, their endings, accents and elisions count against it. What holds
+    # nothing of the kind, such as a few names, may be English. Of other languages, those of
+    # ``words.toml`` and of other scripts are told; a few nouns in one may pass.
     letters = [letter for letter in text if letter.isalpha()]
     n_other = sum(
         not unicodedata.name(letter, "").startswith(("LATIN", "GREEK", "MICRO"))
@@ -117,11 +115,9 @@ def stems(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return what the forms of a word have in common: ``infect`` for infection, infected, infects.
-
-    A few endings are cut off, plural and derivation alike, so that a stem is no word but a key.
-    Words with a digit and words of up to three letters stay as they are.
-    """
+    """Return what the forms of a word share: ``infect`` for infection, infected, infects."""
+    # A few endings are cut off, plural and derivation alike, so that a stem is no word but a key.
+    # Words with a digit and words of up to three letters stay as they are.
     if len(word) <= 3 or not word.isalpha():
         return word
     word = _to_singular(_to_american(_LISTS["irregular"].get(word, word)))
@@ -131,10 +127,8 @@ def stem(word: str) -> str:
 
 
 def stem_verb(word: str) -> str:
-    """Return the stem of a word, or of the irregular verb that it is a form of: ``keep`` for kept.
-
-    What was trained on stems goes by `stem` alone, to which keep and kept are two words.
-    """
+    """Return the stem of a word, or of the irregular verb it is a form of: ``keep`` for kept."""
+    # What was trained on stems goes by `stem` alone, to which keep and kept are two words.
     return stem(_VERBS.get(word, word))
 
 

@@ -85,11 +85,9 @@ def extract_ideal(task: TypedAnswerTask) -> IdealAnswered:
 
 
 def join_sentences(kind: QuestionType, ranked: Sequence[Told], exact: Sequence[str]) -> str:
-    """Return an ideal answer of the best sentences, in the order in which the snippets have them.
-
-    *exact* is the exact answer, with which that to a yes/no question begins. Empty without any
-    sentence.
-    """
+    """Return an ideal answer of the best sentences, in the order that the snippets have them in."""
+    # *exact* is the exact answer, with which that to a yes/no question begins. Empty without any
+    # sentence.
     chosen = sorted(ranked[: _SENTENCES[kind]], key=lambda one: one.place)
     texts = [f"{exact[0].capitalize()}."] if chosen and kind == "yesno" and exact else []
     for one in chosen:

@@ -121,10 +121,8 @@ def choose_read(
 
 
 def _without_repeats(texts: Sequence[str]) -> list[int]:
-    """Return the places of texts that say something: none twice, and none that is part of another.
-
-    Of a long text a part is kept beside it, as the long one may not be read.
-    """
+    """Return the places of texts that say something: none twice, none that is part of another."""
+    # Of a long text a part is kept beside it, as the long one may not be read.
     first: dict[str, int] = {}
     for place, one in enumerate(texts):
         if one:

@@ -266,10 +266,8 @@ def _pairs_of(pool: QuestionPool, ratio: float | None, random: Random) -> list[T
 
 
 def write_pairs(path: Path, pairs: Iterable[TrainingPair]) -> int:
-    """Write pairs as labelled questions, as `deepera-lab judge train` reads them; return how many.
-
-    A line is a question: ``{"id", "question", "passages": [{"id", "title", "text"}], "golden"}``.
-    """
+    """Write pairs as labelled questions, as `deepera-lab judge train` has them; return how many."""
+    # A line is a question: ``{"id", "question", "passages": [{"id", "title", "text"}], "golden"}``.
     lines: dict[str, dict[str, Any]] = {}
     for one in pairs:
         empty = {"id": one.question_id, "question": one.question, "passages": [], "golden": []}

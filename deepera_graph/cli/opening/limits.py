@@ -56,10 +56,8 @@ def _read_years(condition: str) -> dict[str, Any]:
 
 
 def note_limits(question: str, applied: Limits) -> str:
-    """Say that years and kinds of papers in a question leave no paper out, but for those applied.
-
-    "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
-    """
+    """Say that years and kinds in a question leave no paper out, but for those applied."""
+    # "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
     limits = read_question(question)
     bounds = [(sign, getattr(limits, name)) for name, sign in _YEARS.items()]
     known = {getattr(applied, name) for name in _YEARS}

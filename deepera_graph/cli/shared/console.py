@@ -370,10 +370,8 @@ def describe_estimate(
 def tell_cost(
     output: Any, estimate: Any, settings: Any, words: Callable[[str, str, str], str], **more: int
 ) -> None:
-    """Tell what a dry run would take; *words* are made of its calls, those by step, and the price.
-
-    *more* are numbers for programs.
-    """
+    """Tell what a dry run would take; *words* are of its calls, those by step, and the price."""
+    # *more* are numbers for programs.
     from deepera_graph.budget import Budget
 
     budget = settings.budget or Budget()

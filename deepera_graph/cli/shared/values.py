@@ -33,10 +33,8 @@ def check_url(url: str) -> None:
 
 
 def check_variable(name: str) -> None:
-    """Raise `SettingsError`, without the name, if the key itself may have been given in its place.
-
-    A name that is not written like one, as `MY_KEY` is, counts if there is such a variable.
-    """
+    """Raise `SettingsError`, without the name, if the key itself may stand in its place."""
+    # A name that is not written like one, as `MY_KEY` is, counts if there is such a variable.
     if not _PLAIN_VARIABLE.fullmatch(name) and not os.environ.get(name):
         raise SettingsError(
             "no API key: --api-key-env takes the name of an environment variable that is set, "

@@ -119,10 +119,8 @@ def read_sentences(text: str, kind: Sought) -> tuple[SentenceReading, ...]:
 
 
 def result_grounding(cues: Sequence[int]) -> float:
-    """Rough probability, in [0, 1], that a sentence states a result; counts beyond 3 do not count.
-
-    The counts are in the order of `CUE_NAMES`.
-    """
+    """Rough probability in [0, 1] that a sentence states a result; counts beyond 3 do not count."""
+    # The counts are in the order of `CUE_NAMES`.
     total = INTERCEPT
     for pulls, count in zip(_PULLS, cues, strict=True):
         if count:

@@ -279,11 +279,9 @@ FEW = 3
 
 
 def find_question_problem(question: str, windows: Sequence[Window]) -> str:
-    """Say why scores of a judge that reads English alone mean little; empty if they do mean much.
-
-    The question is in another language, shares no telling word with any window, or is just a few
-    words that state and ask nothing.
-    """
+    """Say why scores of a judge of English alone mean little; empty if they do mean much."""
+    # The question is in another language, shares no telling word with any window, or is just a few
+    # words that state and ask nothing.
     if not looks_english(question):
         return NOT_ENGLISH
     need = read_question_terms(question, "")

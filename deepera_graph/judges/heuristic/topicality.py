@@ -224,10 +224,8 @@ def _ways(letters: str, word: str) -> list[int]:
 
 
 def find_names(question: str) -> list[str]:
-    """Return the names as lower-case words: tokens with digit and capital, and capitalised words.
-
-    A capital counts only within a sentence, and not at all in a question in title case.
-    """
+    """Return names as lower-case words: tokens with digit and capital, and capitalised words."""
+    # A capital counts only within a sentence, and not at all in a question in title case.
     tokens = [(one.start(), one.group()) for one in _TOKEN.finditer(question)]
     plain = [(start, token) for start, token in tokens if token.lower() not in STOP_WORDS]
     n_titled = sum(token[0].isupper() and not _is_code(token) for _, token in plain)

@@ -366,16 +366,12 @@ def _final(
 
 
 def final_evidence(state: MultiHopState, settings: MultiHopSettings) -> list[Document]:
-    """Return the passages that the question is answered from, each once, `final_passages` at most.
-
-    What the answers on the path cite, in its order; then, best first, `passages_a_step` of each
-    step whose answer is not proven.
-
-    Source:
-        SUNAR, meta evidence reasoner, whose code takes the best of every step and ranks them again
-        by the question: a passage that shares no word with the question, as that of a last step,
-        then goes first. What answers cite is evidence already.
-    """
+    """Return the passages that an answer is drawn from, each once, `final_passages` at most."""
+    # What the answers on the path cite, in its order; then, best first, `passages_a_step` of each
+    # step whose answer is not proven.
+    # Source: SUNAR, meta evidence reasoner, whose code takes the best of every step and ranks them
+    # again by the question: a passage that shares no word with the question, as that of a last
+    # step, then goes first. What answers cite is evidence already.
     cited: dict[str, Document] = {}
     others: dict[str, Document] = {}
     for step in state["steps"]:

@@ -81,10 +81,8 @@ _NO_LIMIT = frozenset({"", "-", "none", "null", "no", "n/a", "no limit"})
 
 
 def name_limits(limits: Limits) -> dict[str, str]:
-    """Return the limits of a question under short names, each as it is written where it is broken.
-
-    ``{"L1": "genetic algorithms", "L2": "up to 2018"}``; what is excluded is its phrase alone.
-    """
+    """Return the limits of a question under short names, each as it is where it is broken."""
+    # ``{"L1": "genetic algorithms", "L2": "up to 2018"}``; what is excluded is its phrase alone.
     words = [
         *limits.exclude,
         *([f"from {limits.year_from} on"] if limits.year_from else []),
@@ -98,10 +96,8 @@ def name_limits(limits: Limits) -> dict[str, str]:
 
 
 def read_broken(said: str, limits: Limits) -> str:
-    """Return the limit that a model says is broken, in the words of `name_limits`; empty if none.
-
-    A model may name it by its short name, by its words, or by both.
-    """
+    """Return the limit that a model says is broken, as `name_limits` has it; empty if none."""
+    # A model may name it by its short name, by its words, or by both.
     text = sanitize_line(said).strip(" .;:")
     if text.casefold() in _NO_LIMIT:
         return ""

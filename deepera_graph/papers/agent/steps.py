@@ -211,12 +211,9 @@ def _n_asked(state: PaperSearchState) -> int:
 def screen(
     state: PaperSearchState, *, settings: PaperSearchSettings, least: float, near: Near
 ) -> Update:
-    """Mark papers that are too far from the topic, and from all queries, to be worth a judgement.
-
-    Source:
-        The cosine is ours: on planted worlds and on three sets of real questions no answer was
-        below .25, docs/paper-search.md.
-    """
+    """Mark papers that are too far from the topic, and all queries, to be worth a judgement."""
+    # Source: The cosine is ours: on planted worlds and on three sets of real questions no answer
+    # was below .25, docs/paper-search.md.
     room = max(0, settings.max_judged - _n_asked(state))
     ids = _open_ids(state)[: _SCREENED * room]
     if not ids:

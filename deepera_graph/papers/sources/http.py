@@ -276,10 +276,8 @@ def hide(text: str, secrets: Collection[str]) -> str:
 
 
 def hide_secrets(text: str, secrets: Collection[str]) -> str:
-    """Return what a service has sent without keys that it echoes, as they are or as in addresses.
-
-    That is done before any text is cut: a part of a key would be found no more.
-    """
+    """Return what a service sent without keys that it echoes, as they are or as in addresses."""
+    # That is done before any text is cut: a part of a key would be found no more.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             for written in (secret, quote_plus(secret), quote(secret)):

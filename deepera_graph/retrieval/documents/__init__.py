@@ -40,11 +40,9 @@ _IS_JATS = re.compile(rb"<(?:!DOCTYPE\s+)?(?:article|pmc-articleset)\b")
 
 
 def find_form(file: Path, source: BinaryIO) -> str:
-    """Return the suffix of what a file is: what its content says where that is sure, else its own.
-
-    Many a `.pdf` is a page of HTML that a publisher sent instead; that is an error, as it is not
-    what was meant.
-    """
+    """Return the suffix of what a file is: what its content says if that is sure, else its own."""
+    # Many a `.pdf` is a page of HTML that a publisher sent instead; that is an error, as it is not
+    # what was meant.
     suffix, head = suffix_of(file), peek(source)
     if head.lstrip().startswith(_PDF_MARK) or (suffix == PDF and _PDF_MARK in head):
         return PDF

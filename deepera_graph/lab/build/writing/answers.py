@@ -188,10 +188,8 @@ def _gives_finding(said: _Sentence, answer: str, question: str) -> bool:
 
 
 def _gives_quantities(said: _Sentence, wanted: _Sentence, question: str) -> bool:
-    """Tell whether a sentence has the quantities of an answer, in order, and what is said of them.
-
-    A number without a unit counts with its words only: three ponds are not three boats.
-    """
+    """Whether a sentence has the quantities of an answer, in order, and what is said of them."""
+    # A number without a unit counts with its words only: three ponds are not three boats.
     left = iter(said.quantities)
     if not all(any(one.equals(other) for other in left) for one in wanted.quantities):
         return False

@@ -163,10 +163,8 @@ class ProseModel:
 
     @classmethod
     def fit(cls, texts: Iterable[str]) -> Self:
-        """Return a model of the first 2 000 texts, and of 122 abstracts that come with the package.
-
-        With the latter prose in English is known for what it is by a small corpus of one subject.
-        """
+        """Return a model of the first 2 000 texts, and of 122 abstracts that the package has."""
+        # With the latter prose in English is known for what it is by a small corpus of one subject.
         common = (one.page_content for hard in (False, True) for one in read_corpus(hard=hard))
         return cls([*islice(texts, MOST_TEXTS), *common])
 

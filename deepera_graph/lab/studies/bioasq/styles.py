@@ -39,12 +39,7 @@ _SHOWN = {
 def draw_questions(
     questions: Sequence[BioasqQuestion], *, per_type: int = PER_TYPE, seed: int = 0
 ) -> list[BioasqQuestion]:
-    """Draw questions of each type that have snippets and golden answers, in the order of the file.
-
-    Raises:
-        InputError: There is none.
-        SettingsError: *per_type* is below 1.
-    """
+    """Draw questions of each type with snippets and golden answers, in the order of the file."""
     check_at_least("per_type", per_type, 1)
     usable = [one for one in questions if one.snippets and (one.ideal_answers or one.exact_answer)]
     drawn: set[str] = set()

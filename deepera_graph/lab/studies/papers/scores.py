@@ -38,12 +38,9 @@ def ndcg(ranked: Sequence[str], gold: Ids, k: int = TOP) -> float:
 
 
 def precision(ranked: Sequence[str], gold: Ids, k: int = TOP) -> float:
-    """Return the share of gold among what was returned of the first *k*, in [0, 1]; 0 for nothing.
-
-    Source:
-        https://github.com/pty12345/ScholarQuest-LeaderBoard, README: a shorter list is divided by
-        its own length, not by 50.
-    """
+    """Return the share of gold in what was returned of the first *k*, in [0, 1]; 0 for nothing."""
+    # Source: https://github.com/pty12345/ScholarQuest-LeaderBoard, README: a shorter list is
+    # divided by its own length, not by 50.
     first = ranked[:k]
     return len(gold.intersection(first)) / len(first) if first else 0.0
 
