@@ -1,23 +1,16 @@
-"""`deepera ask`: find the evidence for a question."""
+"""`deepera ask`: find the evidence for a question, or have a report of it written."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
-from itertools import count
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.judging.multihop import HopOptions, ask_in_steps, check_options
-from deepera_graph.cli.judging.report import (
-    check_report,
-    open_writer,
-    read_content,
-    show_report,
-    tell_estimate,
-)
-from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.judges import judge_kind, open_reranker, settings_of
 from deepera_graph.cli.opening.limits import note_limits
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
@@ -27,11 +20,15 @@ from deepera_graph.cli.shared.console import (
     from_thread,
     progress_bar,
     say,
+    tell_cost,
     text_console,
+    wrap_text,
+    write_bytes,
     write_text,
 )
-from deepera_graph.errors import BackendError
+from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.settings import Settings
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
     from deepera_graph.evidence.report.writer import ReportWriter
     from deepera_graph.reranker import EvidenceReranker
     from deepera_graph.result import RankedPassage, RerankResult
+    from deepera_graph.stores.judgements import JudgementCache
 
 DAILY = {
     "ask": (
@@ -54,6 +52,7 @@ FLAGS = {  # all other options are keys of deepera.toml
         "cache", "max_calls", "per_passage", "dry_run",
     ),
 }  # fmt: skip
+_REPORT_FORMS = ("text", "markdown", "html", "json")
 
 
 def ask(
@@ -74,8 +73,11 @@ def ask(
 ) -> None:
     """Find the evidence for a question in a library, files or the literature."""
     check_options(hops, judge, search)
-    check_report(search, hops, literature)
-    settings = Settings.of(settings_of(judge, answer=search.answer) | read_content(search))
+    _check_report(search, hops, literature)
+    chosen = settings_of(judge, answer=search.answer)
+    if search.report:
+        chosen["content"] = "passage"  # a report shows no summaries
+    settings = Settings.of(chosen)
     place = Place(
         question,
         source or [],
@@ -103,7 +105,7 @@ def ask(
     ):
         from deepera_graph.agents.run import share_limits
 
-        writer = open_writer(search, reranker, judge, judgements)
+        writer = _open_writer(search, reranker, judge, judgements)
         found = place.find()
         if (note := note_limits(question, place.limits)) and not output.quiet:
             say(note)
@@ -111,7 +113,7 @@ def ask(
             for note in found.notes:
                 say(note)
         if search.dry_run:
-            tell_estimate(reranker, place.question, found.documents, writer, output)
+            _tell_estimate(reranker, place.question, found.documents, writer, output)
             raise typer.Exit(OK)
         shared = share_limits(None, reranker.settings)  # one budget for judging and writing
         result = found.add_to(
@@ -125,7 +127,7 @@ def ask(
 
 def _count_apart(result: RerankResult) -> RerankResult:
     """Return a result in which every passage stands for a study of its own."""
-    numbers = count(1)
+    numbers = itertools.count(1)
 
     def apart(passages: tuple[RankedPassage, ...]) -> tuple[RankedPassage, ...]:
         return tuple(replace(one, study=next(numbers)) for one in passages)
@@ -147,7 +149,7 @@ def _show(
 
     form = "json" if output.as_json else search.format
     if writer is not None:
-        show_report(writer, result, form, config, quiet=output.quiet)
+        _show_report(writer, result, form, config, quiet=output.quiet)
     elif form == "text":
         show_result(text_console(), result, verbose=output.verbose, quiet=output.quiet)
     else:
@@ -185,3 +187,88 @@ def _rerank(
             if event["event"] == "result":
                 result: RerankResult = event["result"]
     return result
+
+
+def _check_report(
+    search: places.SearchOptions, hops: HopOptions, literature: places.LiteratureOptions
+) -> None:
+    """Raise `SettingsError` for what does not go with a report, or a dry run."""
+    wanted = {
+        "report": search.report,
+        "dry-run": search.dry_run,
+        "per-passage": search.per_passage,
+    }
+    if hops.multihop and any(wanted.values()):
+        name = next(one for one, is_wanted in wanted.items() if is_wanted)
+        raise SettingsError(f"--{name} does not go with --multihop")
+    for name in ("answer", "per_passage"):
+        if search.report and getattr(search, name):
+            option = name.replace("_", "-")
+            raise SettingsError(f"give --report or --{option}, not both")
+    if search.report and search.format not in _REPORT_FORMS:
+        known = ", ".join(_REPORT_FORMS)
+        raise SettingsError(f"--report has the forms {known}, got --format {search.format}")
+    if search.dry_run and literature.sources is not None:
+        raise SettingsError("--dry-run does not go with --source: services would be asked")
+
+
+def _open_writer(
+    search: places.SearchOptions,
+    reranker: EvidenceReranker,
+    judge: options.JudgeOptions,
+    cache: JudgementCache | None,
+) -> ReportWriter | None:
+    """Return who writes, if a report is wanted: the chat model that judges, or nobody."""
+    if not search.report:
+        return None
+    from deepera_graph.evidence.report.writer import ReportWriter
+
+    model = reranker.backend if judge_kind(judge) == "llm" else None
+    return ReportWriter(reranker, model=model, cache=cache)
+
+
+def _show_report(
+    writer: ReportWriter, judged: RerankResult, form: Any, config: RunnableConfig, *, quiet: bool
+) -> None:
+    """Write of what was judged, with a count of what is done, and show it."""
+    from deepera_graph.evidence.report.report import export_report
+    from deepera_graph.evidence.report.writer import ReportRun
+
+    with progress_bar("writing", hidden=quiet) as bar:
+        for n_done, event in enumerate(from_thread(ReportRun(writer, judged, config).stream())):
+            bar.move(count=n_done)
+            if event["event"] == "result":
+                text = export_report(event["result"], form)
+    if form == "json":
+        write_bytes(text.encode())
+    else:
+        write_text(wrap_text(text) if form == "text" else text)
+
+
+def _tell_estimate(
+    reranker: EvidenceReranker,
+    question: str,
+    candidates: list[Document],
+    writer: ReportWriter | None,
+    output: options.OutputOptions,
+) -> None:
+    """Say what judging would cost at most, and how many calls a report would take besides."""
+    estimate, words, more = reranker.estimate([(question, candidates)]), "", {}
+    n = estimate.n_passages
+    if writer is not None and writer.most_calls(1):
+        n_most = min(reranker.settings.top_n, n)
+        more = {"report_calls": writer.most_calls(n_most)}
+        words = (
+            f"; a report on {n_most} studies at most {more['report_calls']} more, as a rule a "
+            "sixth of that"
+        )
+    tell_cost(
+        output,
+        estimate,
+        reranker.settings,
+        lambda calls, steps, price: (
+            f"{count(n, 'passage')}: judging takes at most {calls} ({steps}){price}{words}"
+        ),
+        passages=n,
+        **more,
+    )
