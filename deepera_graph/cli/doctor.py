@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
+from deepera_graph.cli.opening.sources import check_sources
 from deepera_graph.cli.opening.stores import data_folder, find_papers
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -100,8 +101,6 @@ def doctor(*, chosen: DoctorOptions) -> None:
         timeout=chosen.timeout,
     )
     if chosen.sources is not None:
-        from deepera_graph.cli.judging.literature import check_sources
-
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
     if chosen.library is not None:
         from deepera_graph.papers.library.checkup import check_base

@@ -21,6 +21,7 @@ from deepera_graph.cli.opening.judges import (
     open_reranker,
     settings_of,
 )
+from deepera_graph.cli.opening.sources import check_literature, open_literature
 from deepera_graph.cli.opening.stores import (
     check_papers,
     find_papers,
@@ -124,7 +125,6 @@ def serve(
     judge: options.JudgingOptions,
 ) -> None:
     """Answer over HTTP, until interrupted."""
-    from deepera_graph.cli.judging.literature import check_literature, open_literature
     from deepera_graph.serve.config import KEYS, ServeConfig, read_keys
     from deepera_graph.web import describe_address, is_this_machine, listen
 

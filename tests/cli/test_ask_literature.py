@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph import RerankResult
-from deepera_graph.cli.judging.literature import find_scope
+from deepera_graph.cli.opening.sources import find_scope
 from deepera_graph.cli.shared.places import LiteratureOptions
 from support.literature import QUESTION, TRIAL, Literature
 

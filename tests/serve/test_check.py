@@ -31,7 +31,7 @@ def site(tmp_path_factory, world):
     """A server with a library, and a service that may be asked."""
     from functools import partial
 
-    from deepera_graph.cli.judging.literature import open_literature
+    from deepera_graph.cli.opening.sources import open_literature
     from deepera_graph.cli.shared.places import LiteratureOptions
 
     folder = tmp_path_factory.mktemp("check")

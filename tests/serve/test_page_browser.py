@@ -16,7 +16,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.cli.judging.literature import open_literature
+from deepera_graph.cli.opening.sources import open_literature
 from deepera_graph.cli.shared.places import LiteratureOptions
 from deepera_graph.export import describe_outcome, export_result
 from deepera_graph.papers import PaperBase

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker
-from deepera_graph.cli.judging.literature import open_literature
+from deepera_graph.cli.opening.sources import open_literature
 from deepera_graph.cli.shared.places import LiteratureOptions
 from deepera_graph.errors import StoreError
 from deepera_graph.papers import PaperBase

@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepera_graph.cli.judging.literature import (
-    check_literature,
-    find_scope,
-    search_literature,
-)
 from deepera_graph.cli.opening.limits import (
     describe_condition,
     describe_left_out,
     read_conditions,
     read_question,
 )
-from deepera_graph.cli.opening.sources import PassageSource, batches
+from deepera_graph.cli.opening.sources import (
+    PassageSource,
+    batches,
+    check_literature,
+    find_scope,
+    search_literature,
+)
 from deepera_graph.cli.opening.stores import (
     check_library,
     find_embeddings,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.opening.judges import open_reranker, settings_of
-from deepera_graph.cli.opening.sources import PassageSource
+from deepera_graph.cli.opening.sources import PassageSource, check_literature, open_literature
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -111,8 +111,6 @@ def check(
     output: options.OutputOptions,
 ) -> None:
     """Check whether what a manuscript cites says what it is cited for."""
-    from deepera_graph.cli.judging.literature import check_literature, open_literature
-
     _check_options(chosen, source or [], store, output)
     check_literature(literature)
     if chosen.bib is None and (listed := _find_references(manuscript, source or [])):

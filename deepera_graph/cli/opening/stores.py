@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from deepera_graph.cli.opening.judges import search_here
+from deepera_graph.cli.opening.sources import check_literature, open_literature
 from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt
@@ -239,7 +240,6 @@ def open_searched(
         return
     if where.embeddings:
         raise SettingsError("--embeddings goes with --library; services are searched by words")
-    from deepera_graph.cli.judging.literature import open_literature
     from deepera_graph.papers.sources import live_base
 
     def tell(answer: SourceAnswer) -> None:
@@ -254,8 +254,6 @@ def open_searched(
 
 def check_searched(where: SearchedOptions) -> None:
     """Raise an error unless one library that is there, or services that there are, are named."""
-    from deepera_graph.cli.judging.literature import check_literature
-
     check_literature(where)
     if (where.library is None) == (where.sources is None):
         told = "neither was given" if where.library is None else "both were given"

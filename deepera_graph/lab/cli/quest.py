@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deepera_graph.cli.opening.judges import chat_backend, search_here
+from deepera_graph.cli.opening.sources import check_literature, open_literature
 from deepera_graph.cli.opening.stores import BaseOptions, open_base
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, say
@@ -64,7 +65,6 @@ class QuestPlaceOptions:
 
     def count_places(self, literature: places.LiteratureOptions) -> int:
         """Return how many bases and services there are; `SettingsError` if none or a wrong one."""
-        from deepera_graph.cli.judging.literature import check_literature
         from deepera_graph.papers.sources import read_names
 
         check_literature(literature)
@@ -83,7 +83,6 @@ class QuestPlaceOptions:
     @contextmanager
     def open(self, literature: places.LiteratureOptions) -> Iterator[list[Any]]:
         """Open all bases and services, and close them in the end."""
-        from deepera_graph.cli.judging.literature import open_literature
         from deepera_graph.lab.construction import WORK
 
         with ExitStack() as block:

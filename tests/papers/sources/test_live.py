@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from deepera_graph import PaperSearch
-from deepera_graph.cli.judging.literature import check_sources
 from deepera_graph.cli.main import app
+from deepera_graph.cli.opening.sources import check_sources
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.papers import Scope
 from deepera_graph.papers.sources import live_base, open_source
