@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.judges import chat_backend, judgements_of, load_foreign
+from deepera_graph.cli.opening.judges import limits_of, load_foreign, open_chat
 from deepera_graph.cli.opening.limits import to_scope
 from deepera_graph.cli.opening.stores import (
     SearchedOptions,
@@ -106,9 +106,7 @@ def ask(
     found: FoundOptions,
     style: StyleOptions,
     limits: places.WhereOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    chat: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
@@ -117,8 +115,8 @@ def ask(
     check_searched(where)
     scope = to_scope(limits)
     with (
-        open_searched(where, cache.cache) as (base, failures),
-        _open_search(base, style, chat, cache, budget) as search,
+        open_searched(where, chat.cache) as (base, failures),
+        _open_search(base, style, chat) as search,
     ):
         result = _follow(search, question, scope, quiet=output.quiet)
     if result.stopped == "plan_failed" and not result.actions:
@@ -151,27 +149,14 @@ def _check_style(style: StyleOptions, chat: options.ChatOptions) -> None:
 
 @contextmanager
 def _open_search(
-    base: Any,
-    style: StyleOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    base: Any, style: StyleOptions, chat: options.ModelOptions
 ) -> Iterator[PaperSearch]:
     from deepera_graph.papers.agent.graph import PaperSearch
 
-    planner: Backend | None = None
-    opened: AbstractContextManager[JudgementCache | None] = nullcontext()
-    if chat.model:
-        planner = chat_backend(chat)
-        opened = judgements_of(planner, cache.cache)
-    settings = given(style)
+    settings = given(style) | limits_of(chat)
     for name in ("style", "selector", "judge", "fit"):
         settings.pop(name, None)
-    if chat.max_concurrency is not None:
-        settings["max_concurrency"] = chat.max_concurrency
-    if given(budget):
-        settings["budget"] = given(budget)
-    with opened as kept:
+    with open_chat(chat) if chat.model else nullcontext((None, None)) as (planner, kept):
         yield PaperSearch(
             base,
             planner=planner,

@@ -17,7 +17,7 @@ from deepera_graph.cli.shared.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import given, opt, opt_of
+from deepera_graph.cli.shared.declaring import opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.judges import NAMED
 from deepera_graph.multihop.settings import Equivalence, MultiHopSettings, Uncertainty
@@ -108,19 +108,15 @@ def ask_in_steps(
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not place.quiet)
         _write(shown, as_json=as_json)
         return OK
-    from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
+    from deepera_graph.cli.opening.judges import limits_of, open_chat, open_judge
     from deepera_graph.multihop.agent.agent import MultiHopAgent
     from deepera_graph.reranker import EvidenceReranker
 
-    backend = chat_backend(judge, domain=judge.domain)
-    settings: dict[str, Any] = {
-        "max_steps": hops.max_steps,
-        "max_concurrency": judge.max_concurrency,
-        "budget": given(judge, of=options.BudgetOptions) or None,
-    }
-    chosen = {name: one for name, one in settings.items() if one is not None}
+    chosen = limits_of(judge)
+    if hops.max_steps is not None:
+        chosen["max_steps"] = hops.max_steps
     of_steps = None if hops.judge is None else open_judge(_judge_of(hops.judge, judge))
-    with judgements_of(backend, judge.cache) as kept, place.open() as opened:
+    with open_chat(judge, domain=judge.domain) as (backend, kept), place.open() as opened:
         adaptive = place.follow_neighbours(opened)
         if adaptive is not None and hops.samples is not None:
             uncertainty = {"samples": hops.samples, "equivalence": hops.equivalence}

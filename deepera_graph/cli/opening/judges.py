@@ -37,11 +37,15 @@ def settings_of(judge: options.JudgeOptions, **more: Any) -> dict[str, Any]:
     """Return the settings that were given, over those of a preset."""
     chosen = given(judge, of=options.FilterOptions)
     chosen |= {name: value for name, value in more.items() if value}
-    if judge.max_concurrency is not None:
-        chosen["max_concurrency"] = judge.max_concurrency
-    if budget := given(judge, of=options.BudgetOptions):
-        chosen["budget"] = budget
+    chosen |= limits_of(judge)
     return {**preset_of(judge).settings, **_with_threshold(chosen)}
+
+
+def limits_of(asked: options.ChatOptions) -> dict[str, Any]:
+    """Return the settings of all calls that were given: how many at once, and their budget."""
+    budget = given(asked, of=options.BudgetOptions) or None
+    limits = {"max_concurrency": asked.max_concurrency, "budget": budget}
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def preset_of(judge: options.JudgeOptions) -> Preset:
@@ -160,6 +164,16 @@ def open_reranker(
 
     with judgements_of(backend, "off" if dry_run else judge.cache) as judgements:
         yield EvidenceReranker(backend, cache=judgements, **settings), judgements
+
+
+@contextmanager
+def open_chat(
+    asked: options.ModelOptions | options.JudgingOptions, **how: Any
+) -> Iterator[tuple[Backend, JudgementCache | None]]:
+    """Open the chat model of a command, and the cache of its replies; *how* as `chat_backend`."""
+    backend = chat_backend(asked, **how)
+    with judgements_of(backend, asked.cache) as kept:
+        yield backend, kept
 
 
 @contextmanager

@@ -203,6 +203,16 @@ class BudgetOptions:
     output_price: float | None = _limit("output_price")
 
 
+@dataclass(frozen=True, kw_only=True)
+class PaidChatOptions(BudgetOptions, ChatOptions):
+    """Which chat model is asked, and what it may cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(BudgetOptions, CacheOptions, ChatOptions):
+    """Which chat model is asked, where its replies are kept, and what it may cost."""
+
+
 _filter = partial(opt_of, Settings, panel=_KEPT)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.judges import open_chat, search_here
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
@@ -164,9 +164,7 @@ def mix(
 def prompts(
     *,
     chosen: PromptOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    chat: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Say whether a chat model does what the prompts ask, on questions with known outputs."""
@@ -177,9 +175,9 @@ def prompts(
 
     if not chat.model:
         raise SettingsError("bench prompts needs a chat model, e.g. --model openai:gpt-5-mini")
-    backend = chat_backend(chat)
-    config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
-    with judgements_of(backend, cache.cache) as kept, progress_bar("asking", hidden=output.quiet):
+    spending = given(chat, of=options.BudgetOptions)
+    config = with_meter({}, Meter(Budget(**spending) if spending else None))
+    with open_chat(chat) as (backend, kept), progress_bar("asking", hidden=output.quiet):
         found = fidelity.check_fidelity(EvidenceReranker(backend, cache=kept), config=config)
     nowhere = running.ResultOptions()
     running.finish(fidelity.FIDELITY, fidelity.tabulate(found), dict, nowhere, output)

@@ -105,8 +105,7 @@ def build(
     *,
     chosen: BuildOptions,
     plan: PlanOptions,
-    chat: options.ChatOptions,
-    budget: options.BudgetOptions,
+    chat: options.PaidChatOptions,
     engine: options.EngineOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -129,7 +128,7 @@ def build(
     documents_read = islice(read_documents(documents), chosen.limit)
     if chosen.dry_run:
         corpus = read_corpus(documents_read, checked.max_tokens, [])
-        tell_estimate(estimate_build(corpus, checked, names), budget, output, _describe_estimate)
+        tell_estimate(estimate_build(corpus, checked, names), chat, output, _describe_estimate)
         return
     check_folder(chosen.out, overwrite=chosen.overwrite)
     search_here()
@@ -150,7 +149,7 @@ def build(
             qdrant_url=chosen.qdrant_url,
             qdrant_key=server_key(),
         )
-        built = construct(work, chat=chat, budget=budget, overwrite=chosen.overwrite, output=output)
+        built = construct(work, chat=chat, overwrite=chosen.overwrite, output=output)
     tell_built(built, output, _describe_built, _find_problems(built, earlier))
 
 
@@ -210,8 +209,8 @@ def _read_settled(record: Any) -> dict[str, Any]:
 
 
 def _settle(
-    earlier: Earlier, names: Collection[str], chosen: BuildOptions, chat: options.ChatOptions
-) -> tuple[BuildOptions, options.ChatOptions]:
+    earlier: Earlier, names: Collection[str], chosen: BuildOptions, chat: options.PaidChatOptions
+) -> tuple[BuildOptions, options.PaidChatOptions]:
     """Return the options with what a manifest says; *names* are on the command line."""
     from deepera_graph.lab.build.search import LsaEmbeddings
     from deepera_graph.lab.build.writing.questions import DEFAULT

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.judges import open_chat, search_here
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_data, check_folder, needing, progress_bar
@@ -64,9 +64,7 @@ def multihop(
     data: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Data sets.")],
     *,
     chosen: MultihopOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    chat: options.ModelOptions,
     results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -102,9 +100,7 @@ def multihop(
         searches.append(search)
     result = bench.study(rows)
     if chat.model:
-        found = _answer_hops(
-            sets, searches, chosen, chat, cache=cache, budget=budget, quiet=output.quiet
-        )
+        found = _answer_hops(sets, searches, chosen, chat, quiet=output.quiet)
         result = replace(result, grids=(*result.grids, answers.answer_table(found)))
     settings = {**asdict(chosen), "keep": None, "model": chat.model}
     setup = {
@@ -119,10 +115,8 @@ def _answer_hops(
     sets: list[HopData],
     searches: list[HopSearch],
     chosen: MultihopOptions,
-    chat: options.ChatOptions,
+    chat: options.ModelOptions,
     *,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
     quiet: bool,
 ) -> list[Row]:
     """Have a chat model answer; what it may cost holds for all data sets together."""
@@ -132,11 +126,11 @@ def _answer_hops(
     from deepera_graph.multihop.agent.roles import multihop_backend
     from deepera_graph.reranker import EvidenceReranker
 
-    backend = chat_backend(chat)
-    config = with_meter({}, Meter(Budget(**given(budget)) if given(budget) else None))
+    spending = given(chat, of=options.BudgetOptions)
+    config = with_meter({}, Meter(Budget(**spending) if spending else None))
     names = () if chosen.answers is None else split_names("--answers", chosen.answers)
     rows = []
-    with judgements_of(backend, cache.cache) as kept:
+    with open_chat(chat) as (backend, kept):
         for one, search in zip(sets, searches, strict=True):
             total = len(one.questions) * len(names or METHODS)
             with progress_bar(f"{one.name}: answers", total=total, hidden=quiet) as bar:

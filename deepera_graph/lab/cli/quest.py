@@ -175,8 +175,7 @@ def build(
     literature: places.LiteratureOptions,
     chosen: FindOptions,
     panel: PanelOptions,
-    chat: options.ChatOptions,
-    budget: options.BudgetOptions,
+    chat: options.PaidChatOptions,
     output: options.OutputOptions,
 ) -> None:
     """Build a benchmark of searches for papers from topics, by chat models."""
@@ -227,7 +226,7 @@ def build(
             n_topics=n_topics,
             n_questions=n_questions,
         )
-        tell_estimate(found, budget, output, _describe_estimate)
+        tell_estimate(found, chat, output, _describe_estimate)
         return
     _make(
         partial(work, plan=plan),
@@ -235,7 +234,6 @@ def build(
         literature=literature,
         chat=chat,
         panel=panel,
-        budget=budget,
         output=output,
         earlier=earlier,
     )
@@ -251,8 +249,7 @@ def judge(
     *,
     where: QuestPlaceOptions,
     panel: PanelOptions,
-    chat: options.ChatOptions,
-    budget: options.BudgetOptions,
+    chat: options.PaidChatOptions,
     output: options.OutputOptions,
 ) -> None:
     """Grade given papers for given questions, by chat models."""
@@ -271,7 +268,7 @@ def judge(
     if where.dry_run:
         sizes = [len(papers.get(one.id, ())) for one in asked]
         found = estimate_judging(sizes, plan, n_judges=len(panel.judges) or 1)
-        tell_estimate(found, budget, output, _describe_estimate)
+        tell_estimate(found, chat, output, _describe_estimate)
         return
     _make(
         partial(judge_quest, asked, papers, plan=plan),
@@ -279,7 +276,6 @@ def judge(
         literature=literature,
         chat=chat,
         panel=panel,
-        budget=budget,
         output=output,
     )
 
@@ -303,9 +299,8 @@ def _make(
     *,
     where: QuestPlaceOptions,
     literature: places.LiteratureOptions,
-    chat: options.ChatOptions,
+    chat: options.PaidChatOptions,
     panel: PanelOptions,
-    budget: options.BudgetOptions,
     output: options.OutputOptions,
     earlier: Earlier | None = None,
 ) -> None:
@@ -322,7 +317,6 @@ def _make(
         made = construct(
             partial(opened, questions_at_once=where.workers),
             chat=chat,
-            budget=budget,
             overwrite=where.overwrite,
             output=output,
         )

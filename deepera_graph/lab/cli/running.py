@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -80,11 +80,6 @@ class ComparedOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelOptions(options.BudgetOptions, options.CacheOptions, options.ChatOptions):
-    """Which chat model rankers ask, and what that may cost."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ResultOptions:
     """Where results go."""
 
@@ -99,15 +94,14 @@ class ResultOptions:
 
 
 @contextmanager
-def open_models(asked: ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
+def open_models(asked: options.ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
     from deepera_graph.budget import Budget
     from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.rankers.named import Models, asks_a_model
     from deepera_graph.stores.judgements import open_cache
 
-    spending = {one.name: getattr(asked, one.name) for one in fields(options.BudgetOptions)}
-    spending = {name: value for name, value in spending.items() if value is not None}
+    spending = given(asked, of=options.BudgetOptions)
     asking = any(asks_a_model(one) for one in rankers)
     if asked.model and not asking:
         raise SettingsError(
@@ -260,8 +254,7 @@ class Earlier:
 def construct(
     work: Callable[..., Built],
     *,
-    chat: options.ChatOptions,
-    budget: options.BudgetOptions,
+    chat: options.PaidChatOptions,
     overwrite: bool,
     output: options.OutputOptions,
 ) -> Built:
@@ -278,7 +271,7 @@ def construct(
         try:
             return work(
                 calls_at_once=CALLS_AT_ONCE if at_once is None else at_once,
-                budget=Budget(**given(budget)),
+                budget=Budget(**given(chat, of=options.BudgetOptions)),
                 overwrite=overwrite,
                 on_progress=show,
             )
@@ -306,14 +299,14 @@ def tell_built(
 
 def tell_estimate(
     found: ConstructionEstimate,
-    budget: options.BudgetOptions,
+    chat: options.PaidChatOptions,
     output: options.OutputOptions,
     describe: Callable[[ConstructionEstimate, str, str], str],
 ) -> None:
     """Write what a run would ask of models, and what that costs where prices are known."""
     from deepera_graph.budget import Budget
 
-    limits: Budget = Budget(**given(budget))
+    limits: Budget = Budget(**given(chat, of=options.BudgetOptions))
     calls, by_step, price = describe_estimate(found.usage, found.total_usage, limits)
     plain = {**found.counts, **calls}
     tell(replace(output, quiet=False), plain, lambda: describe(found, by_step, price))

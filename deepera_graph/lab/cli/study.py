@@ -121,7 +121,7 @@ def table(
     chosen: TableOptions,
     read: running.DataOptions,
     files: running.ResultOptions,
-    asked: running.ModelOptions,
+    asked: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Compare rankers on data sets: tables with intervals."""
@@ -152,7 +152,7 @@ def study(
     setup: SetupOptions,
     read: running.DataOptions,
     results: running.ResultOptions,
-    asked: running.ModelOptions,
+    asked: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Run the experiment with rerankers that the command is named after."""
@@ -185,7 +185,7 @@ def report(
     page: PageOptions,
     setup: SetupOptions,
     read: running.DataOptions,
-    asked: running.ModelOptions,
+    asked: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Write one HTML page: tables, figures, and the worst questions to browse."""
@@ -223,7 +223,7 @@ def _open_study(
     data: Sequence[Path],
     setup: SetupOptions,
     read: running.DataOptions,
-    asked: running.ModelOptions,
+    asked: options.ModelOptions,
     output: options.OutputOptions,
 ) -> Iterator[tuple[StudyRunner, StudyRunner]]:
     """Give what experiments run in, and the same without the cache of chat models."""
@@ -244,7 +244,7 @@ def _open_study(
 @contextmanager
 def _open_runners(
     config: StudyConfig,
-    asked: running.ModelOptions,
+    asked: options.ModelOptions,
     output: options.OutputOptions,
     asking: Sequence[str] = (),
     more: Callable[[Models], dict[str, Any]] = lambda models: {},

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.bioasq.settings import TypedSettings
-from deepera_graph.cli.opening.judges import chat_backend, check_server, judgements_of
+from deepera_graph.cli.opening.judges import check_server, limits_of, open_chat
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import (
     MOST_TOLD,
@@ -28,7 +28,7 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt, opt_of
+from deepera_graph.cli.shared.declaring import opt, opt_of
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
@@ -112,9 +112,7 @@ def answer(
     *,
     files: AnswerFileOptions,
     how: AnswerOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    chat: options.ModelOptions,
     output: options.OutputOptions,
 ) -> None:
     """Answer the questions of a file from their snippets."""
@@ -128,7 +126,7 @@ def answer(
         raise SettingsError(str(error)) from error
     if not questions:
         raise SettingsError(f"{str(source)!r} has no question")
-    with _open_answerer(questions, how, chat, cache, budget) as answerer:
+    with _open_answerer(questions, how, chat) as answerer:
         answers = _answer_all(answerer, questions, log, files=files, quiet=output.quiet)
     _refuse_unreachable(answers)
     from deepera_graph.bioasq.phase_b.answer import submission_of
@@ -166,21 +164,13 @@ def _check(
 
 @contextmanager
 def _open_answerer(
-    questions: Sequence[BioasqQuestion],
-    how: AnswerOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    questions: Sequence[BioasqQuestion], how: AnswerOptions, chat: options.ModelOptions
 ) -> Iterator[TypedAnswerer]:
     from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
 
-    wanted: dict[str, Any] = {
-        "max_snippets": how.max_snippets,
-        "max_concurrency": chat.max_concurrency,
-        "budget": given(budget) or None,
-        "fallback": not how.no_fallback,
-    }
-    settings = {name: one for name, one in wanted.items() if one is not None}
+    settings = {"fallback": not how.no_fallback, **limits_of(chat)}
+    if how.max_snippets is not None:
+        settings["max_snippets"] = how.max_snippets
     if chat.model is None:
         yield TypedAnswerer(**settings)
         return
@@ -194,10 +184,9 @@ def _open_answerer(
             examples = choose_examples(read_questions(how.examples), questions, shots=shots)
         except InputError as error:
             raise SettingsError(f"--examples {str(how.examples)!r}: {error}") from error
-    backend = chat_backend(chat)
     style = how.style or (3 if how.preset == "paper" else 2)
-    roles = typed_backend(backend, style=style, preset=how.preset, examples=examples)
-    with judgements_of(backend, cache.cache) as kept:
+    with open_chat(chat) as (backend, kept):
+        roles = typed_backend(backend, style=style, preset=how.preset, examples=examples)
         yield TypedAnswerer(roles, cache=kept, **settings)
 
 

@@ -19,7 +19,7 @@ from deepera_graph.bioasq.settings import (
     SearchSettings,
     check_pair,
 )
-from deepera_graph.cli.opening.judges import chat_backend, judgements_of, open_judge
+from deepera_graph.cli.opening.judges import chat_backend, judgements_of, limits_of, open_judge
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -106,7 +106,7 @@ class PhaseAOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchJudgeOptions(options.JudgeOptions):
+class SearchJudgeOptions(options.PaidJudgeOptions):
     """Who judges, under settings that may be those of the challenge."""
 
     preset: str | None = opt(
@@ -128,14 +128,12 @@ def search(
     store: places.StoreOptions,
     keep: places.KeepOptions,
     judge: SearchJudgeOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
     chosen: PhaseAOptions,
     output: options.OutputOptions,
 ) -> None:
     """Find documents and snippets for questions of BioASQ."""
     _check_files(questions, files)
-    settings = _settings_of(judge, budget, chosen)
+    settings = _settings_of(judge, chosen)
     _check_model(judge, chosen)
     if not store.library:
         raise SettingsError("--library must name the library that is searched")
@@ -152,7 +150,7 @@ def search(
     scorer, sorter = _open_models(judge, store, keep)
     asked_of = scorer if sorter is None else sorter
     with (
-        nullcontext() if asked_of is None else judgements_of(asked_of, cache.cache) as judgements,
+        nullcontext() if asked_of is None else judgements_of(asked_of, judge.cache) as judgements,
         open_collection(store, must_exist=True) as opened,
     ):
         from deepera_graph.bioasq.phase_a.search import DocumentSearch
@@ -182,9 +180,7 @@ def _manifest_of(files: SearchFiles) -> Path:
     return files.out.with_name(files.out.name.removesuffix(".json") + _MANIFEST)
 
 
-def _settings_of(
-    judge: options.JudgeOptions, budget: options.BudgetOptions, chosen: PhaseAOptions
-) -> dict[str, Any]:
+def _settings_of(judge: SearchJudgeOptions, chosen: PhaseAOptions) -> dict[str, Any]:
     plain = given(replace(chosen, rewrite=False, no_sort=False, snippets=None))
     if chosen.snippets is not None and chosen.snippets != "auto":
         if not chosen.snippets.isdecimal() or int(chosen.snippets) > MAX_SNIPPETS:
@@ -195,11 +191,7 @@ def _settings_of(
     for option, name in (("--weights", "weights"), ("--nominate", "nominated")):
         if name in plain:
             check_pair(option, plain[name])
-    if judge.max_concurrency is not None:
-        plain["max_concurrency"] = judge.max_concurrency
-    if given(budget):
-        plain["budget"] = given(budget)
-    return plain
+    return plain | limits_of(judge)
 
 
 def _check_model(judge: options.JudgeOptions, chosen: PhaseAOptions) -> None:

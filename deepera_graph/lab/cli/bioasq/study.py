@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.judges import chat_backend, judgements_of, search_here
+from deepera_graph.cli.opening.judges import limits_of, open_chat, search_here
 from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, progress_bar
@@ -95,9 +95,7 @@ def bioasq(
     *,
     chosen: StudyOptions,
     store: places.StoreOptions,
-    chat: options.ChatOptions,
-    cache: options.CacheOptions,
-    budget: options.BudgetOptions,
+    chat: options.ModelOptions,
     results: running.ResultOptions,
     output: options.OutputOptions,
 ) -> None:
@@ -116,9 +114,7 @@ def bioasq(
         from deepera_graph.lab.studies.bioasq.study import STUDIES, describe_setup
 
     search_here()
-    work = _Experiment(
-        chosen=chosen, store=store, chat=chat, cache=cache, budget=budget, output=output, out=out
-    )
+    work = _Experiment(chosen=chosen, store=store, chat=chat, output=output, out=out)
     with (
         nullcontext()
         if out is None
@@ -157,9 +153,7 @@ def _check(
 class _Experiment:
     chosen: StudyOptions
     store: places.StoreOptions
-    chat: options.ChatOptions
-    cache: options.CacheOptions
-    budget: options.BudgetOptions
+    chat: options.ModelOptions
     output: options.OutputOptions
     out: Path | None
 
@@ -169,15 +163,11 @@ class _Experiment:
     @contextmanager
     def asking(self) -> Iterator[dict[str, Any]]:
         """Give the backend and the cache, as `model` and `cache`; nothing without --model."""
-        spending: dict[str, Any] = {"budget": given(self.budget) or None}
-        if self.chat.max_concurrency is not None:
-            spending["max_concurrency"] = self.chat.max_concurrency
         if self.chat.model is None:
-            yield spending
+            yield limits_of(self.chat)
             return
-        backend = chat_backend(self.chat)
-        with judgements_of(backend, self.cache.cache) as kept:
-            yield {"model": backend, "cache": kept, **spending}
+        with open_chat(self.chat) as (backend, kept):
+            yield {"model": backend, "cache": kept, **limits_of(self.chat)}
 
     def run(
         self, name: str, asked: Sequence[BioasqQuestion]
