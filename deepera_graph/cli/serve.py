@@ -160,7 +160,13 @@ def serve(
     with listen(server.host, server.port) as listening:
         if not server.quiet:
             say(f"answering at http://{describe_address(listening)}: / is a page, /docs tells more")
-        run(config, listening, grace=limits.grace, quiet=server.quiet)
+        try:
+            run(config, listening, grace=limits.grace, quiet=server.quiet)
+        except SystemExit as end:  # 0 after SIGTERM
+            if end.code:
+                raise
+    if not server.quiet:
+        say("stopped")
 
 
 def _check_papers(place: places.PlaceOptions, library: str | None) -> str | None:

@@ -66,6 +66,7 @@ def test_sigterm_under_load_ends_with_every_answer_given(tmp_path):
     assert said.count("POST /v1/evidence 200") == len(answered)
     assert "Traceback" not in said
     assert QUESTION not in said
+    assert said.splitlines()[-1] == "deepera: stopped"
 
 
 @pytest.mark.slow
@@ -95,6 +96,17 @@ def test_workers_share_an_address_their_counters_and_a_folder(tmp_path):
             assert list(pool.map(search, range(8))) == [["a"]] * 8
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
+        assert process.stderr.read().splitlines()[-1] == "deepera: stopped"
+
+
+@pytest.mark.slow
+def test_an_interrupted_server_says_so_in_one_line_and_a_quiet_one_nothing(tmp_path):
+    options = ("--backend", "rules", "--path", str(tmp_path))
+    for more, said in ((), ["deepera: interrupted"]), (("--quiet",), []):
+        with serving(*options, *more) as (process, _):
+            process.send_signal(signal.SIGTERM if more else signal.SIGINT)
+            assert process.wait(30) == (0 if more else 130)
+            assert process.stderr.read().splitlines()[-1:] == said
 
 
 @pytest.mark.slow
