@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.evidence.table.cells import read_cells
+from deepera_graph.evidence.table.cells import find_design, read_cells
 
 TABLES = Path(__file__).with_name("tables")
 NUMBERS = ("n", "effect", "interval", "p")
@@ -63,6 +63,36 @@ def test_cells_are_seldom_wrong_and_seven_of_ten_are_found(file, names, least):
 def test_a_design_that_others_should_have_is_not_that_of_a_study(text, design):
     found = read_cells(text)
     assert (found["design"].value if "design" in found else "") == design
+
+
+@pytest.mark.parametrize(
+    ("title", "design"),
+    [
+        ("Double-blind trial of vitamin D3 on exacerbation of lung disease", "trial"),
+        ("A double blind study of zinc", "trial"),
+        ("Zinc in colds: a single-masked, placebo-controlled study", "trial"),
+        ("Zinc in colds: a placebo controlled trial", "trial"),
+        ("Open-label trial of zinc", "trial"),
+        ("An open label, phase 2 study of zinc", "trial"),
+        ("Phase III trial of zinc", "trial"),
+        ("A non-randomised controlled trial of zinc", "trial"),
+        ("Zinc and copper: a double-blind crossover trial", "crossover trial"),
+        ("Zinc and copper: a cross-over study", "crossover trial"),
+        ("A double-blind, randomised, placebo-controlled trial of zinc", "randomised trial"),
+        ("An open-label, prospective cohort study of zinc", "cohort"),
+        ("A blind spot of trials: double-blind studies are needed", ""),
+        ("Blinding in double-blind trials", ""),
+        ("Zinc in colds: study protocol for a double-blind trial", ""),
+        ("Protocol for a randomised, placebo-controlled trial of zinc", ""),
+        ("Zinc in colds, a randomised trial: study protocol", ""),
+        ("Trial protocol. Adults will be randomised to zinc or none.", ""),
+        ("A meta-analysis. The protocol for a review was registered.", "meta-analysis"),
+        ("The study protocol was approved. Adults were randomised.", "randomised trial"),
+    ],
+)
+def test_a_trial_is_known_however_it_is_blinded_and_a_protocol_is_none(title, design):
+    found = find_design(title)
+    assert (found.value if found else "") == design
 
 
 @pytest.mark.parametrize(

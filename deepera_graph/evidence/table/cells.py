@@ -49,6 +49,13 @@ _BEHIND = re.compile(
     r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b",
     re.IGNORECASE,
 )
+# What says that a study is planned: "study protocol for a randomised trial".
+_PLANNED = re.compile(
+    r"(?:\A|[:.–—]\s+)(?:an?\s+)?(?:(?:study|trial|review)\s+)?protocol\b"
+    r"(?=[.:]?\s*(?:\Z|\bfor\b|\bof\b))"
+    r"|\bwill\s+be\s+(?:randomi[sz]ed|randomly|recruited|enrolled)\b",
+    re.IGNORECASE,
+)
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
 Way = Literal["higher", "lower", "no difference", ""]
@@ -138,6 +145,8 @@ class Cell:
 
 def find_design(text: str) -> Cell | None:
     """Return how a study was made, in the first words that say so; None if none do."""
+    if _PLANNED.search(text):
+        return None
     for name, pattern in _FOUND:
         for found in pattern.finditer(text):
             if not _is_wanted(text, found):

@@ -51,7 +51,7 @@ _OPTIONAL = "mixed or unclear"
 _OTHER = "Design not stated"
 _DESIGNS: Mapping[str, tuple[str, ...]] = {
     "Reviews": ("meta-analysis", "systematic review"),
-    "Trials": ("crossover trial", "cluster-randomised trial", "randomised trial"),
+    "Trials": ("crossover trial", "cluster-randomised trial", "randomised trial", "trial"),
     "Observational studies": (
         "case-control", "cohort", "cross-sectional", "before-after", "time series", "case report",
         "observational",
