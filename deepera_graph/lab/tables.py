@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
-from deepera_graph.text.plain import write_sheet
+from deepera_graph.text.plain import read_lists, write_sheet
 
 
 class MetricEstimate(NamedTuple):
@@ -23,6 +23,7 @@ Cell = str | int | float | MetricEstimate | None
 Row = tuple[Cell, ...]
 _SIGNS: Mapping[Unit, str] = {"percent": " (%)", "seconds": " (s)"}
 _PARTS = ("", " low", " high", " std")
+_TOLD = read_lists(__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class Grid:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     note: str = ""  # how to read it, in a sentence or two
+
+    @classmethod
+    def told(
+        cls, name: str, columns: tuple[Column, ...], rows: tuple[Row, ...], **values: object
+    ) -> Self:
+        """Return the table whose title and note ``tables.toml`` has, with values filled in."""
+        words = {key: text.format(**values) for key, text in _TOLD[name].items()}
+        return cls(name=name, columns=columns, rows=rows, **words)
 
 
 def format_cell(cell: Cell, unit: Unit) -> str:

@@ -173,9 +173,8 @@ def _judge(report: RealismReport) -> str:
 
 
 def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
-    yield Grid(
-        name="families",
-        title="What tells distractors apart",
+    yield Grid.told(
+        "families",
         columns=(
             *Column.several("text", "data set", "features"),
             *Column.several("number", "AUC", "AUC of golden passages"),
@@ -192,11 +191,7 @@ def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:
             for report in reports
             for one in report.families
         ),
-        note="AUC is the chance that a classifier which has seen neither the pool nor its texts "
-        "scores a distractor above another passage. Golden passages, if they were not "
-        "written for it, are the yardstick: sections of one kind differ from the mixture around "
-        "them by what they do. So does a single type; the limit of "
-        f"{LIMIT} is for all types together.",
+        limit=LIMIT,
     )
     yield Grid(
         name="types",

@@ -116,20 +116,14 @@ def _with_failures(runner: StudyRunner, result: StudyResult) -> StudyResult:
         f"{ranker} on {data} is left out: {reason}"
         for (data, ranker), reason in runner.missing.items()
     ]
-    grid = Grid(
-        name="failures",
-        title="What failed",
+    grid = Grid.told(
+        "failures",
         columns=(
             *Column.several("text", "data set", "row", "what"),
             Column("share", "percent"),
             Column("the last reason"),
         ),
         rows=tuple((one.data, one.who, one.what, one.share, one.problem) for one in failed),
-        note=(
-            "Of the worst run. Passages without a judgement stand behind all others, in "
-            "first-stage order; answers that failed count as empty ones, and answers that could "
-            "not be judged have the lowest score."
-        ),
     )
     facts = {"failures": [one._asdict() for one in failed]}
     return replace(

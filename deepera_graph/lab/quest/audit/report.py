@@ -60,13 +60,10 @@ def study_audit(
     measured = measure_agreement(matrix, **how)
     grids = [
         _confusion_table(matrix),
-        Grid(
-            name="agreement",
-            title="Agreement with the majority",
+        Grid.told(
+            "agreement",
             columns=(Column("measure"), Column("value", "number")),
             rows=tuple(measured.items()),
-            note="Over the sample, in which every grade weighs what was drawn of it. Intervals "
-            "(95 %) by a bootstrap within each grade, that of exact agreement Wilson's.",
         ),
         _precision_table(matrix),
         _build_table(audit, matrix, how),
@@ -104,9 +101,8 @@ def _confusion_table(matrix: Counts) -> Grid:
 
 def _precision_table(matrix: Counts) -> Grid:
     found = measure_precision(matrix)
-    return Grid(
-        name="precision",
-        title="Precision of grade 2",
+    return Grid.told(
+        "precision",
         columns=(Column("precision"), Column("of grade 2"), Column("value", "percent")),
         rows=(
             ("strict", "people say 2", found.strict),
@@ -114,8 +110,6 @@ def _precision_table(matrix: Counts) -> Grid:
         )
         if matrix[-1].sum()
         else (),
-        note="Pairs were drawn by grade, so that this holds for all pairs of grade 2 in the build. "
-        "Wilson's intervals (95 %).",
     )
 
 

@@ -237,9 +237,8 @@ def _recall(question: HopQuestion, result: MultiHopResult) -> float:
 
 def answer_table(rows: Sequence[Row]) -> Grid:
     """Return the table of ways to answer."""
-    return Grid(
-        name="answers",
-        title="Answers",
+    return Grid.told(
+        "answers",
         columns=(
             *Column.several("text", "data", "method"),
             *Column.several("percent", "cover-EM", "F1", "recall@10", "insufficient", "likely"),
@@ -247,10 +246,6 @@ def answer_table(rows: Sequence[Row]) -> Grid:
             Column("a question", "seconds"),
         ),
         rows=tuple(rows),
-        note="cover-EM is the share of answers that contain a right one, word for word, F1 the "
-        "overlap of words with the nearest right one. A question that failed has no answer, which "
-        'counts as wrong, as does "insufficient evidence". Likely answers are not proven. Calls, '
-        "tokens and seconds are means of a question.",
     )
 
 

@@ -102,9 +102,8 @@ def study_judges(
             known = {x: mean for x, one in sorted(found.items()) if (mean := one[place])}
             if known:
                 curves[panel][name] = draw_curve([*known], [*known.values()])
-    grid = Grid(
-        name="judges",
-        title="Scripted judges",
+    grid = Grid.told(
+        "judges",
         columns=(
             Column("system"),
             Column("accuracy"),
@@ -112,9 +111,6 @@ def study_judges(
             *Column.several("percent", *_PANELS),
         ),
         rows=tuple(rows),
-        note="A judge that tells the truth with this probability orders and marks what each system "
-        "returned; precision and F1 are of what it keeps, against the papers known to break a "
-        "limit, or against all it kept where none are known.",
     )
     drawing = CurveFigure(
         name="judges",

@@ -177,16 +177,13 @@ def _process_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
         of_means = recall_per_candidates(recall, means["observed"])
         known = (None if isnan(one) else one for one in means.values())
         rows.append((system.name, *known, *ratio, of_means))
-    return Grid(
-        name="process",
-        title="What a query takes",
+    return Grid.told(
+        "process",
         columns=(
             Column("system"),
             *Column.several("number", *_PROCESS, "R@100 per 100 observed", "the same of the means"),
         ),
         rows=tuple(rows),
-        note="Means over the queries that tell. R@100 per 100 observed is the mean over queries of "
-        "R@100 x 100 / papers observed; beside it the ratio of the means, another number.",
     )
 
 
@@ -264,9 +261,8 @@ def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
         for name, places in groups.items():
             columns = [Values.of([getattr(found[p], one) for p in places]) for one in _LIMITS]
             rows.append((name, system.name, len(places), *bench.estimate(columns)))
-    return Grid(
-        name="limits",
-        title="Limits and exclusions",
+    return Grid.told(
+        "limits",
         columns=(
             *Column.several("text", "intent", "system"),
             Column("queries", "count"),
@@ -275,10 +271,6 @@ def limit_table(bench: PaperBench, systems: Sequence[SystemScores]) -> Grid:
             *Column.several("percent", "precision of kept", "recall of kept", "F1 of kept"),
         ),
         rows=tuple(rows),
-        note="Against papers that are known to break a limit: their share of the first #gold "
-        "returned (0 is best), the chance that an answer stands above one of them, and precision, "
-        "recall and F1 of what was kept, both kinds counted and no others. Without a mark of the "
-        "system all that it returned is kept.",
     )
 
 

@@ -63,19 +63,12 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
             for name, rule in {**rules, **(unfiltered if form == forms[0] else {})}.items()
         ]
         measured += measure_variants(runner, answers, variants)
-    grid = Grid(
-        name="threshold",
-        title="Threshold study",
+    grid = Grid.told(
+        "threshold",
         columns=columns_of(answers, Column("threshold", "number")),
         rows=rows_of(answers, measured),
-        note=(
-            "Every threshold is applied to the same scores; no passage is judged twice. Kept is "
-            f"passages a question, at most {config.top_n}; precision is the golden share of all "
-            "kept passages; golden kept is the share of questions with a golden passage among "
-            "them. A rule sets the threshold of each question: gap at the widest gap between its "
-            "scores, quantile:0.1 for the best tenth, neither under its floor, 0.5 if none is "
-            f"given; or by its intent, or by a curve.{_explain_answers(answers)}"
-        ),
+        most=config.top_n,
+        answers=_explain_answers(answers),
     )
     tuned, findings = tune_thresholds(runner, answers, measured)
     title = "What the filter keeps of the ranking of {}, by threshold"
@@ -125,15 +118,12 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             for n in config.cutoffs
         ]
         measured += measure_variants(runner, answers, variants)
-    grid = Grid(
-        name="cutoff",
-        title="Cut-off study",
+    grid = Grid.told(
+        "cutoff",
         columns=columns_of(answers, Column("filter"), Column("n", "count")),
         rows=rows_of(answers, measured),
-        note=(
-            f"At most n passages are handed on; the filter keeps {_describe_filter(runner)}. "
-            f"Golden kept is HitRate@n of what is handed on.{_explain_answers(answers)}"
-        ),
+        filter=_describe_filter(runner),
+        answers=_explain_answers(answers),
     )
     title = "What the first n of {} hold, with and without the filter"
     return answers.conclude(
@@ -189,16 +179,13 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
         if isinstance(runs[0].ranker, DeepEra):
             first.append(runs[0])
             measured += measure_variants(runner, answers, _ablate(runner, answers, runs))
-    grid = Grid(
-        name="ablations",
-        title="Ablations",
+    grid = Grid.told(
+        "ablations",
         columns=columns_of(answers, Column("variant")),
         rows=rows_of(answers, measured),
-        note=(
-            f"At most {n} passages are handed on; the filter keeps {_describe_filter(runner)}. "
-            "Summaries change what an answer is made from, never the order, so without a "
-            f"generator v3 equals the whole.{_explain_answers(answers)}"
-        ),
+        most=n,
+        filter=_describe_filter(runner),
+        answers=_explain_answers(answers),
     )
     return answers.conclude(grid, findings=_prefix_findings(runner, first, n))
 

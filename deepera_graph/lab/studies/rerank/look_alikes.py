@@ -56,23 +56,17 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
                 if row[2] != _OTHER:
                     add_bar(bars, run.data.name, str(row[2]), run.ranker.name, row[-1])
     config = runner.config
-    grid = Grid(
-        name="look-alikes",
-        title="Look-alikes by type",
+    grid = Grid.told(
+        "look-alikes",
         columns=(
             *Column.several("text", "data set", "ranker", "type"),
             Column("passages", "count"),
             *_MOVES,
         ),
         rows=tuple(rows),
-        note=(
-            f"Kept: share that a filter at {config.threshold_told} hands on, at most "
-            f"{config.top_n} a question; only where scores say what to keep. Rank before "
-            "is that of the first stage; moved up is in ranks, below 0 for down; above the golden "
-            "is the share that stands before the best golden passage. A passage that was not "
-            f"returned stands behind the last one. Rare types are those with fewer than {FEWEST} "
-            "passages, together."
-        ),
+        threshold=config.threshold_told,
+        most=config.top_n,
+        fewest=FEWEST,
     )
     title = "How often each type of look-alike stands above the golden passage"
     return StudyResult(grids=(grid,), drawings=draw_bars("above-golden", title, bars))
@@ -168,21 +162,14 @@ def study_counts(runner: StudyRunner) -> StudyResult:
             thin = Dataset(f"{dataset.name}, {n}", partial(iter, thinned), dataset.first_stage)
             data = summarize_dataset(thin)
             rows += (row for one in runner.rankers if (row := _row(runner, one, dataset, data, n)))
-    grid = Grid(
-        name="counts",
-        title="Number of look-alikes",
+    grid = Grid.told(
+        "counts",
         columns=(
             *Column.several("text", "data set", "ranker"),
             *Column.several("count", "look-alikes", "passages"),
             *Column.several("percent", *_METRICS),
         ),
         rows=tuple(rows),
-        note=(
-            "The same questions, with so many of their look-alikes in a pool of one size: each "
-            "takes the place of the plain passage that stands last in retrieval, and more are "
-            "added to fewer. CDR is the share of the pairs of a golden passage and its own "
-            "look-alike in the right order."
-        ),
     )
     return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))
 
@@ -250,19 +237,14 @@ def study_ranks(runner: StudyRunner) -> StudyResult:
         if name in of
         for rank in range(N_RANKS)
     ]
-    grid = Grid(
-        name="ranks",
-        title="What stands at each rank",
+    grid = Grid.told(
+        "ranks",
         columns=(
             *Column.several("text", "data set", "ranker"),
             Column("rank", "count"),
             *(Column(kind, "percent") for kind in _KINDS),
         ),
         rows=tuple(rows),
-        note=(
-            "Share of the questions with a golden passage, a labelled look-alike or another "
-            "passage at the rank; less than 100 in sum where a question has fewer passages."
-        ),
     )
     complete = [name for name in names if all(name in of for of in lists.values())]
     return StudyResult(grids=(grid,), drawings=_draw_ranks(complete, lists, shares))

@@ -59,19 +59,15 @@ def study_main_table(runner: StudyRunner) -> StudyResult:
     for repeats in runner.repeated_runs():
         for row in _rows_of(runner, answers, repeats):
             measured[repeats[0].data.name, row.name] = _measure(runner, answers, repeats, row)
-    grid = Grid(
-        name="main",
-        title="Main table",
+    grid = Grid.told(
+        "main",
         columns=(
             *Column.several("text", "data set", "setting", "ranker"),
             Column("runs", "count"),
             *_metric_columns(runner.config, answers),
         ),
         rows=tuple(_main_rows(runner, answers, measured)),
-        note=(
-            "Percent, with 95 % intervals over questions; ± is the standard deviation over runs "
-            f"of what differs from run to run.{_explain_rows(runner, answers)}"
-        ),
+        explained=_explain_rows(runner, answers),
     )
     units: tuple[Unit, ...] = ("percent", "number")
     changes = [_compare_with_base(runner, answers, measured, unit) for unit in units]
@@ -195,9 +191,8 @@ def _compare_with_base(
         if one.unit == unit and one.name != LFS_STD
     ]
     rows = [row for pair in _pairs(runner) for row in _change_rows(runner, pair, measured, columns)]
-    return Grid(
-        name="change" if unit == "percent" else "change-lfs",
-        title="From base to look-alikes",
+    grid = Grid.told(
+        "change",
         columns=(
             *Column.several("text", "from", "to", "ranker", "metric"),
             Column("questions", "count"),
@@ -205,11 +200,8 @@ def _compare_with_base(
             Column("relative", "percent"),
         ),
         rows=tuple(rows),
-        note=(
-            "Over the questions that both data sets have. Difference is in points, with a paired "
-            "95 % interval; relative is (after - before) / before."
-        ),
     )
+    return grid if unit == "percent" else replace(grid, name="change-lfs")
 
 
 def _pairs(runner: StudyRunner) -> Iterator[tuple[DatasetSummary, DatasetSummary]]:
@@ -264,9 +256,8 @@ def _change_rows(
 
 def study_cost(runner: StudyRunner) -> StudyResult:
     """Average what the rankings took when they were made."""
-    grid = Grid(
-        name="cost",
-        title="Efficiency",
+    grid = Grid.told(
+        "cost",
         columns=(
             *Column.several("text", "data set", "ranker"),
             Column("passages", "count"),
@@ -274,11 +265,6 @@ def study_cost(runner: StudyRunner) -> StudyResult:
             *Column.several("count", "calls", "tokens in", "tokens out", "failed"),
         ),
         rows=tuple(map(_cost_row, runner.repeated_runs())),
-        note=(
-            "For a question, on average; slowest is the mean of the slowest group of questions "
-            "ranked together. Times were measured when the rankings were made, and are read back "
-            "with them; they are of the machine and the load of that moment."
-        ),
     )
     return StudyResult(grids=(grid,))
 

@@ -44,9 +44,8 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
             f"{data.name}: a store of {len(store.texts):,} passages, of which "
             f"{len(store.look_alikes):,} are look-alikes."
         )
-    grid = Grid(
-        name="embeddings",
-        title="Embedding study",
+    grid = Grid.told(
+        "embeddings",
         columns=(
             *Column.several("text", "data set", "embeddings"),
             Column("look-alikes in", "percent"),
@@ -54,12 +53,7 @@ def study_embeddings(runner: StudyRunner) -> StudyResult:
             *Column.several("percent", "CDR", "HitRate@10"),
         ),
         rows=tuple(rows),
-        note=(
-            "All passages of a data set in one store, with a share of its look-alikes drawn at "
-            "random. NRS@k: share of the first k that are no look-alike, of any question; CDR: "
-            "share of the pairs of a golden passage and its own look-alike in the right order. "
-            f"bm25 and lsa (TF-IDF cut down to {DIMENSIONS} dimensions) need no model."
-        ),
+        dimensions=DIMENSIONS,
     )
     return StudyResult(grids=(grid,), drawings=_draw(rows), findings=tuple(findings))
 

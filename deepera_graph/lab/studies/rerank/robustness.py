@@ -33,9 +33,8 @@ def study_drift(runner: StudyRunner) -> StudyResult:
             name = question.judged.subject if what == "subject" else run.data.name
             of = groups.setdefault(run.ranker.name, {})
             of.setdefault(name or "(none)", []).append(question)
-    quantiles = Grid(
-        name="drift",
-        title=f"Scores by {what}",
+    quantiles = Grid.told(
+        "drift",
         columns=(
             Column("ranker"),
             Column(what),
@@ -50,15 +49,11 @@ def study_drift(runner: StudyRunner) -> StudyResult:
             for ranker, of in groups.items()
             for name, questions in of.items()
         ),
-        note=(
-            "Quantiles of the scores of all judged passages, and of the golden ones; pass is the "
-            f"share with a score from {runner.config.threshold_told} on: a passage that could not "
-            "be judged does not pass, and is in no quantile."
-        ),
+        what=what,
+        threshold=runner.config.threshold_told,
     )
-    distances = Grid(
-        name="distance",
-        title=f"How far the scores of two {what}s are apart",
+    distances = Grid.told(
+        "distance",
         columns=(
             Column("ranker"),
             Column(what),
@@ -66,11 +61,7 @@ def study_drift(runner: StudyRunner) -> StudyResult:
             *Column.several("number", "all passages", "golden", "not golden"),
         ),
         rows=tuple(row for ranker, of in groups.items() for row in _distances(ranker, of)),
-        note=(
-            "Kolmogorov-Smirnov distance of two samples, in [0, 1], largest first. That of all "
-            "passages also grows when one has more golden passages than the other; those of "
-            "golden and of not golden passages do not."
-        ),
+        what=what,
     )
     figure = CurveFigure(
         name="pass-rate",
@@ -185,9 +176,8 @@ def study_stability(runner: StudyRunner) -> StudyResult:
         rows.append((*repeats[0].key, *_describe_runs(runner, repeats, matrices, stds)))
         name = repeats[0].ranker.name
         same[name] = same.get(name, True) and not any(one.any() for one in stds)
-    grid = Grid(
-        name="stability",
-        title="Stability over runs",
+    grid = Grid.told(
+        "stability",
         columns=(
             *Column.several("text", "data set", "ranker"),
             *Column.several("count", "questions", "runs"),
@@ -198,14 +188,7 @@ def study_stability(runner: StudyRunner) -> StudyResult:
             *Column.several("percent", "other first passage", "change side of the threshold"),
         ),
         rows=tuple(rows),
-        note=(
-            "Every run judges again. Std is that of one passage over runs (n - 1), on the ranker's "
-            "own scale, averaged; rank correlation is Spearman's, between two runs of a question; "
-            "other first passage is the share of questions in which two runs put another one "
-            f"first; the last column counts passages that are not on the same side of "
-            f"{runner.config.threshold_told} in all runs. Failed is the share of judgements that "
-            "failed: a passage that has no score in a run is left out of std, changes and sides."
-        ),
+        threshold=runner.config.threshold_told,
     )
     return StudyResult(
         grids=(grid,),

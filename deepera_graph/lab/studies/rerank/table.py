@@ -40,9 +40,8 @@ def study_table(runner: StudyRunner) -> StudyResult:
         for one in every:
             measured.setdefault(one.name, {})[ORACLE] = _measure_oracle(one, config.metrics)
     rows = [row for one in every for row in _rows(runner, one.name, measured.get(one.name, {}))]
-    results = Grid(
-        name="results",
-        title="By data set",
+    results = Grid.told(
+        "results",
         columns=(
             *Column.several("text", "data set", "ranker"),
             Column("runs", "count"),
@@ -51,11 +50,6 @@ def study_table(runner: StudyRunner) -> StudyResult:
             *Column.several("count", "calls", "tokens", "failed"),
         ),
         rows=tuple(rows),
-        note=(
-            "Brackets hold 95 % intervals over questions; ± is the standard deviation over runs. "
-            "Seconds, calls, tokens and failed passages are means of a question; what failed keeps "
-            "its first-stage order among itself."
-        ),
     )
     overview = _overview(runner, names, rows)
     more = _differences(runner, measured) if config.baseline else ()

@@ -64,9 +64,8 @@ def tune_thresholds(
     criterion = "F1 of precision and golden kept"
     if answers.is_on:
         criterion = f"F1 of the answers, where there are references, else {criterion}"
-    grid = Grid(
-        name="tuned",
-        title="Thresholds chosen on some questions, measured on the others",
+    grid = Grid.told(
+        "tuned",
         columns=(
             *Column.several("text", "data set", "ranker", "rule", "thresholds"),
             *Column.several("count", "chosen on", "measured on", KEPT),
@@ -74,17 +73,10 @@ def tune_thresholds(
             *answers.columns,
         ),
         rows=tuple(rows),
-        note=(
-            f"Of the thresholds of the study the one with the best {criterion} on "
-            f"{100 * runner.config.tune_share:g} % of the questions, drawn by the question's text, "
-            "is applied to the others. By intent, subject or difficulty each group with at least "
-            f"{FEWEST} questions has its own. Difficulty is how far the best score is above the "
-            "middle one, in thirds of the questions that choose; for the oracle it is the rank of "
-            "the golden passage in retrieval, which only labels tell: it cannot be used, and shows "
-            "what there is to gain. "
-            f"Calibrated keeps what a curve, fitted on the same questions, holds for evidence with "
-            f"a probability of at least {_CALIBRATED:g}."
-        ),
+        criterion=criterion,
+        share=100 * runner.config.tune_share,
+        fewest=FEWEST,
+        probability=_CALIBRATED,
     )
     return (grid,), tuple(dict.fromkeys(findings))
 
