@@ -44,7 +44,6 @@ _MOVED = {  # until 0.11
     "papers.calls": "answer_call describe_paper_calls",
     "papers.results": "Hit Hits Neighbours TitleMatch",
     "papers.sources": "Literature LiteratureAnswer PaperSource SourceAnswer SourceQuery live_base",
-    "passages": "Passage",
     "prompts": "Domain",
     "retrieval.collections.passage_store": "PassageStore",
     "schema": (

@@ -1,8 +1,7 @@
 """Passages as the caller hands them in: strings, dicts or documents; and windows of long ones."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
 from numbers import Real
@@ -23,35 +22,7 @@ TEXT_FIELDS = (
     "segment", "body",
 )  # fmt: skip
 ID_FIELDS = ("id", "_id", "docid")
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """One candidate passage.
-
-    Attributes:
-        id: Names the passage in results; its place, counted from 1, when the caller gave none.
-        text: What is judged.
-        metadata: The caller's metadata, a copy.
-        retrieval_rank: Place in the first stage, >= 1.
-        retrieval_score: Score of the first stage on its own scale, if known.
-        document_id: The LangChain id, if the caller handed in a document that has one.
-    """
-
-    id: str
-    text: str
-    metadata: dict[str, Any]
-    retrieval_rank: int
-    retrieval_score: float | None = None
-    document_id: str | None = None
-
-    def to_document(self) -> Document:
-        """Return the form that travels in the graph."""
-        retrieval = {
-            "retrieval_rank": self.retrieval_rank,
-            "retrieval_score": self.retrieval_score,
-        }
-        return Document(id=self.id, page_content=self.text, metadata={**self.metadata, **retrieval})
+RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # of the first stage, in metadata
 
 
 def check_length(question: str) -> None:
@@ -76,8 +47,11 @@ def check_question(question: object, passages: object) -> None:
     raise InputError(f"question must be a text, got {what}{hint}")
 
 
-def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
-    """Read what the caller handed in, in order, without changing it.
+def read_passages(items: Iterable[PassageLike]) -> list[Document]:
+    """Return what the caller handed in as it travels in the graph, in order, copied.
+
+    Each has an id that no other has: its place, counted from 1, where the caller gave none. Among
+    its metadata is its place in the first stage, >= 1, and its score there, if known.
 
     Strings and dicts are the caller's own, so a missing text or an id used twice is an error.
     Documents come out of retrievers: one without text is judged as failed later, and an id used
@@ -89,17 +63,17 @@ def read_passages(items: Iterable[PassageLike]) -> list[Passage]:
     """
     if isinstance(items, str | bytes | Mapping | Document) or not isinstance(items, Iterable):
         raise InputError(f"passages must be a list, got one {type(items).__name__}")
-    passages: list[Passage] = []
-    seen: set[str] = set()
+    passages: dict[str, Document] = {}
     for place, item in enumerate(items, start=1):
         passage = _read(item, place)
-        if passage.id in seen:
+        name = passage.id or str(place)
+        if name in passages:
             if not isinstance(item, Document):
-                raise InputError(f"passage {place}: id {passage.id!r} is used twice")
-            passage = replace(passage, id=_make_unique(passage.id, seen))
-        seen.add(passage.id)
-        passages.append(passage)
-    return passages
+                raise InputError(f"passage {place}: id {name!r} is used twice")
+            name = _make_unique(name, passages)
+        passage.id = name
+        passages[name] = passage
+    return [*passages.values()]
 
 
 @lru_cache(maxsize=4096)
@@ -179,32 +153,20 @@ def _after_space(text: str, start: int, end: int) -> int:
     return space + 1 if space >= 0 else start
 
 
-def _read(item: PassageLike, place: int) -> Passage:
+def _read(item: PassageLike, place: int) -> Document:
     if isinstance(item, Document):
-        return _read_document(item, place)
+        known = dict(zip(RETRIEVAL_KEYS, retrieval_place(item, place - 1), strict=True))
+        metadata = {**deepcopy(item.metadata), **known}
+        return Document(id=item.id, page_content=item.page_content, metadata=metadata)
     if isinstance(item, str):
-        return Passage(str(place), _check_text(item, place), {}, place)
+        metadata = {"retrieval_rank": place, "retrieval_score": None}
+        return Document(page_content=_check_text(item, place), metadata=metadata)
     if isinstance(item, Mapping):
         return _read_mapping(item, place)
     raise InputError(f"passage {place} must be a string, dict or Document, got {item!r:.80}")
 
 
-def _read_document(document: Document, place: int) -> Passage:
-    rank, score = retrieval_place(document, place - 1)
-    metadata = deepcopy(document.metadata)
-    metadata.pop("retrieval_rank", None)
-    metadata.pop("retrieval_score", None)
-    return Passage(
-        id=document.id or str(place),
-        text=document.page_content,
-        metadata=metadata,
-        retrieval_rank=rank,
-        retrieval_score=score,
-        document_id=document.id,
-    )
-
-
-def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
+def _read_mapping(item: Mapping[str, Any], place: int) -> Document:
     fields = dict(item)
     text = join_sentences(take_field(fields, TEXT_FIELDS))
     if text is None:
@@ -216,12 +178,12 @@ def _read_mapping(item: Mapping[str, Any], place: int) -> Passage:
     score = _to_finite(given)
     if score is None and given is not None:
         raise InputError(f"passage {place}: score must be a finite number, got {given!r:.80}")
-    return Passage(
-        id=_check_id(_take_id(fields), place),
-        text=_check_text(text, place),
-        metadata=deepcopy({**fields, **(metadata or {})}),
-        retrieval_rank=place,
-        retrieval_score=score,
+    name = _check_id(_take_id(fields), place)
+    known = {"retrieval_rank": place, "retrieval_score": score}
+    return Document(
+        id=name,
+        page_content=_check_text(text, place),
+        metadata={**deepcopy({**fields, **(metadata or {})}), **known},
     )
 
 
@@ -255,7 +217,7 @@ def _to_finite(score: object) -> float | None:
     return number if isfinite(number) else None
 
 
-def _make_unique(name: str, seen: set[str]) -> str:
+def _make_unique(name: str, seen: Container[str]) -> str:
     times = 2
     while f"{name}#{times}" in seen:
         times += 1

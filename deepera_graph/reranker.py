@@ -4,9 +4,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import attrgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
@@ -301,12 +303,11 @@ class RerankRun(AgentRun[RerankResult]):
     ) -> None:
         check_question(question, passages)
         self._reranker = reranker
-        self._passages = read_passages(passages)
+        held = list(passages) if isinstance(passages, Iterator) else passages  # read twice
+        self._passages = read_passages(held)
+        self._ids = [one.id if isinstance(one, Document) else None for one in held]
         self._stage_seconds: dict[str, float] = {}
-        given: Question = {
-            "question": question,
-            "passages": [passage.to_document() for passage in self._passages],
-        }
+        given: Question = {"question": question, "passages": self._passages}
         super().__init__(
             reranker.graph,
             given,
@@ -324,7 +325,7 @@ class RerankRun(AgentRun[RerankResult]):
         if not state:
             raise RuntimeError("the graph ended without a state")
         passages, left_out = (
-            tuple(RankedPassage.of(self._passages[one["index"]], one) for one in records)
+            tuple(RankedPassage.of(one, self._passages, self._ids) for one in records)
             for records in (state["ranking"], state.get("left_out", ()))
         )
         return RerankResult(
@@ -371,8 +372,8 @@ class RerankRun(AgentRun[RerankResult]):
 
     def _check_same(self, saved: Mapping[str, Any]) -> None:
         super()._check_same(saved)
-        before, now = read_passages(saved["passages"]), self._passages
-        if [(one.id, one.text) for one in before] != [(one.id, one.text) for one in now]:
+        seen = attrgetter("id", "page_content")
+        if [*map(seen, read_passages(saved["passages"]))] != [*map(seen, self._passages)]:
             raise InputError("the thread to resume is of other passages")
 
 

@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 from deepera_graph.literature.citation import Citation, find_pages
 from deepera_graph.literature.paper_keys import RETRACTED, PaperStatus
 from deepera_graph.literature.same_study import find_studies
-from deepera_graph.passages import Passage
+from deepera_graph.passages import RETRIEVAL_KEYS
 from deepera_graph.pipeline.shown import result_html
 from deepera_graph.pipeline.state import (
     AnswerRecord,
@@ -107,17 +107,18 @@ class RankedPassage:
         return "" if span is None else find_pages(self.metadata, span)
 
     @classmethod
-    def of(cls, passage: Passage, record: RankRecord) -> Self:
-        """Join what the caller handed in with its verdict."""
+    def of(cls, record: RankRecord, passages: list[Document], ids: list[str | None]) -> Self:
+        """Join a verdict with its passage; *ids* are those of the documents handed in."""
         verdict: dict[str, Any] = {**record}
-        del verdict["index"]
+        index = verdict.pop("index")
         for name in ("quote_span", "window"):
             verdict[name] = None if verdict[name] is None else tuple(verdict[name])
+        metadata = passages[index].metadata
         return cls(
-            **{**verdict, "id": passage.id},
-            text=passage.text,
-            metadata=passage.metadata,
-            document_id=passage.document_id,
+            **verdict,
+            text=passages[index].page_content,
+            metadata={name: metadata[name] for name in metadata if name not in RETRIEVAL_KEYS},
+            document_id=ids[index],
             windowed=record["window"] is not None,
         )
 

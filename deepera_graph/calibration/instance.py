@@ -1,11 +1,12 @@
 """A benchmark question with its candidates and labels, data sets of them, and files of rows."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
+from langchain_core.documents import Document
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -19,7 +20,7 @@ from pydantic import (
 from deepera_graph.errors import DeepEraError, InputError
 from deepera_graph.jobs.lines import BadLine, QuestionLine, open_questions
 from deepera_graph.jobs.lines import read_lines as read_question_lines
-from deepera_graph.passages import Passage, read_passages
+from deepera_graph.passages import read_passages
 from deepera_graph.text.jsonl import open_records, read_raw_lines, replacing
 
 RowT = TypeVar("RowT", bound=BaseModel)
@@ -215,13 +216,14 @@ def read_questions(path: Path, *, limit: int | None = None) -> Iterator[Question
 
 def read_labelled(
     path: Path, *, limit: int | None = None
-) -> Iterator[tuple[QuestionLine, list[Passage], Labels]]:
+) -> Iterator[tuple[QuestionLine, list[Document], Labels]]:
     """Read questions with their passages and the labels of these, 1 for evidence, by id."""
     for line in read_questions(path, limit=limit):
         try:
             passages = read_passages(line.passages)
-            golden = _read_golden(line.metadata.get("golden"), {one.id for one in passages})
-            labels = {one.id: _read_label(one.id, one.metadata, golden) for one in passages}
+            by_id = {str(one.id): one for one in passages}
+            golden = _read_golden(line.metadata.get("golden"), by_id.keys())
+            labels = {id: _read_label(id, one.metadata, golden) for id, one in by_id.items()}
         except InputError as error:
             raise InputError(f"{path}, line {line.number}: {error}") from error
         yield line, passages, labels
@@ -235,7 +237,7 @@ def read_labels(path: Path, *, limit: int | None = None) -> dict[str, Labels]:
     return labels
 
 
-def _read_golden(golden: object, ids: set[str]) -> set[str] | None:
+def _read_golden(golden: object, ids: Set[str]) -> set[str] | None:
     if golden is None:
         return None
     if not isinstance(golden, list):

@@ -183,7 +183,7 @@ def receive(
         raise InputError(f"passages must be a list, got {given!r:.80}")
     passages = [*given]
     if not all(isinstance(passage, Document) for passage in given):  # as they come over HTTP
-        passages = [passage.to_document() for passage in read_passages(given)]
+        passages = read_passages(given)
     cuts = judged_windows(passages, settings.max_passage_chars)
     if prepare is not None and not carried(config).meter.reached():
         shown = (shown_text(passages[one["index"]], one["start"], one["end"]) for one in cuts)

@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus
-from deepera_graph.passages import PassageLike, WindowRecord
+from deepera_graph.passages import RETRIEVAL_KEYS, PassageLike, WindowRecord
 from deepera_graph.schema import POSSIBLE, Band, Batch, Direction, IntentFields, PassageTask
 from deepera_graph.settings import Content
 from deepera_graph.usage import UsageRecord, merge_usage
@@ -260,7 +260,6 @@ def read_judgements(state: State) -> list[JudgementRecord]:
     return judgements
 
 
-_RETRIEVAL_KEYS = ("retrieval_rank", "retrieval_score")  # as `Passage.to_document` writes them
 _RECORD_KEYS = (
     "rank", "band", "reason", "direction", "position", "quote", "quote_span", "quote_status",
     "status", "window", "summary", "summary_status", "retrieval_rank", "retrieval_score", "study",
@@ -288,7 +287,7 @@ def kept_document(
     shown = passage.page_content
     if content == "summary" and record["summary"]:
         shown, verdict["text"] = record["summary"], passage.page_content
-    rest = {name: value for name, value in passage.metadata.items() if name not in _RETRIEVAL_KEYS}
+    rest = {name: value for name, value in passage.metadata.items() if name not in RETRIEVAL_KEYS}
     return Document(
         id=passage.id,
         page_content=shown,

@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 
 from deepera_graph.errors import DeepEraError, InputError, RoleError, SettingsError, StoreError
 from deepera_graph.judges.heuristic.roles import find_entities
+from deepera_graph.passages import RETRIEVAL_KEYS
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.pipeline.state import Output, Question
 from deepera_graph.ranges import check_at_least
@@ -243,11 +244,7 @@ def _same(passage: Document) -> str:
 
 def _without_rank(passage: Document) -> Document:
     """Return a passage without its rank and score in one search, which another one gives, too."""
-    rest = {
-        name: value
-        for name, value in passage.metadata.items()
-        if name not in ("retrieval_rank", "retrieval_score")
-    }
+    rest = {name: value for name, value in passage.metadata.items() if name not in RETRIEVAL_KEYS}
     return passage.model_copy(update={"metadata": rest})
 
 

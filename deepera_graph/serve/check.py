@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from langchain_core.documents import Document
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -197,7 +196,4 @@ async def _find_works(
     if len(given := asked.passages or []) > limits.documents:
         message = f"a request may have {limits.documents} passages, got {len(given)}"
         raise RequestRefusedError(422, "too_many", message)
-    return WorkLibrary(
-        Document(id=one.id, page_content=one.text, metadata=one.metadata)
-        for one in read_passages(given)
-    )
+    return WorkLibrary(read_passages(given))

@@ -139,7 +139,8 @@ def test_a_request_of_rank_llm_is_a_line():
         {"title": "T", "contents": "a", "id": "d1", "score": 15.9},
         {"text": "b", "id": 7, "score": 14.1},
     ]
-    assert [(one.id, one.text) for one in read_passages(line.passages)] == [("d1", "a"), ("7", "b")]
+    read = [(one.id, one.page_content) for one in read_passages(line.passages)]
+    assert read == [("d1", "a"), ("7", "b")]
 
 
 @pytest.mark.parametrize("name", ["qid", "query_id", "_id"])

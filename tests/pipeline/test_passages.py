@@ -52,7 +52,7 @@ def test_two_hundred_thousand_characters_are_few_windows():
 
 
 def test_strings_get_their_place_as_id():
-    assert [(one.id, one.retrieval_rank) for one in read_passages(["a", "b"])] == [
+    assert [(one.id, one.metadata["retrieval_rank"]) for one in read_passages(["a", "b"])] == [
         ("1", 1), ("2", 2),
     ]  # fmt: skip
 
@@ -61,24 +61,24 @@ def test_a_dict_keeps_its_unknown_fields_as_metadata():
     [one] = read_passages(
         [{"id": 7, "text": "a", "title": "T", "metadata": {"year": 2020}, "score": 3}]
     )
-    assert (one.id, one.text, one.retrieval_score) == ("7", "a", 3.0)
-    assert one.metadata == {"title": "T", "year": 2020}
+    assert (one.id, one.page_content) == ("7", "a")
+    place = {"retrieval_rank": 1, "retrieval_score": 3.0}
+    assert one.metadata == {"title": "T", "year": 2020, **place}
 
 
 @pytest.mark.parametrize("name", ["page_content", "contents", "content", "Abstract", "abstract"])
 def test_the_text_goes_by_the_names_that_files_have(name):
-    assert read_passages([{name: "a"}])[0].text == "a"
+    assert read_passages([{name: "a"}])[0].page_content == "a"
 
 
 def test_a_list_of_sentences_is_a_text():
-    assert read_passages([{"_id": "s", "abstract": ["It grew.", "It died."]}])[0].text == (
-        "It grew. It died."
-    )
+    [one] = read_passages([{"_id": "s", "abstract": ["It grew.", "It died."]}])
+    assert one.page_content == "It grew. It died."
 
 
 def test_a_text_goes_before_an_abstract():
     [one] = read_passages([{"abstract": "a", "text": "b"}])
-    assert (one.text, one.metadata) == ("b", {"abstract": "a"})
+    assert (one.page_content, one.metadata["abstract"]) == ("b", "a")
 
 
 @pytest.mark.parametrize("name", ["id", "_id", "docid"])
@@ -89,7 +89,7 @@ def test_the_id_goes_by_several_names(name):
 def test_a_doi_is_metadata_as_passages_of_one_paper_share_it():
     found = read_passages([{"doi": "10.1/x", "text": "a"}, {"doi": "10.1/x", "text": "b"}])
     assert [one.id for one in found] == ["1", "2"]
-    assert found[1].metadata == {"doi": "10.1/x"}
+    assert found[1].metadata["doi"] == "10.1/x"
 
 
 def test_a_document_brings_its_first_stage_rank_and_score():
@@ -97,8 +97,7 @@ def test_a_document_brings_its_first_stage_rank_and_score():
         id="d", page_content="a", metadata={"retrieval_rank": 9, "retrieval_score": 0.5, "k": 1}
     )
     [one] = read_passages([document])
-    assert (one.id, one.document_id, one.retrieval_rank, one.retrieval_score) == ("d", "d", 9, 0.5)
-    assert one.metadata == {"k": 1}
+    assert one == document
 
 
 @pytest.mark.parametrize("rank", [0, -1, True, "3", None, 2.5])
@@ -111,7 +110,6 @@ def test_documents_with_one_id_are_told_apart():
     ids = ["a", "a#2", "a", "a", "b"]
     found = read_passages([Document(id=name, page_content=name) for name in ids])
     assert [one.id for one in found] == ["a", "a#2", "a#3", "a#4", "b"]
-    assert [one.document_id for one in found] == ids
 
 
 @given(st.lists(st.sampled_from(["a", "a#2", "a#2#2", "1", "2", None]), max_size=12))
@@ -129,8 +127,8 @@ def test_a_score_that_is_no_number_is_named(score):
 def test_a_numpy_score_is_a_score():
     numpy = pytest.importorskip("numpy")
     [one] = read_passages([{"text": "a", "score": numpy.float32(0.5)}])
-    assert one.retrieval_score == 0.5
-    assert type(one.retrieval_score) is float
+    assert one.metadata["retrieval_score"] == 0.5
+    assert type(one.metadata["retrieval_score"]) is float
 
 
 @pytest.mark.parametrize(
@@ -161,7 +159,7 @@ def test_what_cannot_be_used_is_named(items, named):
 
 
 def test_a_document_without_text_is_no_error():
-    assert read_passages([Document(page_content="")])[0].text == ""
+    assert read_passages([Document(page_content="")])[0].page_content == ""
 
 
 def test_any_iterable_will_do():
@@ -177,12 +175,9 @@ def test_what_was_handed_in_stays_as_it_was():
     before = copy.deepcopy(items)
     for passage in read_passages(items):
         passage.metadata["nested"]["list"].append(99)
-        passage.to_document().metadata["nested"]["list"].append(98)
     assert items == before
 
 
 def test_the_travelling_form_reads_back():
     [one] = read_passages([{"id": "x", "text": "a", "score": 2.0, "metadata": {"k": 1}}])
-    [again] = read_passages([one.to_document()])
-    assert (again.id, again.text, again.metadata) == ("x", "a", {"k": 1})
-    assert (again.retrieval_rank, again.retrieval_score) == (1, 2.0)
+    assert read_passages([one]) == [one]

@@ -66,6 +66,12 @@ def test_no_passages_take_no_call(reranker):
     assert reranker.backend.intent.calls == reranker.backend.judge.calls == 0
 
 
+def test_documents_keep_the_id_that_they_were_handed_in_with(reranker):
+    given = [Document(id="a", page_content="One."), Document(id="a", page_content="Two."), "Three."]
+    found = {one.id: one.document_id for one in reranker.rerank(QUESTION, given).all_passages}
+    assert found == {"a": "a", "a#2": "a", "3": None}
+
+
 def test_one_passage_is_enough(reranker):
     result = reranker.rerank(QUESTION, ["Tea lowers it."])
     assert [one.rank for one in result.passages] == [1]

@@ -291,7 +291,8 @@ def _find_role(extractor: Any) -> Runnable[ExtractTask, Extracted] | None:
 def _read_input(question: str, passages: Iterable[PassageLike]) -> TableInput:
     check_question(question, passages)
     given = [
-        {"id": one.id, "text": one.text, "metadata": one.metadata} for one in read_given(passages)
+        {"id": one.id, "text": one.page_content, "metadata": one.metadata}
+        for one in read_given(passages)
     ]
     return {"question": question, "passages": given}
 

@@ -30,7 +30,6 @@ from deepera_graph.lab.data.documents import read_natural
 from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
-from deepera_graph.passages import Passage
 from deepera_graph.text.jsonl import parse_object, read_places, read_raw_lines
 
 N_CANDIDATES = 30
@@ -246,7 +245,7 @@ def read_plain(path: Path) -> Iterator[Instance]:
 
 
 def _plain_instance(
-    line: QuestionLine, passages: Sequence[Passage], labels: Labels, place: str
+    line: QuestionLine, passages: Sequence[Document], labels: Labels, place: str
 ) -> Instance:
     try:
         return Instance(
@@ -256,11 +255,11 @@ def _plain_instance(
             subject=line.subject or "",
             contexts=tuple(
                 Context(
-                    id=passage.id,
-                    text=passage.text,
+                    id=str(passage.id),
+                    text=passage.page_content,
                     title=str(passage.metadata.get("title") or ""),
                     section=str(passage.metadata.get("section") or ""),
-                    is_golden=bool(labels[passage.id]),
+                    is_golden=bool(labels[str(passage.id)]),
                     first_stage_rank=rank,
                 )
                 for rank, passage in enumerate(passages, start=1)

@@ -156,8 +156,6 @@ async def check_citations(library: Library, given: CheckArguments, report: Repor
 
 def _find_works(library: Library, given: CheckArguments) -> "WorkLibrary":
     """Return what passages, or a library, have of works."""
-    from langchain_core.documents import Document  # noqa: PLC0415 - takes a second
-
     from deepera_graph.evidence.check.library import WorkLibrary  # noqa: PLC0415
     from deepera_graph.evidence.check.manuscript import as_file, read_manuscript  # noqa: PLC0415
     from deepera_graph.passages import read_passages  # noqa: PLC0415
@@ -166,10 +164,7 @@ def _find_works(library: Library, given: CheckArguments) -> "WorkLibrary":
         with as_file(given.manuscript) as path:
             manuscript = read_manuscript(path)
         return library.find_works(given.library, manuscript)
-    held = read_passages([_read_passage(one) for one in given.passages])
-    return WorkLibrary(
-        Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in held
-    )
+    return WorkLibrary(read_passages(map(_read_passage, given.passages)))
 
 
 @_tool(Held, "List what can be searched")
