@@ -123,11 +123,8 @@ def retrieval_place(document: Document, index: int) -> tuple[int, float | None]:
 
 
 def windows(text: str, size: int) -> list[tuple[int, int]]:
-    """Cut a text into overlapping windows of at most *size* characters, at spaces where possible.
-
-    Returns:
-        (start, end) offsets in order, shape (n_windows, 2); one window if the text fits.
-    """
+    """Cut a text into overlapping windows of at most *size* characters, at spaces if possible."""
+    # Returns (start, end) offsets in order, shape (n_windows, 2); one window if the text fits.
     if len(text) <= size:
         return [(0, len(text))]
     step_back = int(size * WINDOW_OVERLAP)
@@ -234,12 +231,7 @@ class WindowRecord(TypedDict):
 
 
 def judged_windows(passages: Sequence[Document], size: int) -> list[WindowRecord]:
-    """Return what is judged, in order: each passage, or its windows; a blank one is not judged.
-
-    Args:
-        passages: As they travel in the graph.
-        size: Longest window, in characters.
-    """
+    """Return what is judged, in order: each passage, or its windows; a blank one is not judged."""
     return [
         {"index": index, "id": passage.id or str(index + 1), "start": start, "end": end}
         for index, passage in enumerate(passages)

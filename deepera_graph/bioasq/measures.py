@@ -89,20 +89,10 @@ def evaluate_documents(golden: Questions, given: Questions) -> Evaluation:
 
 
 def average_precision(ranked: Sequence[str], golden: Collection[str], k: int) -> float:
-    """Return the average precision of the first *k*, over the most that they could hold.
-
-    Args:
-        ranked: Ids, best first, each once.
-        golden: Ids of the relevant ones, each once; not empty.
-        k: Cut-off rank, >= 1.
-
-    Returns:
-        Sum of the precision at every relevant rank, divided by the smaller of *k* and the number
-        of relevant ids; in [0, 1]. Others divide by all relevant ids.
-
-    Source:
-        BioASQ's frequently asked questions on task b, phase A, from BioASQ 8 on; with k = 10.
-    """
+    """Return the average precision of the first *k* of distinct ids, best first; in [0, 1]."""
+    # It is divided by the smaller of *k* and the number of golden ids, of which there is one at
+    # least; others divide by all golden ids.
+    # Source: BioASQ's frequently asked questions on task b, phase A, from BioASQ 8 on; with k = 10.
     n_hits, total = 0, 0.0
     for rank, name in enumerate(ranked[:k], start=1):
         if name in golden:

@@ -257,13 +257,8 @@ def calibrate(
     max_failed_share: float = MAX_FAILED_SHARE,
     watch: Watch = lambda question: None,  # called with every question that was judged
 ) -> dict[str, Any]:
-    """Fit a curve, write it, and report what thresholds on it would keep.
-
-    Everything that can be checked is checked before the first passage is judged.
-
-    Returns:
-        Plain data, as `build_report` gives it.
-    """
+    """Fit a curve, write it, and report what thresholds would keep, as `build_report` does."""
+    # Everything that can be checked is checked before the first passage is judged.
     labelled, out = Path(labelled), None if out is None else Path(out)
     check_method(method)
     check_share("precision", precision)

@@ -332,18 +332,9 @@ def defaults_of(command: str, names: Collection[str]) -> dict[str, str | bool]:
 def settle(
     values: dict[str, Any], sources: Mapping[str, str], keys: Collection[str] = ()
 ) -> frozenset[str]:
-    """Take back what is configured but does not go with what was given, or configured nearer by.
-
-    Return the options whose values are configured.
-
-    Args:
-        values: Of all options of a command; changed here.
-        sources: Where each is from, in typer's words.
-        keys: Those that only a file or a variable may give.
-
-    Raises:
-        SettingsError: One of the keys was given, or a file that is not trusted may do harm.
-    """
+    """Take back what is configured but does not go with what was given, or configured nearer by."""
+    # Changes the *values* of a command, whose *sources* are in typer's words; *keys* are those that
+    # only a file or a variable may give. Returns the options whose values are configured.
     given = {name for name, source in sources.items() if source.endswith("COMMANDLINE")}
     if refused := sorted(given & {*keys}):
         key = refused[0]

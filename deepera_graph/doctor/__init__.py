@@ -39,15 +39,11 @@ def examine(
     cache: str | Path | None = None,
     timeout: float = TIMEOUT,  # longest wait for one answer of the model's server, in seconds, > 0
 ) -> list[Finding]:
-    """Check everything that judging needs, and with a model or an address the server behind it.
-
-    Without *model*, *base_url* and *qdrant_url* nothing is sent over any network. With a server,
-    at most 8 requests are made: 2 that list its models, one for each of the four ways to ask for
-    a structured answer, and one judgement, which is asked once more if its answer is unusable.
-
-    Returns:
-        What was found, in the order of the checks; no key is ever in it.
-    """
+    """Check everything that judging needs, and with a model or an address the server behind it."""
+    # Without *model*, *base_url* and *qdrant_url* nothing is sent over any network. With a server,
+    # at most 8 requests are made: 2 that list its models, one for each of the four ways to ask for
+    # a structured answer, and one judgement, which is asked once more if its answer is unusable. No
+    # key is ever in what was found.
     secrets = [
         os.environ.get(variable, "").strip()
         for variable in (api_key_env or KEY_VARIABLE, KEY_VARIABLE, STORE_KEY_VARIABLE)

@@ -57,17 +57,9 @@ class EvidenceEmbeddings(Embeddings):
 
 
 def find_embeddings(given: Any, *, what: str = "embeddings") -> Embeddings | None:
-    """Return embeddings as they are, or those of a name; None for None.
-
-    Args:
-        given: LangChain embeddings, or whatever has their two methods; or a name: ``local``,
-            ``openai:model``, ``sentence-transformers:model``, ``bge-large-en`` and its like, or
-            ``package.module:factory``.
-        what: What messages call it.
-
-    Raises:
-        SettingsError: It is none of these, or cannot be made.
-    """
+    """Return embeddings as they are, or those of a name; None for None. Messages call it *what*."""
+    # Names are ``local``, ``openai:model``, ``sentence-transformers:model``, ``bge-large-en`` and
+    # its like, or ``package.module:factory``.
     if isinstance(given, str):
         return _find_named(given, what)
     if given is not None and not all(hasattr(given, f"embed_{n}") for n in ("documents", "query")):

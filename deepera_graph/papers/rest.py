@@ -47,16 +47,9 @@ _FILTERS = 'id <= "2404", date < "2024-04-15" or year >= 2019, with "and" betwee
 
 
 def create_app(base: PaperBase, *, alone: bool = True) -> Any:
-    """Return the FastAPI application that answers for a base.
-
-    Args:
-        base: Who answers.
-        alone: Whether it is a server of its own: it has ``/docs``, a page that describes it, and
-            refuses bodies over a mebibyte and pages of other hosts. What it is part of does so.
-
-    Raises:
-        SettingsError: The extra ``serve`` is not installed.
-    """
+    """Return the FastAPI application that answers for a base."""
+    # *alone*, as a server of its own, it has ``/docs``, a page that describes it, and refuses
+    # bodies over a mebibyte and pages of other hosts. What it is part of does so.
     fastapi = import_extra("fastapi", extra="serve", what="deepera papers serve")
     app = fastapi.FastAPI(title="DeepEra papers", version="1", redoc_url=None, docs_url=None)
     for path, name in _PATHS.items():

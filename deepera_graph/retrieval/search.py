@@ -131,20 +131,13 @@ _LEAST = {DENSE_NAME: -1.0, SPARSE_NAME: 0.0}  # what a cosine and a BM25 score 
 def fuse_scores(
     rankings: Mapping[str, Mapping[str, float]], depth: int, *, dense_weight: float = DENSE_WEIGHT
 ) -> dict[str, float]:
-    """Return the weighted sum of each id's scores, all brought into [0, 1].
-
-    Args:
-        rankings: Scores by id under the name of their vectors, best first; those of words may be
-            missing, as a question may have none that count.
-        depth: How many of each ranking there are at most: an id that is not in a full ranking has
-            the score of its last, which is the most that it can have.
-        dense_weight: Of the cosine, in [0, 1]; the rest is that of BM25.
-
-    Source:
-        Bruch, Gai and Ingber (2023), An Analysis of Fusion Functions for Hybrid Retrieval, section
-        4.1: a convex combination, each score minus the least that its kind can be, divided by the
-        best of the ranking minus the same (theoretical min-max).
-    """
+    """Return the weighted sum of each id's scores, all brought into [0, 1]; BM25 has the rest."""
+    # Rankings have scores by id, best first; those of words may be missing, as a question may have
+    # none that count. An id that is not in a full ranking, of *depth*, has the score of its last,
+    # which is the most that it can have.
+    # Source: Bruch, Gai and Ingber (2023), An Analysis of Fusion Functions for Hybrid Retrieval,
+    # section 4.1: a convex combination, each score minus the least that its kind can be, divided by
+    # the best of the ranking minus the same (theoretical min-max).
     weights = {DENSE_NAME: dense_weight, SPARSE_NAME: 1 - dense_weight}
     total: dict[str, float] = dict.fromkeys(
         (one for found in rankings.values() for one in found), 0

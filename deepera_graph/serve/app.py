@@ -90,16 +90,8 @@ _SECONDS_LEFT = 5.0  # for threads, once all requests have ended
 
 
 def create_app(config: ServeConfig | None = None, *, on_end: Callable[[], object] = int) -> ASGIApp:
-    """Return the application; the judge is loaded once it is started.
-
-    Args:
-        config: What is served; the local judge if None.
-        on_end: Called when all requests have ended, as the last thing.
-
-    Raises:
-        SettingsError: The judge or a setting cannot be used.
-        StoreError: The base of papers cannot be opened.
-    """
+    """Return the application, of the local judge if None; it is loaded once that is started."""
+    # *on_end* is called when all requests have ended, as the last thing.
     config = config or ServeConfig()
     metrics = Metrics()
     judging = ServerJudges(config, metrics)
@@ -237,14 +229,7 @@ def _name_path(known: Collection[str], scope: Scope) -> str:
 
 
 def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: bool) -> None:
-    """Answer until SIGTERM or Ctrl-C, and then until what is in flight is answered.
-
-    Args:
-        config: What is served.
-        listening: Where; see `deepera_graph.web.listen`.
-        grace: Most seconds that requests in flight get at the end.
-        quiet: Whether requests get no line in the log.
-    """
+    """Answer until SIGTERM or Ctrl-C, and then for *grace* seconds at most what is in flight."""
     how = {
         "factory": True,
         "workers": config.workers,

@@ -38,11 +38,7 @@ CREATE TABLE judgement (
 
 
 def _compact(connection: sqlite3.Connection, n_removed: int) -> int:
-    """Give the space of removed entries back to the disk, if nobody is in the way.
-
-    Returns:
-        *n_removed*.
-    """
+    """Give the space of removed entries back, if nobody is in the way; return *n_removed*."""
     try:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -105,11 +105,7 @@ class Meanings:
     def extend(
         self, known: Nearest, more: "Meanings", k: int, ranks: Array
     ) -> "tuple[Meanings, Nearest]":
-        """Look for neighbours of the new rows among all, and for new ones of those known.
-
-        Raises:
-            SettingsError: The new ones are of another size.
-        """
+        """Look for neighbours of the new rows among all, and for new ones of those known."""
         n_old, (size, new_size) = len(self), (one.vectors.shape[1] for one in (self, more))
         if n_old and new_size != size:
             raise SettingsError(
@@ -123,11 +119,7 @@ class Meanings:
         return space, Nearest(*every)
 
     def cosines(self, vector: Sequence[float], places: Sequence[int]) -> list[float]:
-        """Return the cosine of a vector and each of some rows, in [-1, 1].
-
-        Raises:
-            SettingsError: It is of another size.
-        """
+        """Return the cosine of a vector and each of some rows, in [-1, 1]."""
         asked, size = unit_rows(vector)[0], self.vectors.shape[1]
         if len(asked) != size:
             raise SettingsError(f"the graph holds vectors of size {size}, got one of {len(asked)}")

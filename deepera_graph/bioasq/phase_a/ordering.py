@@ -59,13 +59,7 @@ BEHIND = (
 
 
 def value_of(probability: float, first: float, found: Alignment) -> float:
-    """Return what a document is ordered by; comparable within one question.
-
-    Args:
-        probability: That it gives evidence, in [0, 1].
-        first: The first stage's score, whose best is 1.
-        found: How closely it follows the question.
-    """
+    """Return what a document is ordered by: probability, first score and nearness."""
     return logit(probability) + WEIGHTS.first * first + closeness_of(found)
 
 
@@ -210,33 +204,16 @@ def _fill_rewrite(question: str) -> list[BaseMessage]:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRoles(RoleSet):
-    """What a chat model does in a search; `dataclasses.replace` puts a function in its place.
+    """What a chat model does in a search; `dataclasses.replace` puts a function in its place."""
 
-    Attributes:
-        name: Short name for people.
-        sorter: Sorts the best documents.
-        rewriter: Rewrites the question.
-        about: What the manifest records: model, prompts.
-        spec: Plain data that tells these roles from all others; None if they are live objects.
-    """
-
-    sorter: Runnable[SortTask, Order]
-    rewriter: Runnable[RewriteQueryTask, Query]
+    sorter: Runnable[SortTask, Order]  # sorts the best documents
+    rewriter: Runnable[RewriteQueryTask, Query]  # rewrites the question
 
 
 def search_roles(
     model: Backend | BaseChatModel | str, **how_to_ask: Unpack[LlmKwargs]
 ) -> SearchRoles:
-    """Have a chat model sort documents and rewrite questions.
-
-    Args:
-        model: A LangChain chat model, or its name, ``provider:model``; or the backend that
-            `llm_backend` made of one.
-        how_to_ask: `base_url`, `api_key_env`, `retry` and `limits`, as for `llm_backend`.
-
-    Raises:
-        SettingsError: The model cannot be made, or the backend has no chat model.
-    """
+    """Have a chat model sort documents and rewrite questions; asked as `llm_backend` says."""
     needed = "documents are sorted by a chat model, and backend {name} has none"
     opened = open_roles_model(model, needed=needed, **how_to_ask)
     return SearchRoles(
@@ -335,19 +312,12 @@ def list_pieces(
 
 
 def choose_snippets(pieces: Iterable[Piece], *, n: int | None = None) -> list[Piece]:
-    """Return the pieces to be given, likeliest first; `SettingsError` if *n* is out of range.
-
-    Args:
-        pieces: Likeliest first.
-        n: How many, as far as there are so many, from 0 to 10. None gives as many as have the
-            highest expected F1, at least one, so that precision is not given away where one or two
-            sentences answer.
-
-    Source:
-        Lipton, Elkan and Naryanaswamy (2014), Optimal Thresholding of Classifiers to Maximize F1
-        Measure, section 4; the expectation of the ratio is taken as the ratio of expectations:
-        2 sum(p of those given) / (their number + sum(p of all)).
-    """
+    """Return the likeliest *n* of pieces in that order, 0 to 10; fewer if there are fewer."""
+    # None gives as many as have the highest expected F1, at least one, so that precision is not
+    # given away where one or two sentences answer.
+    # Source: Lipton, Elkan and Naryanaswamy (2014), Optimal Thresholding of Classifiers to Maximize
+    # F1 Measure, section 4; the expectation of the ratio is taken as the ratio of expectations: 2
+    # sum(p of those given) / (their number + sum(p of all)).
     every = list(pieces)
     if n is not None:
         check_n_snippets("n_snippets", n)

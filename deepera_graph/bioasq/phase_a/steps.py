@@ -267,15 +267,9 @@ def _to_judge(passages: Sequence[Document]) -> list[Document]:
 
 
 def order_by(retrieved: Sequence[Sequence[Any]], values: Mapping[int, float]) -> Pairs:
-    """Order documents by their values; of equal ones the first stage's better one comes first.
-
-    Those that have none, as they were not judged or could not be, follow in the order they came in,
-    with lower scores: a failed call is no score of 0.
-
-    Args:
-        retrieved: [pmid, first score], best first.
-        values: By place.
-    """
+    """Order documents by their values; of equal ones the first stage's better one comes first."""
+    # Those that have none, as they were not judged or could not be, follow in the order they came
+    # in, with lower scores: a failed call is no score of 0.
     order = sorted(sorted(values), key=lambda place: -values[place])
     rest = [place for place in range(len(retrieved)) if place not in values]
     lowest, n = min(values.values(), default=1.0), len(rest)

@@ -57,31 +57,22 @@ _USABLE = ("answered", "extracted", "not_asked")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedAnswer(HasUsage):
-    """The answers to one question, and how they came about.
+    """The answers to one question, and how they came about."""
 
-    Attributes:
-        question: The question as it was asked.
-        exact: ``yes`` or ``no``; entities, best first; None for a summary, or if there is none.
-        ideal: At most 200 words; empty if there is none.
-        exact_status, ideal_status: ``answered`` by the roles, ``extracted`` from the snippets by
-            rules, ``failed``, ``skipped_budget``, ``no_snippets``; ``not_asked`` for the exact
-            answer of a summary.
-        problems: What a reader should know: what failed, what was left out or mended.
-        usage: What each role cost.
-        seconds: How long it took.
-        manifest: Backend, style, prompts, settings, versions.
-        stands_in: Whether rules answered for a role that failed or that the budget did not allow.
-    """
-
-    question: BioasqQuestion
+    question: BioasqQuestion  # the question as it was asked
+    # ``yes`` or ``no``; entities, best first; None for a summary, or if there is none
     exact: ExactAnswer | None
-    ideal: str
+    ideal: str  # at most 200 words; empty if there is none
+    # ``answered`` by the roles, ``extracted`` from the snippets by rules, ``failed``,
+    # ``skipped_budget``, ``no_snippets``; ``not_asked`` for the exact answer of a summary
     exact_status: PartStatus
     ideal_status: PartStatus
-    problems: tuple[str, ...]
-    usage: Mapping[str, Usage]
-    seconds: float
+    problems: tuple[str, ...]  # what a reader should know: what failed, what was left out or mended
+    usage: Mapping[str, Usage]  # what each role cost
+    seconds: float  # how long it took
+    # backend, style, prompts, settings, versions
     manifest: Mapping[str, Any] = field(default_factory=dict)
+    # whether rules answered for a role that failed or that the budget did not allow
     stands_in: bool = False
 
     @property

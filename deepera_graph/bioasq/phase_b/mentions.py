@@ -151,12 +151,11 @@ class Mentions:
         return np.asarray(sums[self.end] - sums[self.begin])
 
     def describe_places(self, weights: Doubles) -> Doubles:
-        """Return where each stands, shape (n, n_features); *weights* are those of the stems asked.
-
-        The features are its nearness to a word of the question, its place in the sentence, whether
-        a name may end before it or begin after it, whether it stands in brackets, the kinds of what
-        is before and after, what share of the question stands beside it, and how close.
-        """
+        """Return where each stands, shape (n, n_features); *weights* are of the stems asked."""
+        # The features are its nearness to a word of the question, its place in the sentence,
+        # whether a name may end before it or begin after it, whether it stands in brackets, the
+        # kinds of what is before and after, what share of the question stands beside it, and how
+        # close.
         tokens, first, behind = (
             self.tokens,
             self.bounds[self.sentence],

@@ -260,16 +260,9 @@ def fit_ideal(text: str) -> tuple[str, list[str]]:
 
 
 def read_list(text: str, prompt: str = "") -> list[Any]:
-    """Return the items of a list written as text: JSON, bullets, lines, semicolons or commas.
-
-    Args:
-        text: What was written.
-        prompt: What it answers, empty if not known. A list that is neither JSON nor has bullets
-            must repeat a word of it, or have a symbol, such as that of a gene, or a number.
-
-    Raises:
-        ValueError: It is prose, a refusal, or about something else.
-    """
+    """Return the items of a list written as text: JSON, bullets, lines, semicolons or commas."""
+    # One that is neither JSON nor has bullets must repeat a word of the prompt that it answers, or
+    # have a symbol, such as that of a gene, or a number. `ValueError` for prose and refusals.
     written = text.strip()
     found = re.search(r"\[.*\]", written, re.DOTALL)
     as_json = _read_json_list(found.group()) if found else None

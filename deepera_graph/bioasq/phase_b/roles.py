@@ -94,24 +94,16 @@ STYLES: Mapping[int, Templates] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TypedBackend(RoleSet):
-    """The roles of phase B.
+    """The roles of phase B."""
 
-    Attributes:
-        name: Short name for people: ``llm`` or ``extractive``.
-        exact: Gives the exact answer of a question that has one.
-        ideal: Gives the answer in sentences.
-        hints: Whether the ideal answer is told the exact one, and so comes after it.
-        status: What an answer of these roles is called: ``answered``, or ``extracted`` if it was
-            put together from the snippets by rules.
-        about: What the manifest records: model, style, hashes of prompts and examples.
-        spec: Plain data that tells these roles from all others; None if they are live objects.
-        examples: What stands in the prompts; none of these may be asked.
-    """
-
+    # gives the exact answer of a question that has one
     exact: Runnable[TypedAnswerTask, ExactAnswered]
-    ideal: Runnable[TypedAnswerTask, IdealAnswered]
-    hints: bool = True
+    ideal: Runnable[TypedAnswerTask, IdealAnswered]  # gives the answer in sentences
+    hints: bool = True  # whether the ideal answer is told the exact one, and so comes after it
+    # what an answer of these roles is called: ``answered``, or ``extracted`` if it was put together
+    # from the snippets by rules
     status: Literal["answered", "extracted"] = "answered"
+    # what stands in the prompts; none of these may be asked
     examples: Sequence[BioasqQuestion] = ()
 
 

@@ -209,17 +209,7 @@ def _parser(encoding: str | None) -> Any:
 def parse_piece(
     piece: PubmedElement, set_tag: bytes, encoding: str | None
 ) -> Iterator[PubmedRecord | Deleted]:
-    """Yield the record of an element, or the deletions.
-
-    Args:
-        piece: An element with a name.
-        set_tag: Start tag of the set that it stands in, if that has attributes.
-        encoding: Of the file; None for that of XML.
-
-    Raises:
-        RecordError: It cannot be used.
-        SettingsError: lxml is not installed (extra ``bioasq``).
-    """
+    """Yield the record of an element, or the deletions; *set_tag* is that of its set."""
     xml = piece.xml if not set_tag else set_tag + piece.xml + b"</PubmedArticleSet>"
     try:
         root = _etree().fromstring(xml, _parser(encoding))

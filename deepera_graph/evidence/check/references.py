@@ -92,13 +92,9 @@ def read_bibliography(path: Path) -> list[Reference]:
 
 
 def read_printed(lines: Iterable[str], *, wrapped: bool = False) -> list[Reference]:
-    """Read the entries of a printed list; one without a number is cited by its place.
-
-    Args:
-        lines: An entry each; or of a page, if they are *wrapped*: then one that begins with no
-            number, and with no author below a finished entry, goes on with the entry before it.
-        wrapped: Whether an entry may take several lines.
-    """
+    """Read the entries of a printed list; one without a number is cited by its place."""
+    # *wrapped* lines are those of a page: one that begins with no number, and with no author below
+    # a finished entry, goes on with the entry before it.
     entries: list[tuple[str, str]] = []
     is_numbered = False
     for number, text in (part for line in lines for part in _split_line(line)):

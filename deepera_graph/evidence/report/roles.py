@@ -108,17 +108,11 @@ class ParagraphReply(ReplyModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ReportRoles(RoleSet):
-    """Who writes a report.
+    """Who writes a report."""
 
-    Attributes:
-        name: Short name for people.
-        outliner: Divides studies into groups.
-        writer: Writes the paragraph of a group.
-        reviser: Writes a sentence anew; none is left where it cannot be.
-    """
-
-    outliner: Runnable[OutlineTask, Outline]
-    writer: Runnable[ParagraphTask, Paragraph]
+    outliner: Runnable[OutlineTask, Outline]  # divides studies into groups
+    writer: Runnable[ParagraphTask, Paragraph]  # writes the paragraph of a group
+    # writes a sentence anew; none is left where it cannot be
     reviser: Runnable[ReviseTask, Paragraph]
 
 

@@ -221,26 +221,16 @@ def _draw_key(rows: Sequence[StudyRow], y: float) -> tuple[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForestEffect:
-    """An effect as it is drawn.
+    """An effect as it is drawn."""
 
-    Attributes:
-        number: Of the study, from 1.
-        row: The study.
-        kind: Of the effect, such as ``odds ratio``, with the unit of a difference.
-        is_ratio: Whether 1, and not 0, is no effect.
-        value: Of the effect; above 0 for a ratio.
-        low, high: Of its interval; ``low <= value <= high``.
-        said: All three, in the digits of the study.
-    """
-
-    number: int
+    number: int  # of the study, from 1
     row: StudyRow
-    kind: str
-    is_ratio: bool
-    value: float
-    low: float
+    kind: str  # of the effect, such as ``odds ratio``, with the unit of a difference
+    is_ratio: bool  # whether 1, and not 0, is no effect
+    value: float  # of the effect; above 0 for a ratio
+    low: float  # of its interval; ``low <= value <= high``
     high: float
-    said: str
+    said: str  # all three, in the digits of the study
 
 
 def list_effects(rows: Sequence[StudyRow]) -> list[ForestEffect]:

@@ -206,14 +206,8 @@ def drop_unconnected(
 # Source: Tukey (1977), Exploratory Data Analysis, section 2D: what lies beyond the lower fence, 1.5
 # interquartile ranges below the lower quartile, is outside.
 def find_fence(nearest: NDArray[np.floating[Any]]) -> float:
-    """Return the cosine below which a document is unusually far from its nearest neighbour.
-
-    Args:
-        nearest: Cosine of each document with its nearest neighbour, shape (n_documents,).
-
-    Returns:
-        A cosine in [-1, 1]; where no document stands out, none is below it.
-    """
+    """Return the cosine below which a document is unusually far from its nearest neighbour."""
+    # *nearest* has shape (n_documents,); where no document stands out, none is below the fence.
     low, high = np.percentile(nearest, [25, 75])
     spread = max(float(high - low), _LEAST_SPREAD)
     return round(max(-1.0, float(low) - _FENCE * spread), _DECIMALS)

@@ -160,14 +160,9 @@ def going_on(describe: Callable[[], str], *more: str) -> Iterator[None]:
 def check_results(
     chosen: ResumedOptions, results: ResultOptions, names: Sequence[str], begun: Iterable[Path]
 ) -> None:
-    """Raise `SettingsError` for results that would be lost, or a resume of nothing.
-
-    Args:
-        chosen: Whether to go on.
-        results: The folder.
-        names: Files that are written when all is done.
-        begun: Files that are written on the way.
-    """
+    """Raise `SettingsError` for results that would be lost, or a resume of nothing."""
+    # *names* are files that are written when all is done, *begun* those that are written on the
+    # way.
     check_resume(resume=chosen.resume, overwrite=results.overwrite)
     if chosen.resume and results.out is None:
         raise SettingsError("--resume goes with --out, the folder that has what is done")

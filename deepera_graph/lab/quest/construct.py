@@ -168,11 +168,7 @@ async def construct(question: QuestQuestion, tools: Tools) -> Outcome:
 async def judge_given(
     question: QuestQuestion, papers: Sequence[Paper], missing: Sequence[str], tools: Tools
 ) -> Outcome:
-    """Judge papers that were given for a question; those that no source has are noted.
-
-    Raises:
-        CallError, BackendError, BudgetError: As `construct`.
-    """
+    """Judge papers that were given for a question; those that no source has are noted."""
     work = _Work(question, tools)
     ids = work.candidates.add(SourceCall("given", "search", "", "ok", tuple(papers)))
     if missing:

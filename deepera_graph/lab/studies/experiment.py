@@ -127,13 +127,7 @@ def check_baseline(baseline: str, systems: Mapping[str, Any]) -> str:
 def compare_columns(
     columns: Mapping[str, Mapping[str, Values]], baseline: str, resampling: Resampling
 ) -> Grid:
-    """Return the table of what each system has more or less than the baseline.
-
-    Args:
-        columns: By system and measure, over the same questions.
-        baseline: One of the systems.
-        resampling: How intervals and p-values are found.
-    """
+    """Return the table of what systems have more or less than the baseline on equal questions."""
     names = [(system, what) for system in columns if system != baseline for what in columns[system]]
     pairs = [(columns[system][what], columns[baseline][what]) for system, what in names]
     tests = permutation_tests(pairs, **resampling.how)

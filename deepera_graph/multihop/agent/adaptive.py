@@ -287,19 +287,10 @@ class _Search:
 
 
 def penalise(scores: Sequence[float | None], n_sets: int | None) -> list[float | None]:
-    """Divide the scores of a batch by the number of meanings of its sampled answers.
-
-    Args:
-        scores: Shape (n_passages,), each in (0, 1), or None where a score failed.
-        n_sets: Of 1 to m; None, where no answer was usable, is no penalty.
-
-    Raises:
-        SettingsError: A score is not between 0 and 1. A division would raise a negative one, such
-            as the raw output of a cross-encoder: give the judge a sigmoid.
-
-    Source:
-        SUNAR, equation 5.
-    """
+    """Divide the scores of a batch by the number of meanings of its sampled answers, if known."""
+    # A division would raise a negative score, such as the raw output of a cross-encoder, so that
+    # scores have to be in (0, 1), or None where one failed: give the judge a sigmoid.
+    # Source: SUNAR, equation 5.
     for score in scores:
         if score is not None and not (math.isfinite(score) and 0 <= score <= 1):
             raise SettingsError(

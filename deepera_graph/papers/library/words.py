@@ -66,12 +66,11 @@ _NUMBER = re.compile(r"\d+")
 def match_title(
     db: sqlite3.Connection, title: str, limits: ScopeCondition, count: Callable[[str], int]
 ) -> TitleMatch:
-    """Find the paper of a title within limits; *count* says how many papers have a word.
-
-    A title without its subtitle is that of the one paper whose main title it is. Of titles that
-    differ in a few letters the nearest counts, if they have the same numbers: the tasks of two
-    years are two papers. Of papers with one title, that with an abstract counts, then the first id.
-    """
+    """Find the paper of a title within limits; *count* says how many papers have a word."""
+    # A title without its subtitle is that of the one paper whose main title it is. Of titles that
+    # differ in a few letters the nearest counts, if they have the same numbers: the tasks of two
+    # years are two papers. Of papers with one title, that with an abstract counts, then the first
+    # id.
     key = title_key(title)
     if not key:
         return TitleMatch("no_words")

@@ -123,11 +123,8 @@ class LivePapers:
         """Do nothing: connections end with each search."""
 
     def _note(self, found: LiteratureAnswer) -> dict[int, Paper]:
-        """Remember what was found, and tell what is missing; raise if that is all.
-
-        Returns:
-            The papers under their places, each once and as it was known before.
-        """
+        """Remember what was found, and tell what is missing; raise if that is all."""
+        # Returns the papers under their places, each once and as it was known before.
         if found.has_failed:
             raise StoreError("; ".join(map(str, found.answers)))
         for one in found.incomplete:

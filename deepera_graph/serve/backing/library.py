@@ -76,14 +76,9 @@ class Holdings:
         return held.search(name, question, k, where)
 
     def find_works(self, collection: str | None, manuscript: "Manuscript") -> "WorkLibrary":
-        """Return the works of a library that a manuscript may cite, and what else it has of them.
-
-        A library of many passages is searched for each reference and each claim, and what is found
-        is taken; of a smaller one all is.
-
-        Raises:
-            InputError, MissingStoreError: As `search`.
-        """
+        """Return works of a library that a manuscript may cite, and what else it has of them."""
+        # A library of many passages is searched for each reference and each claim, and what is
+        # found is taken; of a smaller one all is.
         from deepera_graph.evidence.check.library import WorkLibrary, query_of  # noqa: PLC0415
 
         held, name = self._find(collection)

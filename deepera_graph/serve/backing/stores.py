@@ -93,13 +93,8 @@ class Sources:
     async def search_source(
         self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
-        """Return the best passages of the base of papers, or of services with commas between them.
-
-        Raises:
-            BackendError: None of the services gave an answer.
-            SettingsError: *where* is no scope.
-            RefusedError: There is no such source.
-        """
+        """Return the best passages of the papers, or of services with commas between them."""
+        # Raises `BackendError` if none of the services gave an answer.
         from deepera_graph.papers.results import Scope  # noqa: PLC0415 - only where papers are searched
 
         scope = Scope.of(where)

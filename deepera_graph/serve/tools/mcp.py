@@ -182,16 +182,8 @@ async def serve_stdio(library: Library) -> None:
 def serve_http(
     library: Library, *, port: int = PORT, on_start: Callable[[str], object] | None = None
 ) -> None:
-    """Answer at ``http://127.0.0.1:PORT/mcp`` until interrupted: on this machine alone.
-
-    Args:
-        library: What can be searched, and who judges.
-        port: Port, 0 for any that is free.
-        on_start: Called with the address once it is listened at.
-
-    Raises:
-        SettingsError: The port is taken.
-    """
+    """Answer at ``http://127.0.0.1:PORT/mcp`` until interrupted: on this machine alone."""
+    # Port 0 is any that is free; *on_start* is called with the address once it is listened at.
     app = create_mcp_server(library).streamable_http_app(
         streamable_http_path=PATH, host=HOST, max_request_body_size=MOST_BYTES
     )

@@ -52,21 +52,13 @@ def find_majority(labels: Sequence[int]) -> int | None:
 def measure_agreement(
     matrix: Counts, *, n_resamples: int = 10_000, seed: int = 0
 ) -> dict[str, MetricEstimate]:
-    """Return exact agreement in [0, 1], correlations and kappas in [-1, 1], with intervals.
-
-    Intervals are percentiles of a bootstrap that draws each row anew with as many pairs as it has,
-    as the audit was drawn; that of exact agreement is Wilson's, which is rather too wide for strata
-    than too narrow, and never of no width. What is not defined, as all labels are one, is NaN.
-
-    Args:
-        matrix: Shape (3, 3), see the module.
-        n_resamples: Of the bootstrap, >= 1.
-        seed: Of the bootstrap.
-
-    Source:
-        Cohen (1960, 1968) for the kappas, by scikit-learn; correlations by SciPy; Efron and
-        Tibshirani (1993), 8.3, for resampling by stratum.
-    """
+    """Return exact agreement in [0, 1], correlations and kappas in [-1, 1], with intervals."""
+    # Intervals are percentiles of a bootstrap that draws each row anew with as many pairs as it
+    # has, as the audit was drawn; that of exact agreement is Wilson's, which is rather too wide for
+    # strata than too narrow, and never of no width. What is not defined, as all labels are one, is
+    # NaN.
+    # Source: Cohen (1960, 1968) for the kappas, by scikit-learn; correlations by SciPy; Efron and
+    # Tibshirani (1993), 8.3, for resampling by stratum.
     values = _measure(matrix)
     drawn = _measure_many(resample_rows(matrix, n_resamples=n_resamples, seed=seed))
     found = {name: _estimate(values[name], drawn[name]) for name in values}
@@ -179,21 +171,11 @@ def measure_precision(matrix: Counts) -> Precisions:
 def weigh_by_build(
     matrix: Counts, judged: Sequence[int], *, n_resamples: int = 10_000, seed: int = 0
 ) -> dict[str, MetricEstimate]:
-    """Return what the labels say of all judged pairs: each row weighs what its grade has there.
-
-    ``exact`` is the share of pairs that people would grade alike, ``recall`` the share of the pairs
-    people would label 2 that the judge graded 2, and ``share of 2`` how many those are of all; all
-    in [0, 1], NaN if a grade that was judged has no label.
-
-    Args:
-        matrix: Shape (3, 3), see the module.
-        judged: Pairs with each grade in the build, shape (3,).
-        n_resamples: Of the bootstrap by row, >= 1.
-        seed: Of the bootstrap.
-
-    Source:
-        Cochran (1977), Sampling Techniques, 5.3: the mean of a stratified sample.
-    """
+    """Return what labels say of all *judged* pairs: each row weighs what its grade has there."""
+    # ``exact`` is the share of pairs that people would grade alike, ``recall`` the share of the
+    # pairs people would label 2 that the judge graded 2, and ``share of 2`` how many those are of
+    # all; all in [0, 1], NaN if a grade that was judged has no label.
+    # Source: Cochran (1977), Sampling Techniques, 5.3: the mean of a stratified sample.
     drawn = resample_rows(matrix, n_resamples=n_resamples, seed=seed)
     weights = np.array(judged, dtype=float)
     values, many = _weigh(matrix[None], weights), _weigh(drawn, weights)
@@ -222,15 +204,9 @@ class RaterAgreement(NamedTuple):
 
 
 def compare_raters(labels: Mapping[str, Mapping[str, int]]) -> RaterAgreement:
-    """Return Krippendorff's alpha, for which labels may be missing, and Fleiss' kappa.
-
-    Args:
-        labels: Of at least two raters, by name and by pair.
-
-    Source:
-        Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, by the package
-        `krippendorff`; Fleiss (1971), Measuring nominal scale agreement among many raters.
-    """
+    """Return Krippendorff's alpha, for which labels may be missing, and Fleiss' kappa."""
+    # Source: Krippendorff (2011), Computing Krippendorff's Alpha-Reliability, by the package
+    # `krippendorff`; Fleiss (1971), Measuring nominal scale agreement among many raters.
     pairs = sorted({pair for one in labels.values() for pair in one})
     table = np.array([[one.get(pair, nan) for pair in pairs] for one in labels.values()])
     whole = table[:, ~np.isnan(table).any(axis=0)]

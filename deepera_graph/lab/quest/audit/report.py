@@ -339,11 +339,7 @@ def describe_audit(
 def write_audit(
     folder: Path, result: StudyResult, setup: dict[str, Any], plain: Mapping[str, Any]
 ) -> None:
-    """Write ``audit.md``, each table as CSV, ``report.html``, ``audit.json`` and a manifest.
-
-    Args:
-        plain: The result as plain data, which ``audit.json`` has.
-    """
+    """Write ``audit.md``, tables as CSV, a page, ``audit.json`` of *plain*, and a manifest."""
     study = AUDIT
     write_study(study, result, setup, folder)
     raters = setup["raters"]

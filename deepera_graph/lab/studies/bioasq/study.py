@@ -189,17 +189,9 @@ def study_rerankers(
 def study_ensembles(
     bench: BioasqBench, runs: Mapping[str, TimedRun], *, validation: float = 0.5
 ) -> StudyResult:
-    """Join two runs in several ways; weights are searched on one part of the questions.
-
-    Args:
-        bench: All questions; a share of them, drawn by its seed, is for validation, and the rest
-            is reported on.
-        runs: Two, of which the first decides ties.
-        validation: The share, above 0 and below 1.
-
-    Source: the ensembles of the BioASQ 13b system: six documents and four, and weights from 0 to
-    10 chosen by MAP on validation data.
-    """
+    """Join two runs, the first decides ties; weights are searched on one part of the questions."""
+    # Source: the ensembles of the BioASQ 13b system: six documents and four, and weights from 0 to
+    # 10 chosen by MAP on validation data.
     if len(runs) != 2:
         raise SettingsError(f"an ensemble joins two runs, got {len(runs)}: {', '.join(runs)}")
     check_runs(runs, bench)

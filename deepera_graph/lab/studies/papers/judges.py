@@ -156,16 +156,9 @@ _IDS = ("id", "arxiv_id", "arxiv", "paper_id", "doi")
 def search_by_service(
     url: str, *, base: PaperBase | None = None, limits: Limits = "years"
 ) -> System:
-    """Return the system that a service is: one request a query.
-
-    Args:
-        url: What is asked, e.g. ``http://localhost:8080/v1/search``.
-        base: Matches what comes back: by any id, else by title. None: ids as they come.
-        limits: Those of the query that the service is given; hidden papers are taken out anyhow.
-
-    Raises:
-        SettingsError: It is no address.
-    """
+    """Return the system that a service is, such as ``http://localhost:8080/v1/search``."""
+    # It is one request a query, with the limits of the query; hidden papers are taken out anyhow.
+    # The base matches what comes back, by any id, else by title; without one ids are as they come.
     address = httpx.URL(url)
     if address.scheme not in ("http", "https") or not address.host:
         raise SettingsError(f"{url!r} is no address such as http://localhost:8080/v1/search")
