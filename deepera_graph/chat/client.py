@@ -331,15 +331,28 @@ async def _ask(
 
 
 def read_answer(
-    message: AIMessage, mode: OutputMode, kind: type[ReplyT], messages: Sequence[BaseMessage]
+    message: AIMessage,
+    mode: OutputMode,
+    kind: type[ReplyT],
+    messages: Sequence[BaseMessage],
+    *,
+    tool: str = "",
 ) -> ReplyT:
-    """Read what a model said to some messages, or raise what is wrong with it."""
+    """Read what a model said to some messages, or raise what is wrong with it.
+
+    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
+    another tool than was offered, which is called *tool* or as the kind is, is nothing.
+    """
     about = message.response_metadata
     ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
     filtered = "stopped by the provider's content filter" if ending in _FILTERED else ""
     if refusal := filtered or str(message.additional_kwargs.get("refusal") or ""):
         raise RefusedError(f"the model refused: {sanitize_line(refusal):.200}")
-    said = read_text(message, mode, kind.__name__)
+    said, tool = str(message.text), tool or kind.__name__
+    if mode == "tools" or not said.strip():
+        called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == tool]
+        broken = (one for one in message.invalid_tool_calls if one.get("name") == tool)
+        said = "\n".join([*called, *(str(one.get("args") or "") for one in broken)]) or said
     try:
         return parse_reply(said, kind, "\n".join(message.text for message in messages))
     except UnusableReplyError as error:
@@ -347,15 +360,3 @@ def read_answer(
             raise
         limit = "the reply was cut off at its limit of tokens"
         raise CutOffError(f"{limit}: {error}", repair_note=limit) from error
-
-
-def read_text(message: AIMessage, mode: OutputMode, tool: str) -> str:
-    """Return what a model answered: its text, or the arguments of its tool calls, all of them."""
-    # Where tools were offered, a call goes before text; elsewhere text goes before a call. A call
-    # of a tool that was not offered is nothing.
-    text = str(message.text)
-    if mode != "tools" and text.strip():
-        return text
-    called = [json.dumps(one["args"]) for one in message.tool_calls if one["name"] == tool]
-    broken = (one for one in message.invalid_tool_calls if one.get("name") == tool)
-    return "\n".join([*called, *(str(one.get("args") or "") for one in broken)]) or text

@@ -12,14 +12,15 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from langchain_core.messages import AIMessage
 from openai import DefaultHttpxClient
 
 from deepera_graph import prompts
 from deepera_graph.chat import sending
-from deepera_graph.chat.client import UNSUPPORTED, ChatModel, RefusedError, read_answer, read_text
+from deepera_graph.chat.client import UNSUPPORTED, ChatModel, RefusedError, read_answer
 from deepera_graph.chat.errors import NO_KEY
 from deepera_graph.chat.models import OutputMode, find_key_variable
-from deepera_graph.chat.parsing import ReplyModel, parse_reply
+from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.chat.sending import RetryPolicy
 from deepera_graph.doctor.checks import SAMPLE, Finding, judge_sample
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -348,13 +349,13 @@ async def _try(chat: ChatModel, mode: OutputMode) -> _Trial:
     except RefusedError as error:
         return _Trial(mode, "no_json", str(error))
     except AnswerError as error:
-        return _explain_unusable(mode, read_text(message, mode, JudgementReply.__name__), error)
+        return _explain_unusable(mode, message, error)
     return _Trial(mode, "usable", "a usable answer")
 
 
-def _explain_unusable(mode: OutputMode, text: str, error: AnswerError) -> _Trial:
+def _explain_unusable(mode: OutputMode, message: AIMessage, error: AnswerError) -> _Trial:
     try:
-        parse_reply(text, _AnyObject)
+        read_answer(message, mode, _AnyObject, (), tool=JudgementReply.__name__)
     except AnswerError:
         return _Trial(mode, "no_json", f"an answer without what was asked for: {error}")
     return _Trial(mode, "unusable", f"a JSON object, but {error}")
