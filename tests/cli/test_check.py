@@ -79,6 +79,7 @@ def test_a_dry_run_says_what_would_be_judged(deepera, plain):
     [
         (["gone.docx"], "no such manuscript: 'gone.docx'"),
         (["gone.docx", "--resume"], "--resume goes with --out"),
+        (["gone.docx", "-o", "r.docx"], "--out must end with .txt, .md, .html, .htm, .csv, .json"),
         (["gone.docx", "some/", "-l", "papers"], "give a SOURCE or --library, not both"),
         (["gone.docx", "--json", "--format", "csv"], "give --json or --format csv, not both"),
     ],

@@ -68,6 +68,7 @@ def test_a_dry_run_says_what_a_table_costs_at_most_and_asks_nobody(deepera, tmp_
         ([" ", LIBRARY], "the question is empty"),
         ([QUESTION, LIBRARY, "--columns", "n,,p"], "--columns must be names with commas"),
         ([QUESTION, LIBRARY, "--columns", "n,n"], "columns must be different names"),
+        ([QUESTION, LIBRARY, "-o", "t.docx"], "--out must end with .md, .txt, .html, .htm, .csv,"),
         ([QUESTION, LIBRARY, "--json", "--format", "csv"], "give --json or --format csv"),
     ],
 )
@@ -75,6 +76,14 @@ def test_what_is_wrong_is_said_in_a_line(deepera, args, said):
     result = deepera("table", *args)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_column_that_rules_cannot_fill_is_noted_with_what_it_may_be(deepera):
+    args = ("table", QUESTION, LIBRARY, "--json", "--columns", "n,designn,population")
+    assert json.loads(deepera(*args).stdout)["notes"][-2:] == [
+        "only a chat model can fill the column 'designn'; did you mean 'design'?",
+        "only a chat model can fill the column 'population'",
+    ]
 
 
 def test_a_table_goes_on_with_what_is_kept_beside_it(deepera, tmp_path):

@@ -27,6 +27,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.values import form_of
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.text.plain import count
 
@@ -44,7 +45,10 @@ DAILY = {
         "dry_run", "backend", "model", "base_url", "as_json", "quiet",
     ),
 }  # fmt: skip
-_OF_SUFFIX = {".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json"}
+_OF_SUFFIX = {
+    ".txt": "text", ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv",
+    ".json": "json",
+}  # fmt: skip
 _JOURNAL = ".check.jsonl"
 _check = partial(opt, panel="What is checked")
 
@@ -202,8 +206,13 @@ def _check_options(
         raise SettingsError("give --resume or --overwrite, not both")
     if output.as_json and chosen.format not in (None, "json"):
         raise SettingsError(f"give --json or --format {chosen.format}, not both")
+    _form_of(chosen, output)
     if chosen.out is not None:
         check_file(chosen.out, overwrite=chosen.overwrite, resume=chosen.resume)
+
+
+def _form_of(chosen: CheckOptions, output: options.OutputOptions) -> str:
+    return chosen.format or ("json" if output.as_json else form_of(chosen.out, _OF_SUFFIX))
 
 
 @contextmanager
@@ -277,8 +286,7 @@ def _write(report: CheckReport, chosen: CheckOptions, output: options.OutputOpti
     """Write the report to its file or to stdout; of a file the counts are told."""
     from deepera_graph.evidence.check.report import describe_report, export_check
 
-    suffix = "" if chosen.out is None else chosen.out.suffix.lower()
-    form: Any = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "text"))
+    form: Any = _form_of(chosen, output)
     text = export_check(report, form)
     if chosen.out is None:
         write_bytes(text.encode()) if form == "json" else write_text(text)

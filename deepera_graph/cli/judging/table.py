@@ -23,6 +23,7 @@ from deepera_graph.cli.shared.console import (
     write_text,
 )
 from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.cli.shared.values import form_of
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
 from deepera_graph.text.plain import count
@@ -42,8 +43,8 @@ DAILY = {
     ),
 }  # fmt: skip
 _OF_SUFFIX = {
-    ".md": "markdown", ".html": "html", ".htm": "html", ".csv": "csv", ".json": "json",
-    ".xlsx": "xlsx", ".svg": "svg",
+    ".md": "markdown", ".txt": "markdown", ".html": "html", ".htm": "html", ".csv": "csv",
+    ".json": "json", ".xlsx": "xlsx", ".svg": "svg",
 }  # fmt: skip
 _JOURNAL = ".table.jsonl"
 _table = partial(opt, panel="The table")
@@ -187,8 +188,7 @@ def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:
     """Return the form of the table; raise `SettingsError` if it cannot be written so."""
     if output.as_json and chosen.format not in (None, "json"):
         raise SettingsError(f"give --json or --format {chosen.format}, not both")
-    suffix = "" if chosen.out is None else chosen.out.suffix.lower()
-    form = chosen.format or ("json" if output.as_json else _OF_SUFFIX.get(suffix, "markdown"))
+    form = chosen.format or ("json" if output.as_json else form_of(chosen.out, _OF_SUFFIX))
     if form == "xlsx":
         if chosen.out is None:
             raise SettingsError("--format xlsx goes with --out")

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING, Any
 from deepera_graph.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from deepera_graph.thresholds import PerIntent, Threshold
 
 EMBEDDINGS = "--embeddings"
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
 _THRESHOLDS = "a number from 0 to 1, gap[:FLOOR], quantile:SHARE[:FLOOR] or KIND=T,...,default=T"
+
+
+def form_of(out: Path | None, forms: Mapping[str, str]) -> str:
+    """Return the form that the suffix of a file names; the first one without file or suffix."""
+    suffix = "" if out is None else out.suffix.lower()
+    if suffix and suffix not in forms:
+        raise SettingsError(
+            f"--out must end with {', '.join(forms)}, or --format name the form; got {str(out)!r}"
+        )
+    return forms[suffix] if suffix else next(iter(forms.values()))
 
 
 def check_preset(name: str) -> None:

@@ -6,7 +6,7 @@ judge -> fill, or ask a chat model (one branch a study that is kept) -> report. 
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +33,7 @@ from deepera_graph.evidence.table.rows import (
 )
 from deepera_graph.passages import PassageLike, check_question
 from deepera_graph.passages import read_passages as read_given
+from deepera_graph.ranges import suggest_value
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
@@ -224,7 +225,12 @@ class EvidenceTabulator:
 
     def _report(self, state: TableState) -> dict[str, Any]:
         table = _join_rows(state, self.columns, self.reranker.backend.name)
-        return {"table": table.to_dict()}
+        unfilled = [] if self._role else [one for one in self.columns if one not in RULED]
+        notes = [
+            f"only a chat model can fill the column {one!r}{suggest_value(one, RULED)}"
+            for one in unfilled
+        ]
+        return {"table": replace(table, notes=(*table.notes, *notes)).to_dict()}
 
 
 class TableRun(AgentRun[EvidenceTable]):
