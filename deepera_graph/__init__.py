@@ -21,7 +21,7 @@ _HOME = {
     )
 }
 _MOVED = {  # until 0.11
-    "budget": "Estimate",
+    "settings.budget": "Estimate",
     "chat.sending": "RateLimits RetryPolicy",
     "errors": (
         "AnswerError BudgetError CallError MissingStoreError PromptError RoleError StoreError "

@@ -1,6 +1,5 @@
 """DeepEra: an evidence reranker for scientific question answering, built on LangGraph."""
 
-from deepera_graph.budget import Budget as Budget
 from deepera_graph.errors import BackendError as BackendError
 from deepera_graph.errors import DeepEraError as DeepEraError
 from deepera_graph.errors import InputError as InputError
@@ -48,13 +47,14 @@ from deepera_graph.schema import Summary as Summary
 from deepera_graph.schema import Unjudged as Unjudged
 from deepera_graph.settings import Settings as Settings
 from deepera_graph.settings import preset as preset
+from deepera_graph.settings.budget import Budget as Budget
+from deepera_graph.settings.thresholds import Calibrated as Calibrated
+from deepera_graph.settings.thresholds import Curve as Curve
+from deepera_graph.settings.thresholds import Gap as Gap
+from deepera_graph.settings.thresholds import PerIntent as PerIntent
+from deepera_graph.settings.thresholds import Quantile as Quantile
 from deepera_graph.stores.judgements import JudgementCache as JudgementCache
 from deepera_graph.stores.judgements import open_cache as open_cache
-from deepera_graph.thresholds import Calibrated as Calibrated
-from deepera_graph.thresholds import Curve as Curve
-from deepera_graph.thresholds import Gap as Gap
-from deepera_graph.thresholds import PerIntent as PerIntent
-from deepera_graph.thresholds import Quantile as Quantile
 from deepera_graph.usage import Usage as Usage
 
 __version__: str

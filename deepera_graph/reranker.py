@@ -12,7 +12,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
 from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest, share_limits
-from deepera_graph.budget import Estimate, Limiter, ado_many, do_many
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
@@ -23,8 +22,9 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings, SettingsKwargs
 from deepera_graph.settings import preset as find_preset
+from deepera_graph.settings.budget import Estimate, Limiter, ado_many, do_many
+from deepera_graph.settings.thresholds import Calibrated, calibration_differences
 from deepera_graph.stores.judgements import JudgementCache
-from deepera_graph.thresholds import Calibrated, calibration_differences
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

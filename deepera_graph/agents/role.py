@@ -18,13 +18,13 @@ from pydantic import ValidationError
 
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
-from deepera_graph.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import AnswerError, CallError, RoleError, name_problems
 from deepera_graph.prompts import Domain
 from deepera_graph.schema import RoleAnswer, cost_of
+from deepera_graph.settings.budget import Carried, Limiter, Tab, carried, carry
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage, UsageRecord
 

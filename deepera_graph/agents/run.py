@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from langchain_core.runnables import RunnableConfig, ensure_config
 
 from deepera_graph import __version__
-from deepera_graph.budget import (
+from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.schema import RoleSet
+from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.budget import (
     Limiter,
     ado_many,
     carried,
@@ -22,9 +25,6 @@ from deepera_graph.budget import (
     do_many,
     stream_many,
 )
-from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.schema import RoleSet
-from deepera_graph.settings import AgentSettings
 from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from deepera_graph.bioasq.settings import (
     MAX_NAME_CHARS,
     MAX_SNIPPETS,
 )
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.plain import read_lists
 
 Level = Literal["error", "warning"]

@@ -22,8 +22,8 @@ from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, rank_scores
 from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_nominated
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
+from deepera_graph.settings.ranges import check_at_least, check_choice
 
 Doubles = NDArray[np.float64]
 How = Literal["rank", "reciprocal", "min-max"]

@@ -32,7 +32,7 @@ from deepera_graph.bioasq.settings import (
     MAX_ENTITIES,
     MAX_SNIPPETS,
 )
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 
 Floats = NDArray[np.float64]
 Questions = Iterable[BioasqQuestion]

@@ -33,7 +33,7 @@ from deepera_graph.bioasq.measures import (
 from deepera_graph.bioasq.questions import read_raw
 from deepera_graph.bioasq.settings import MAX_DOCUMENTS
 from deepera_graph.errors import InputError
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 
 EDITIONS = (5, 8, 9)
 _COUNTED = ("yesno", "factoid", "list")  # types with a measure in phase B

@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 from typing_extensions import TypedDict
 
-from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_at_least, check_setting, setting
 from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.budget import Budget
+from deepera_graph.settings.ranges import check_at_least, check_setting, setting
 
 # What BioASQ takes: http://participants-area.bioasq.org/general_information/Task13b
 MAX_DOCUMENTS = MAX_SNIPPETS = 10

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph import __version__
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.calibration.instance import Labels, read_questions
 from deepera_graph.calibration.statistics import Floats, deal_folds, fit_logistic
 from deepera_graph.errors import BackendError, DeepEraError, InputError, SettingsError
@@ -19,7 +18,8 @@ from deepera_graph.jobs.rerank import Flight, InFlight, LocalEngine
 from deepera_graph.packages import import_extra
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
-from deepera_graph.thresholds import Curve, Method
+from deepera_graph.settings.budget import Meter, with_meter
+from deepera_graph.settings.thresholds import Curve, Method
 
 FEWEST_OF_A_CLASS = 10
 _LEAST_SPREAD = 1e-9

@@ -31,9 +31,9 @@ from deepera_graph.calibration.statistics import (
     calibration_error,
 )
 from deepera_graph.errors import FailedShareError, InputError, SettingsError
-from deepera_graph.ranges import check_share
 from deepera_graph.reranker import EvidenceReranker
-from deepera_graph.thresholds import Curve, Method, judge_identity
+from deepera_graph.settings.ranges import check_share
+from deepera_graph.settings.thresholds import Curve, Method, judge_identity
 
 N_CALIBRATION_RESAMPLES = 2000
 FEWEST_KEPT = 10

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import run_in_executor
 
-from deepera_graph.budget import carried
 from deepera_graph.chat.errors import reveals_secret, secrets_of, to_call_error
 from deepera_graph.chat.models import (
     OPENAI_MODES,
@@ -46,6 +45,7 @@ from deepera_graph.chat.sending import (
     shared_limiter,
 )
 from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.settings.budget import carried
 from deepera_graph.usage import CHARS_PER_TOKEN, Usage
 
 UNSUPPORTED = frozenset({400, 404, 422, 500, 501})  # how servers refuse a mode

@@ -16,8 +16,8 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import Any, TypeVar
 
-from deepera_graph.budget import Tab
 from deepera_graph.errors import BudgetError, CallError, SettingsError
+from deepera_graph.settings.budget import Tab
 from deepera_graph.usage import Usage
 
 T = TypeVar("T")

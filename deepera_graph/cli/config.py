@@ -22,8 +22,8 @@ from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell, write_json
 from deepera_graph.cli.shared.declaring import RENAMED_KEYS, Key, opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.settings import PRESETS
+from deepera_graph.settings.ranges import check_at_least, check_choice
 
 FILE, PROJECT, TABLE = "deepera.toml", "pyproject.toml", "[tool.deepera]"
 PREFIX = "DEEPERA_"

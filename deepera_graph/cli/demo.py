@@ -18,8 +18,8 @@ from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import OK, SOME_FAILED, progress_bar, text_console, write_json
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.errors import BackendError, SettingsError
-from deepera_graph.ranges import suggest_value
 from deepera_graph.settings import Settings
+from deepera_graph.settings.ranges import suggest_value
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:

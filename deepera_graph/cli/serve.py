@@ -36,9 +36,9 @@ from deepera_graph.cli.shared.console import INTERRUPTED, say
 from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
 from deepera_graph.errors import MissingStoreError, SettingsError
 from deepera_graph.packages import check_extra
-from deepera_graph.ranges import check_positive
 from deepera_graph.serve.config import RequestLimits
 from deepera_graph.settings import Settings
+from deepera_graph.settings.ranges import check_positive
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

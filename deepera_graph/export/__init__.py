@@ -10,9 +10,9 @@ from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
 from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.pipeline.shown import describe_failures
-from deepera_graph.ranges import check_choice
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.jsonl import format_json
 from deepera_graph.text.plain import count, in_one_line, write_sheet
 from deepera_graph.text.questions import describe_directions, name_direction

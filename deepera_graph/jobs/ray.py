@@ -24,7 +24,6 @@ from time import monotonic
 from typing import Any, Protocol, Self
 
 from deepera_graph.agents.journal import find_differences
-from deepera_graph.budget import Budget, Meter
 from deepera_graph.errors import BackendError, RoleError, SettingsError, WorkerError
 from deepera_graph.jobs.cluster import connect_ray, first_line
 from deepera_graph.jobs.files import describe_run
@@ -32,6 +31,7 @@ from deepera_graph.jobs.lines import QuestionLine
 from deepera_graph.jobs.rerank import JudgedLine, LocalEngine, build_line_judge
 from deepera_graph.reranker import EvidenceReranker, most_questions_at_once
 from deepera_graph.settings import Settings
+from deepera_graph.settings.budget import Budget, Meter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 

@@ -12,7 +12,6 @@ from threading import Event, Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, BinaryIO, Generic, Protocol, Self, TypeVar
 
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import BackendError, DeepEraError, InputError, RoleError
 from deepera_graph.jobs.files import PlainOutput, ResumableOutput, to_output_line
 from deepera_graph.jobs.lines import (
@@ -31,6 +30,7 @@ from deepera_graph.passages import read_passages
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
 from deepera_graph.settings import Settings
+from deepera_graph.settings.budget import Meter, with_meter
 
 DoneT = TypeVar("DoneT")
 OtherT = TypeVar("OtherT", BadLine, BadLine | DoneLine)

@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import suggest_value
+from deepera_graph.settings.ranges import suggest_value
 
 if TYPE_CHECKING:
     from deepera_graph.schema import Backend

@@ -33,7 +33,7 @@ from deepera_graph.schema import (
     cost_of,
     passage_tasks,
 )
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 

@@ -15,8 +15,8 @@ from deepera_graph.judges.base import (
     read_verdicts,
     window_key,
 )
-from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.schema import Backend, Batch, Candidate, Judgement, Unjudged, Verdict, Window
+from deepera_graph.settings.ranges import check_at_least, check_share
 from deepera_graph.usage import Usage
 
 KEEP = 30

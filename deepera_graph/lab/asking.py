@@ -13,7 +13,6 @@ from pydantic import Field
 
 from deepera_graph.agents.cached import cache_key
 from deepera_graph.agents.role import LlmRole, wrap_role
-from deepera_graph.budget import Limiter, Meter, ado_many, with_meter
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.parsing import ReplyModel, json_schema
@@ -21,6 +20,7 @@ from deepera_graph.errors import AnswerError, BackendError, CallError, RoleError
 from deepera_graph.judges.llm.backend import llm_backend
 from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.settings.budget import Limiter, Meter, ado_many, with_meter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import CHARS_PER_TOKEN, HasUsage, Usage
 

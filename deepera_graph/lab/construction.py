@@ -24,11 +24,11 @@ from pydantic import BaseModel
 from deepera_graph import __version__
 from deepera_graph.agents.cached import cache_key
 from deepera_graph.agents.journal import Journal
-from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.errors import SettingsError, StoreError
 from deepera_graph.lab.asking import MAX_CONCURRENCY, StepModel, without_server
-from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import Budget, Limiter, Meter
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.judgements import JudgementCache, open_cache
 from deepera_graph.text.jsonl import naming_full_file, replacing
 from deepera_graph.usage import Usage

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_cosine, check_setting, setting
 from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.ranges import check_cosine, check_setting, setting
 
 Setting = Literal["base", "ssli"]
 Golden = Literal["insert", "record"]

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
-from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_setting, setting
 from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.budget import Budget
+from deepera_graph.settings.ranges import check_setting, setting
 
 Equivalence = Literal["entailment", "lenient", "exact"]
 Feedback = Literal["each", "after"]

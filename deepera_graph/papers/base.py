@@ -28,8 +28,8 @@ from deepera_graph.papers.paper import Paper, ask_notices, mark_papers
 from deepera_graph.papers.results import Hits, Neighbours, Scope, SearchMode, TitleMatch, Way
 from deepera_graph.papers.search import LocalPapers
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval.fusion import in_thread
+from deepera_graph.settings.ranges import check_at_least, check_choice
 
 if TYPE_CHECKING:
     from deepera_graph.papers.calls import RemotePapers

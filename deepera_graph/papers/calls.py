@@ -30,7 +30,7 @@ from deepera_graph.papers.results import (
     Way,
     to_json,
 )
-from deepera_graph.ranges import check_positive
+from deepera_graph.settings.ranges import check_positive
 from deepera_graph.text.plain import read_lists
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.agents.cached import CachedBatches
 from deepera_graph.agents.role import Edge, RoleNode, wrap_role
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import Judge, Prepares, as_judge
@@ -23,9 +22,10 @@ from deepera_graph.pipeline import answer, intent, score, summarize
 from deepera_graph.pipeline.intent import check_keys, receive
 from deepera_graph.pipeline.select import collect, select
 from deepera_graph.pipeline.state import Output, Question, State, announced, tell
-from deepera_graph.ranges import check_share
 from deepera_graph.schema import Answer, Backend, Batch, Intent, Summary, Verdict
 from deepera_graph.settings import Settings, SettingsKwargs
+from deepera_graph.settings.budget import Limiter
+from deepera_graph.settings.ranges import check_share
 from deepera_graph.stores.judgements import JudgementCache
 
 if TYPE_CHECKING:

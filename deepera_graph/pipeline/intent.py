@@ -7,14 +7,14 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from deepera_graph.budget import carried
 from deepera_graph.errors import AnswerError, InputError, RoleError
 from deepera_graph.judges.base import window_key
 from deepera_graph.passages import check_question, judged_windows, read_passages, shown_text
 from deepera_graph.pipeline.state import State, Update
-from deepera_graph.ranges import suggest_name
 from deepera_graph.schema import Intent, IntentFields, IntentTask, Window
 from deepera_graph.settings import Settings
+from deepera_graph.settings.budget import carried
+from deepera_graph.settings.ranges import suggest_name
 from deepera_graph.text.records import CANDIDATE_FIELDS, QUESTION_FIELDS
 from deepera_graph.text.words import STOP_WORDS, is_general, rarity, stem
 from deepera_graph.usage import Usage

@@ -16,7 +16,6 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Send
 
 from deepera_graph.agents.role import CheckedRole
-from deepera_graph.budget import Limiter, carried
 from deepera_graph.errors import DeepEraError, RoleError
 from deepera_graph.judges.base import Judge, PlanRequest, read_verdicts, window_key
 from deepera_graph.passages import WindowRecord, retrieval_place, shown_text
@@ -44,8 +43,9 @@ from deepera_graph.schema import (
     with_repair_note,
 )
 from deepera_graph.settings import Settings, ThresholdRule
+from deepera_graph.settings.budget import Limiter, carried
+from deepera_graph.settings.thresholds import OPERATING_POINT, Threshold
 from deepera_graph.text.quotes import find_quote
-from deepera_graph.thresholds import OPERATING_POINT, Threshold
 
 _DIGITS = 9  # of a score; 0.2 + 0.1 is then 0.3
 

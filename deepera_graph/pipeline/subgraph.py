@@ -22,10 +22,10 @@ from deepera_graph.judges.heuristic.roles import find_entities
 from deepera_graph.passages import RETRIEVAL_KEYS
 from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.pipeline.state import Output, Question
-from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.fusion import as_search, named_errors
 from deepera_graph.schema import Backend, RewriteTask, Rewritten
 from deepera_graph.settings import Settings, SettingsKwargs
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.text.words import content_words, stem
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph.errors import PromptError, SettingsError
-from deepera_graph.ranges import suggest_value
 from deepera_graph.schema import ANSWER_TYPES, INTENT_KINDS, IntentKind
+from deepera_graph.settings.ranges import suggest_value
 
 NAMES = ("finance", "law", "medicine")
 NODES = ("intent", "score", "summarize", "answer")

@@ -11,7 +11,6 @@ from langchain_core.documents import Document
 from deepera_graph.errors import InputError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import RETRACTED
-from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.documents import find_form
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader, check_reader_name
 from deepera_graph.retrieval.file_records import BadRecord, Record, read_file
@@ -24,6 +23,7 @@ from deepera_graph.retrieval.files import (
     describe_other_kinds,
     find_files,
 )
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.text.records import MOST_BAD, REFERENCES, TABLES, describe_wrong_file, guess_kind
 
 _logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_positive, check_setting, setting
+from deepera_graph.settings.ranges import check_positive, check_setting, setting
 
 if TYPE_CHECKING:
     from deepera_graph.papers.sources import Literature

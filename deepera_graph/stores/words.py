@@ -13,7 +13,7 @@ from zlib import crc32
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.text.words import stems
 
 K1, B, AVERAGE_LENGTH = 1.2, 0.75, 100.0

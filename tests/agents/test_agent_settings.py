@@ -11,11 +11,11 @@ from deepera_graph.bioasq.settings import (
     TypedKwargs,
     TypedSettings,
 )
-from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings
 from deepera_graph.papers.agent.settings import PaperSearchKwargs, PaperSearchSettings
 from deepera_graph.settings import Settings, SettingsKwargs
+from deepera_graph.settings.budget import Budget
 
 TYPED = {
     Settings: SettingsKwargs,

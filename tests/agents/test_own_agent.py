@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.journal import Journal
 from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentResult, AgentRun, Batched, made_by, make_manifest
-from deepera_graph.budget import Budget, Limiter
 from deepera_graph.errors import InputError, RoleError, SettingsError
 from deepera_graph.schema import RoleAnswer, RoleSet
 from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.budget import Budget, Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 

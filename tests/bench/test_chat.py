@@ -7,12 +7,12 @@ from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_openai import ChatOpenAI
 from pydantic import Field
 
-from deepera_graph.budget import Budget
 from deepera_graph.chat.parsing import ReplyModel
 from deepera_graph.errors import AnswerError, BackendError, BudgetError, SettingsError
 from deepera_graph.judges.trained.backend import local_backend
 from deepera_graph.lab.asking import Chat, run_together
 from deepera_graph.lab.rankers.named import Models
+from deepera_graph.settings.budget import Budget
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer, Reply
 

@@ -7,13 +7,13 @@ import pytest
 from langchain_openai import ChatOpenAI
 
 from bench.test_rankers import TEXTS, order, shown
-from deepera_graph.budget import Budget
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from deepera_graph.lab.asking import Chat
 from deepera_graph.lab.rankers.base import Ranker
 from deepera_graph.lab.rankers.external import langchain_listwise
 from deepera_graph.lab.rankers.llm import ListwiseLlm, llm_pointwise, paperqa
 from deepera_graph.lab.rankers.named import Models, make_ranker
+from deepera_graph.settings.budget import Budget
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer, Reply
 

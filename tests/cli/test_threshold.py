@@ -7,7 +7,7 @@ import pytest
 from cli.conftest import TEA, line
 from deepera_graph.cli.shared.values import read_threshold
 from deepera_graph.errors import SettingsError
-from deepera_graph.thresholds import Gap, PerIntent, Quantile
+from deepera_graph.settings.thresholds import Gap, PerIntent, Quantile
 
 
 @pytest.mark.parametrize(

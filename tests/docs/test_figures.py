@@ -11,7 +11,7 @@ import pytest
 from deepera_graph import load_backend
 from deepera_graph.lab.settings import Gates, QuestPlan
 from deepera_graph.papers.agent import asking, planners, roles, steps
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.thresholds import OPERATING_POINT
 
 ROOT = Path(__file__).parents[2]
 GATES, QUEST = Gates(), QuestPlan()

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.models import find_model
 from deepera_graph.chat.sending import RateLimits, Retrier, RetryPolicy
 from deepera_graph.errors import CallError
 from deepera_graph.judges.llm.prompt import SummaryReply
+from deepera_graph.settings.budget import Meter, Tab
 from deepera_graph.usage import Usage
 from support.openai_server import ChatServer, Reply, Request
 

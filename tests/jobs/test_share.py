@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph import SettingsError
-from deepera_graph.budget import Budget
 from deepera_graph.jobs.ray import Share
+from deepera_graph.settings.budget import Budget
 from deepera_graph.usage import Usage
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph import Budget, EvidenceReranker, SettingsError
-from deepera_graph.budget import Meter, Tab
 from deepera_graph.errors import BudgetError
+from deepera_graph.settings.budget import Meter, Tab
 from deepera_graph.usage import Usage
 from support.scripted import Script
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepera_graph.budget import Limiter
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.testing import Gauge
 
 

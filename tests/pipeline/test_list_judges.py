@@ -23,12 +23,12 @@ from deepera_graph import (
     mixed_backend,
     screened_backend,
 )
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PassageJudge, as_judge, judge_all
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.pipeline.score import Planner
 from deepera_graph.schema import Unjudged
+from deepera_graph.settings.budget import Meter, with_meter
 from deepera_graph.testing import FREE, ScriptedChat, ScriptedRole, judged, scripted_backend
 from support.list_judges import (
     QUESTION,

@@ -25,11 +25,11 @@ from deepera_graph import (
     cascade_backend,
     screened_backend,
 )
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import CallError, RoleError
 from deepera_graph.judges.base import Judge
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.pipeline.score import sure_from
+from deepera_graph.settings.budget import Meter, with_meter
 from deepera_graph.testing import judged, scripted_backend
 
 QUESTION = "Which text?"

@@ -7,8 +7,8 @@ from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, Judgement, Usage
 from deepera_graph.agents.role import CheckedRole
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, CallError, RoleError
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"

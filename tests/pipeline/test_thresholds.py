@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deepera_graph import Gap, PerIntent, Quantile, SettingsError
 from deepera_graph.pipeline.score import cut
-from deepera_graph.thresholds import threshold_from_plain, threshold_to_plain
+from deepera_graph.settings.thresholds import threshold_from_plain, threshold_to_plain
 
 shares = st.floats(0, 1)
 scores = st.lists(st.floats(0, 1), max_size=40)

@@ -11,7 +11,6 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from deepera_graph.agents import cached as cached_module
 from deepera_graph.agents.cached import CachedBatches, CachedRole
 from deepera_graph.agents.role import CheckedRole
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import AnswerError, CallError, SettingsError, StoreError
 from deepera_graph.schema import (
     Answer,
@@ -21,6 +20,7 @@ from deepera_graph.schema import (
     Summary,
     Unjudged,
 )
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 

@@ -41,10 +41,10 @@ from deepera_graph.bioasq.questions import (
 )
 from deepera_graph.bioasq.runs import ScoredDocument
 from deepera_graph.bioasq.settings import SearchKwargs, SearchSettings
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import Usage
 

@@ -42,9 +42,9 @@ from deepera_graph.bioasq.questions import (
     refuse_overlap,
 )
 from deepera_graph.bioasq.settings import TypedKwargs, TypedSettings
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import InputError
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import HasUsage, Usage
 

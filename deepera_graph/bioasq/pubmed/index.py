@@ -19,11 +19,11 @@ from langchain_core.embeddings import Embeddings
 
 from deepera_graph.bioasq.questions import TYPES
 from deepera_graph.errors import InputError
-from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.file_records import Record, read_file
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.search import Vectors
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.words import join_title
 from deepera_graph.text.jsonl import open_records
 from deepera_graph.usage import Usage

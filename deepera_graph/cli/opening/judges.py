@@ -64,7 +64,7 @@ def _with_threshold(chosen: dict[str, Any]) -> dict[str, Any]:
         return chosen
     if "threshold" in chosen:
         raise SettingsError("give --threshold or --curve, not both")
-    from deepera_graph.thresholds import Calibrated, Curve
+    from deepera_graph.settings.thresholds import Calibrated, Curve
 
     more = {} if probability is None else {"probability": probability}
     return {**chosen, "threshold": Calibrated(curve=Curve.load(curve), **more)}

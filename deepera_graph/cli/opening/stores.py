@@ -19,7 +19,7 @@ from deepera_graph.cli.shared.console import say
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
-from deepera_graph.ranges import suggest_value
+from deepera_graph.settings.ranges import suggest_value
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from deepera_graph.budget import Budget
+    from deepera_graph.settings.budget import Budget
     from deepera_graph.usage import Usage
 
 OK = 0
@@ -372,7 +372,7 @@ def tell_cost(
 ) -> None:
     """Tell what a dry run would take; *words* are of its calls, those by step, and the price."""
     # *more* are numbers for programs.
-    from deepera_graph.budget import Budget
+    from deepera_graph.settings.budget import Budget
 
     budget = settings.budget or Budget()
     plain, steps, price = describe_estimate(estimate.usage, estimate.total_usage, budget)

@@ -17,7 +17,7 @@ import typer
 
 from deepera_graph.cli.shared.console import say
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_setting
+from deepera_graph.settings.ranges import check_setting
 
 Command = Callable[..., None]
 

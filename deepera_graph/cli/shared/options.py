@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from deepera_graph.budget import Budget
 from deepera_graph.cli.shared.declaring import A_KEY, Configurable, Key, opt, opt_of
 from deepera_graph.cli.shared.values import (
     check_call_timeout,
@@ -16,8 +15,9 @@ from deepera_graph.cli.shared.values import (
     read_threshold,
 )
 from deepera_graph.judges import parse_option
-from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.settings import Content, OnEmpty, OnError, Order, Settings
+from deepera_graph.settings.budget import Budget
+from deepera_graph.settings.ranges import check_at_least, check_share
 
 FOR_ALL_JUDGES = ("preset", "backend", "max_concurrency")  # also of one that is no chat model
 

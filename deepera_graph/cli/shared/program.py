@@ -331,7 +331,7 @@ def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
     message, value = message.rstrip("."), _value(error, given)
     hint = ""
     if chosen := _CHOICE.search(message):
-        from deepera_graph.ranges import suggest_value  # takes a quarter of a second
+        from deepera_graph.settings.ranges import suggest_value  # takes a quarter of a second
 
         hint = suggest_value(chosen[1], _QUOTED.findall(chosen[2]))
     if not value or value.removeprefix(", got ") not in message:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from deepera_graph.thresholds import PerIntent, Threshold
+    from deepera_graph.settings.thresholds import PerIntent, Threshold
 
 EMBEDDINGS = "--embeddings"
 _PLAIN_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,39}")
@@ -89,7 +89,7 @@ def read_max_words(text: str | None) -> int | None:
 
 def read_threshold(text: str) -> Threshold:
     """Read ``0.8``, ``gap:0.5``, ``quantile:0.1:0.5`` or ``mechanism=0.7,default=0.8``."""
-    from deepera_graph.thresholds import Gap, Quantile
+    from deepera_graph.settings.thresholds import Gap, Quantile
 
     name, *numbers = text.split(":")
     if "=" in text:
@@ -102,7 +102,7 @@ def read_threshold(text: str) -> Threshold:
 
 
 def _read_per_intent(text: str) -> PerIntent:
-    from deepera_graph.thresholds import PerIntent
+    from deepera_graph.settings.thresholds import PerIntent
 
     pairs = (part.partition("=") for part in text.split(","))
     values: dict[Any, float] = {kind.strip(): _read_number(text, value) for kind, _, value in pairs}

@@ -21,7 +21,6 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from deepera_graph.agents.run import AgentRun, Event
-from deepera_graph.budget import Estimate
 from deepera_graph.chat import sending
 from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.check.citing import Claim
@@ -49,6 +48,7 @@ from deepera_graph.evidence.check.verdict import MOST_OTHERS, ClaimVerifier, Ver
 from deepera_graph.prompts import read_rules
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
+from deepera_graph.settings.budget import Estimate
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
 if TYPE_CHECKING:

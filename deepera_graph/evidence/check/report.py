@@ -15,8 +15,8 @@ from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.citation import Citation
 from deepera_graph.pipeline.shown import describe_calls
-from deepera_graph.ranges import check_choice
 from deepera_graph.result import RerankResult
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.plain import count, in_one_line, replace_controls, write_sheet
 from deepera_graph.usage import Usage
 

@@ -17,9 +17,9 @@ from deepera_graph.export import escape_markdown
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.paper_keys import RETRACTED, name_status
 from deepera_graph.pipeline.shown import describe_calls, describe_failures
-from deepera_graph.ranges import check_choice
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.plain import in_one_line, replace_controls
 from deepera_graph.text.questions import describe_directions, name_direction
 from deepera_graph.usage import Usage

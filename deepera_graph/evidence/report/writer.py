@@ -16,7 +16,6 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import RoleNode, Update, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, make_manifest, share_limits
-from deepera_graph.budget import Limiter
 from deepera_graph.evidence.asking import Steps, steps_node
 from deepera_graph.evidence.check.verdict import ClaimVerifier
 from deepera_graph.evidence.report.report import (
@@ -58,6 +57,7 @@ from deepera_graph.prompts import text_of
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.schema import EVIDENCE, POSSIBLE
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.usage import UsageRecord, merge_usage
 

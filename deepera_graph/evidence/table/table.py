@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import CheckedRole, RoleNode
 from deepera_graph.agents.run import AgentRun, hash_plain
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.evidence.asking import Asked, Steps, steps_node
 from deepera_graph.evidence.plain import PlainRecord
@@ -33,9 +32,10 @@ from deepera_graph.evidence.table.rows import (
 )
 from deepera_graph.passages import PassageLike, check_question
 from deepera_graph.passages import read_passages as read_given
-from deepera_graph.ranges import suggest_value
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
+from deepera_graph.settings.budget import Limiter
+from deepera_graph.settings.ranges import suggest_value
 from deepera_graph.usage import Usage, UsageRecord, merge_usage
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from deepera_graph.evidence.table.table import EvidenceTable
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.packages import import_extra
 from deepera_graph.pipeline.shown import describe_calls
-from deepera_graph.ranges import check_choice
 from deepera_graph.result import RerankResult
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.plain import (
     count,
     defuse,

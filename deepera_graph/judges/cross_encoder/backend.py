@@ -15,7 +15,6 @@ from weakref import WeakSet
 
 from langchain_core.runnables import RunnableConfig
 
-from deepera_graph.budget import Tab, carried
 from deepera_graph.errors import AnswerError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.base import CountedJudge, Judge
 from deepera_graph.judges.cross_encoder.models import (
@@ -29,10 +28,11 @@ from deepera_graph.judges.cross_encoder.models import (
 from deepera_graph.judges.cross_encoder.onnx import OnnxModel
 from deepera_graph.judges.heuristic.roles import heuristic_backend
 from deepera_graph.packages import describe_error
-from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend, Batch, Judgement, Unjudged, Verdict, Window
+from deepera_graph.settings.budget import Tab, carried
+from deepera_graph.settings.ranges import check_at_least
+from deepera_graph.settings.thresholds import Curve
 from deepera_graph.text.words import split_sentences
-from deepera_graph.thresholds import Curve
 from deepera_graph.usage import Usage
 
 Scale = Literal["logit", "probability"]

@@ -39,9 +39,9 @@ from deepera_graph.judges.llm.prompt import (
     VerdictReply,
 )
 from deepera_graph.prompts import Domain, load_domain, prompts_hash
-from deepera_graph.ranges import check_at_least, suggest_value
 from deepera_graph.schema import Backend, RewriteTask, Rewritten
 from deepera_graph.settings import read_fields
+from deepera_graph.settings.ranges import check_at_least, suggest_value
 
 _SHOWN = 600  # characters of a passage
 

@@ -18,9 +18,9 @@ from deepera_graph.judges.base import CountedJudge, Judge, PlanRequest
 from deepera_graph.judges.heuristic.analysis import find_missing
 from deepera_graph.judges.heuristic.roles import find_question_problem, heuristic_backend
 from deepera_graph.packages import threads_here
-from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend, Batch, Judgement, Window
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.ranges import check_at_least
+from deepera_graph.settings.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking
 from deepera_graph.lab.rankers.base import Job, Note, Ranker, Ranking, candidates_of, check_ranking
 from deepera_graph.schema import IntentKind
 from deepera_graph.settings import ThresholdRule
-from deepera_graph.thresholds import Threshold
+from deepera_graph.settings.thresholds import Threshold
 
 QUESTIONS_AT_ONCE = 16
 _FORMAT = 4  # of cached rankings

@@ -14,7 +14,6 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
-from deepera_graph.budget import Budget, ado_many
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
@@ -71,6 +70,7 @@ from deepera_graph.lab.settings import BuildPlan
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import Budget, ado_many
 from deepera_graph.stores.embeddings import name_embeddings
 
 MAX_BATCH = 256

@@ -169,9 +169,9 @@ def prompts(
 ) -> None:
     """Say whether a chat model does what the prompts ask, on questions with known outputs."""
     with needing("bench", "bench"):
-        from deepera_graph.budget import Budget, Meter, with_meter
         from deepera_graph.lab.bench import fidelity
         from deepera_graph.reranker import EvidenceReranker
+        from deepera_graph.settings.budget import Budget, Meter, with_meter
 
     if not chat.model:
         raise SettingsError("bench prompts needs a chat model, e.g. --model openai:gpt-5-mini")

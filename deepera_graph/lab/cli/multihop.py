@@ -120,11 +120,11 @@ def _answer_hops(
     quiet: bool,
 ) -> list[Row]:
     """Have a chat model answer; what it may cost holds for all data sets together."""
-    from deepera_graph.budget import Budget, Meter, with_meter
     from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.studies.multihop.answers import METHODS, measure_answers
     from deepera_graph.multihop.agent.roles import multihop_backend
     from deepera_graph.reranker import EvidenceReranker
+    from deepera_graph.settings.budget import Budget, Meter, with_meter
 
     spending = given(chat, of=options.BudgetOptions)
     config = with_meter({}, Meter(Budget(**spending) if spending else None))

@@ -96,9 +96,9 @@ class ResultOptions:
 @contextmanager
 def open_models(asked: options.ModelOptions, rankers: Sequence[str]) -> Iterator[Models]:
     """Give what makes the chat models of *rankers*, with the cache open if one of them asks."""
-    from deepera_graph.budget import Budget
     from deepera_graph.lab.asking import MAX_CONCURRENCY
     from deepera_graph.lab.rankers.named import Models, asks_a_model
+    from deepera_graph.settings.budget import Budget
     from deepera_graph.stores.judgements import open_cache
 
     spending = given(asked, of=options.BudgetOptions)
@@ -254,8 +254,8 @@ def construct(
     output: options.OutputOptions,
 ) -> Built:
     """Do the work under a bar; say how a run that ends early goes on."""
-    from deepera_graph.budget import Budget
     from deepera_graph.lab.construction import CALLS_AT_ONCE
+    from deepera_graph.settings.budget import Budget
 
     at_once = chat.max_concurrency
     with progress_bar("building", hidden=output.quiet) as bar:
@@ -299,7 +299,7 @@ def tell_estimate(
     describe: Callable[[ConstructionEstimate, str, str], str],
 ) -> None:
     """Write what a run would ask of models, and what that costs where prices are known."""
-    from deepera_graph.budget import Budget
+    from deepera_graph.settings.budget import Budget
 
     limits: Budget = Budget(**given(chat, of=options.BudgetOptions))
     calls, by_step, price = describe_estimate(found.usage, found.total_usage, limits)

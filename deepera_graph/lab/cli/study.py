@@ -288,7 +288,7 @@ def _read_thresholds(text: str | None) -> dict[str, Any]:
 
 
 def _read_threshold(text: str) -> Any:
-    from deepera_graph.thresholds import Calibrated, Curve
+    from deepera_graph.settings.thresholds import Calibrated, Curve
 
     name, _, rest = text.partition(":")
     if name == "calibrated" and rest:

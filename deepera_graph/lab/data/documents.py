@@ -28,7 +28,7 @@ from deepera_graph.lab.data.sectioned import (
 from deepera_graph.papers.paper import PaperRecord
 from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.citing import OpenAlex
-from deepera_graph.ranges import check_at_least, suggest_value
+from deepera_graph.settings.ranges import check_at_least, suggest_value
 
 _log = logging.getLogger(__name__)
 

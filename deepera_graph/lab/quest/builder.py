@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.agents.journal import Journal
-from deepera_graph.budget import ado_paid
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.chat import sending
 from deepera_graph.errors import AnswerError, CallError, SettingsError
@@ -45,8 +44,9 @@ from deepera_graph.lab.quest.sources import describe_source, look_up, name_sourc
 from deepera_graph.lab.quest.topics import check_topics
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.library.vectors import name_of
-from deepera_graph.ranges import check_at_least
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import ado_paid
+from deepera_graph.settings.ranges import check_at_least
 
 JOURNAL = "questions.journal"
 QUESTIONS_AT_ONCE = 4  # ScholarQuest, section 3

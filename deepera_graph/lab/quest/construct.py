@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError
 from deepera_graph.lab.construction import plain_usage
 from deepera_graph.lab.quest.asking import ask_rewrites
@@ -39,6 +38,7 @@ from deepera_graph.lab.quest.sources import (
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.settings.budget import ado_paid
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.text.words import stems
 

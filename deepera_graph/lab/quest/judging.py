@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, BackendError, CallError, SettingsError
 from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import PairGrade, ask_filter, ask_grades, ask_rulings
@@ -20,6 +19,7 @@ from deepera_graph.lab.quest.records import MAX_GRADE, QuestQuestion, StopRule
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.paper import Paper
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import ado_paid
 from deepera_graph.usage import Usage
 
 BORDERLINE = 0.5  # of the mean from the threshold

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.budget import ado_paid
 from deepera_graph.errors import AnswerError, CallError, InputError
 from deepera_graph.lab.asking import StepModel
 from deepera_graph.lab.quest.asking import ask_classes, ask_questions, ask_review
 from deepera_graph.lab.quest.records import QuestQuestion, Rejection, Topic
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.literature.paper_keys import normalize_id, title_key
+from deepera_graph.settings.budget import ado_paid
 from deepera_graph.stores.embeddings import unit_rows
 from deepera_graph.text.jsonl import read_places
 

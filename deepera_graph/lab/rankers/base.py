@@ -13,7 +13,7 @@ import numpy as np
 from langchain_core.documents import Document
 
 from deepera_graph.calibration.instance import Instance, RankingError, UnavailableError
-from deepera_graph.thresholds import OPERATING_POINT, Threshold
+from deepera_graph.settings.thresholds import OPERATING_POINT, Threshold
 from deepera_graph.usage import Usage
 
 N_SHUFFLES = 3  # runs of a random ranker, where nothing else is said

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph import __version__
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.errors import AnswerError, BackendError, BudgetError
 from deepera_graph.judges.base import Judge
 from deepera_graph.lab.asking import of_run
@@ -17,7 +16,8 @@ from deepera_graph.pipeline.score import evidence_wanted, is_proven
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Batch, Intent, IntentTask, Judgement, Verdict
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.budget import Meter, with_meter
+from deepera_graph.settings.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 _FAILED = -1.0

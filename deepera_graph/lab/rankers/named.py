@@ -16,7 +16,6 @@ from typing import Any
 from langchain_core.documents import BaseDocumentCompressor
 from langchain_core.embeddings import Embeddings
 
-from deepera_graph.budget import Budget, Limiter, Meter
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
@@ -37,6 +36,7 @@ from deepera_graph.lab.rankers.external import (
 from deepera_graph.lab.rankers.llm import ListwiseLlm, llm_pointwise, paperqa
 from deepera_graph.lab.rankers.retrieval import BM25, Dense, Nar, dense_openai, dense_sentences
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.settings.budget import Budget, Limiter, Meter
 from deepera_graph.stores.judgements import JudgementCache
 
 _SERVER = re.compile(r"@(?=https?://)")

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from deepera_graph import __version__
 from deepera_graph.agents.twin import do
-from deepera_graph.budget import Meter, with_meter
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.errors import BackendError, BudgetError, CallError, RoleError, SettingsError
 from deepera_graph.judges.embeddings import open_openai
@@ -36,8 +35,9 @@ from deepera_graph.multihop.agent.adaptive import search_adaptively
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.passages.judging import score_all, score_passages
 from deepera_graph.packages import call_foreign
-from deepera_graph.ranges import check_at_least
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.settings.budget import Meter, with_meter
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.embeddings import SentenceEmbeddings, unit_rows
 from deepera_graph.usage import Usage
 

@@ -33,7 +33,7 @@ from deepera_graph.lab.rankers.named import Models, make_ranker
 from deepera_graph.lab.settings import StudySettings, check_rising
 from deepera_graph.lab.studies.experiment import Failures, Resampling
 from deepera_graph.lab.tables import MetricEstimate
-from deepera_graph.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
+from deepera_graph.settings.thresholds import Calibrated, Gap, PerIntent, Quantile, Threshold
 
 BM25, LSA = SEARCHERS = ("bm25", "lsa")
 

@@ -20,7 +20,7 @@ from deepera_graph.calibration.statistics import (
 )
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.text.plain import read_lists
 
 

@@ -35,7 +35,7 @@ from deepera_graph.lab.studies.rerank.retrieval import study_embeddings
 from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
 from deepera_graph.lab.studies.rerank.table import study_table
 from deepera_graph.lab.tables import Column, Grid, format_csv, format_table
-from deepera_graph.thresholds import threshold_to_plain
+from deepera_graph.settings.thresholds import threshold_to_plain
 
 MANIFEST = "manifest.json"
 FIRST, LLM = "first", "llm"

@@ -15,7 +15,7 @@ from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.rerank.answers import LFS, AnswerStudy, MeasuredRow, Source
 from deepera_graph.lab.tables import Cell, Column, MetricEstimate, Unit
-from deepera_graph.thresholds import Threshold
+from deepera_graph.settings.thresholds import Threshold
 
 KEPT, EMPTY, PRECISION, GOLDEN = "kept", "nothing kept", "precision of the kept", "golden kept"
 RANK_METRICS = ("HitRate@1", "HitRate@3", "MRR")

@@ -48,7 +48,7 @@ from deepera_graph.lab.training.weights import (
     log_nothing,
     read_trained_questions,
 )
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.thresholds import OPERATING_POINT
 
 COLUMNS = (*RANKS, *KEPT)
 SUFFIXES = (".svg", ".png")

@@ -17,10 +17,10 @@ from itertools import islice
 from typing import Literal, NamedTuple, get_args
 
 from deepera_graph.agents.twin import TwinCall, Work, ado, as_work, do
-from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.settings import Feedback
-from deepera_graph.ranges import check_at_least, check_choice
+from deepera_graph.settings.budget import ado_many, do_many
+from deepera_graph.settings.ranges import check_at_least, check_choice
 
 BUDGET, BATCH_SIZE = 50, 16
 Affinity = Callable[[str, str], float]

@@ -20,7 +20,6 @@ from langgraph.graph import END, START, StateGraph
 
 from deepera_graph.agents.role import RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, made_by, make_manifest
-from deepera_graph.budget import Limiter
 from deepera_graph.multihop.agent import steps
 from deepera_graph.multihop.agent.roles import (
     Conclusion,
@@ -40,6 +39,7 @@ from deepera_graph.multihop.settings import MultiHopKwargs, MultiHopSettings
 from deepera_graph.passages import check_question
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.schema import Backend
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.words import name_passage
 

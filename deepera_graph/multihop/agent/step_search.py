@@ -21,7 +21,6 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from deepera_graph.agents.twin import TwinCall, TwinRunnable, Work, ado, ask, call, do
-from deepera_graph.budget import ado_many, do_many
 from deepera_graph.errors import BudgetError, DeepEraError, RoleError, SettingsError, StoreError
 from deepera_graph.multihop.agent.adaptive import penalise
 from deepera_graph.multihop.agent.roles import (
@@ -44,6 +43,7 @@ from deepera_graph.multihop.settings import Label, MultiHopSettings, Uncertainty
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.fusion import as_search, named_errors
+from deepera_graph.settings.budget import ado_many, do_many
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage
 

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from langchain_core.documents import Document
 
 from deepera_graph.agents.twin import TwinCall, Work, ado, do
-from deepera_graph.budget import ado_many
 from deepera_graph.errors import InputError
 from deepera_graph.multihop.path import title_words, written_title
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.budget import ado_many
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.words import join_title, name_passage
 from deepera_graph.text.questions import (
     as_words,

@@ -27,7 +27,7 @@ from deepera_graph.multihop.passages.graph_files import (
     read_passages,
     read_vectors,
 )
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.nearest import Array, Floats, Meanings, Nearest, Space, Words, rank_ids
 from deepera_graph.stores.words import join_title, name_passage

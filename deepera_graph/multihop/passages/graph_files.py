@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.embeddings import name_embeddings, unit_rows
 from deepera_graph.stores.nearest import NOBODY, Array, Floats, Nearest, order_rows, rank_ids, stack
 from deepera_graph.stores.words import DECIMALS, join_title, name_passage

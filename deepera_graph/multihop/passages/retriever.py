@@ -36,7 +36,7 @@ from deepera_graph.multihop.passages.judging import (
 )
 from deepera_graph.multihop.settings import Feedback
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import check_at_least, suggest_name
+from deepera_graph.settings.ranges import check_at_least, suggest_name
 from deepera_graph.stores.words import name_passage
 
 K = 10

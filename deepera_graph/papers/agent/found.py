@@ -27,7 +27,7 @@ from deepera_graph.papers.paper import (
     write_list,
 )
 from deepera_graph.papers.results import Scope
-from deepera_graph.ranges import check_at_least, check_choice
+from deepera_graph.settings.ranges import check_at_least, check_choice
 from deepera_graph.text.jsonl import format_json
 from deepera_graph.text.plain import count
 from deepera_graph.usage import Usage

@@ -17,7 +17,6 @@ from typing_extensions import TypedDict
 
 from deepera_graph.agents.role import CheckedRole, RoleNode, wrap_role
 from deepera_graph.agents.run import AgentRun, Event, hash_plain, versions, without_limits
-from deepera_graph.budget import Limiter
 from deepera_graph.errors import SettingsError
 from deepera_graph.papers.agent import planning, steps
 from deepera_graph.papers.agent.asking import acarry_out, carry_out
@@ -41,6 +40,7 @@ from deepera_graph.papers.paper import venue_key
 from deepera_graph.papers.results import Scope, SearchMode, check_venues
 from deepera_graph.passages import check_question
 from deepera_graph.schema import Backend, RoleAnswer
+from deepera_graph.settings.budget import Limiter
 from deepera_graph.stores.judgements import JudgementCache
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import Action, PaperSeen, PlanTask, SearchPlan
 from deepera_graph.papers.library.words import QUESTION_WORDS
 from deepera_graph.papers.results import SearchMode
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.usage import Usage
 
 _ASKING = frozenset(QUESTION_WORDS["before_subject"])

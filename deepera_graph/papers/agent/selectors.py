@@ -21,12 +21,12 @@ from deepera_graph.judges.trained.backend import local_model
 from deepera_graph.papers.agent.limits import Limits, goes_by_words, says
 from deepera_graph.papers.agent.roles import PaperRoles
 from deepera_graph.papers.agent.state import PaperSeen, PaperVerdict, Selected, SelectTask
-from deepera_graph.ranges import suggest_value
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
+from deepera_graph.settings.ranges import suggest_value
+from deepera_graph.settings.thresholds import OPERATING_POINT
 from deepera_graph.text.words import looks_english, split_sentences, stems
-from deepera_graph.thresholds import OPERATING_POINT
 from deepera_graph.usage import Usage
 
 _ALL = 10**6

@@ -6,9 +6,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from deepera_graph.budget import Budget
-from deepera_graph.ranges import check_cosine, setting
 from deepera_graph.settings import AgentSettings
+from deepera_graph.settings.budget import Budget
+from deepera_graph.settings.ranges import check_cosine, setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from deepera_graph.errors import InputError
 from deepera_graph.literature.paper_keys import clean_text, normalize_id
 from deepera_graph.papers.paper import Paper, PaperRecord, read_date, read_year
-from deepera_graph.ranges import check_choice
 from deepera_graph.retrieval.documents.article import to_utf8
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.records import read_records

@@ -31,7 +31,7 @@ from deepera_graph.papers.paper import (
     may_be_same,
     venue_key,
 )
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 from deepera_graph.stores.sqlite import connect_reader, leave_plain, side_files
 
 Merge = Literal["ids", "titles", "none"]

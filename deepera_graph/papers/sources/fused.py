@@ -22,10 +22,10 @@ from deepera_graph.papers.sources.base import (
     SourceQuery,
 )
 from deepera_graph.papers.sources.service import SECONDS, check_seconds
-from deepera_graph.ranges import check_at_least
 from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.files import MAX_WORDS, cut_text
 from deepera_graph.retrieval.fusion import CORMACK_K, fuse
+from deepera_graph.settings.ranges import check_at_least
 
 _GRACE = 1.0  # seconds more for a source that ends its search by itself, and keeps what it has
 _LEAST_WORDS = 3  # of a title that may tell two records to be one paper

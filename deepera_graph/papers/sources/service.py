@@ -30,7 +30,7 @@ from deepera_graph.papers.sources.http import (
     is_html,
     read_contact,
 )
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.text.plain import clean_markup
 

@@ -8,7 +8,7 @@ from langchain_qdrant import QdrantVectorStore, RetrievalMode, SparseEmbeddings,
 from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import MissingStoreError, SettingsError, StoreError
-from deepera_graph.ranges import (
+from deepera_graph.settings.ranges import (
     check_choice,
     check_not_negative,
     check_positive,

@@ -15,7 +15,6 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
-from deepera_graph.ranges import check_at_least, check_choice
 from deepera_graph.retrieval import Where, search
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
@@ -26,6 +25,7 @@ from deepera_graph.retrieval.collections.connection import (
 )
 from deepera_graph.retrieval.fusion import in_thread
 from deepera_graph.retrieval.search import FUSIONS, Fusion, Near, StoredPassage, Vectors
+from deepera_graph.settings.ranges import check_at_least, check_choice
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
-from deepera_graph.ranges import check_choice
+from deepera_graph.settings.ranges import check_choice
 
 _MIDDLE = (0.3, 0.7)  # of the width of a page's text, where a gutter may be
 _LEAST_ROWS = 5  # with words on both sides of it

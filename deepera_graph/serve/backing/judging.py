@@ -12,7 +12,6 @@ from deepera_graph.errors import DeepEraError
 from deepera_graph.judges import NAMED, load_backend
 from deepera_graph.judges.base import as_judge
 from deepera_graph.passages import PassageLike
-from deepera_graph.ranges import suggest_value
 from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RerankResult
 from deepera_graph.schema import Backend
@@ -21,6 +20,7 @@ from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.metrics import Metrics
 from deepera_graph.serve.replies import RequestRefusedError
 from deepera_graph.serve.traffic import Gate, RequestNote, in_time
+from deepera_graph.settings.ranges import suggest_value
 from deepera_graph.stores.judgements import JudgementCache
 
 _logger = logging.getLogger("deepera_graph.serve")

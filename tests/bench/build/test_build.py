@@ -12,7 +12,6 @@ from bench.build.lake_abstracts import lake_abstract, lake_abstracts
 from bench.build.lake_builds import build_from_lakes
 from bench.build.model_script import answer, step_of
 from bench.lakes import SHARED_DATA
-from deepera_graph.budget import Budget
 from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import BackendError, BudgetError, SettingsError
 from deepera_graph.lab.build.builder import build
@@ -20,6 +19,7 @@ from deepera_graph.lab.build.corpus import Document, DropRecord
 from deepera_graph.lab.data.documents import read_documents
 from deepera_graph.lab.data.readers import read_instances
 from deepera_graph.lab.settings import BuildPlan, Gates
+from deepera_graph.settings.budget import Budget
 from support.openai_server import ChatServer, Reply
 
 pytestmark = pytest.mark.full

@@ -17,7 +17,7 @@ from deepera_graph.errors import (
     SettingsError,
 )
 from deepera_graph.schema import PassageTask
-from deepera_graph.thresholds import Calibrated, Curve
+from deepera_graph.settings.thresholds import Calibrated, Curve
 from support.judging import Alone
 
 

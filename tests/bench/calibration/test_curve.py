@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.thresholds import Curve, judge_identity
+from deepera_graph.settings.thresholds import Curve, judge_identity
 
 STAIRS = Curve(method="isotonic", x=(0.2, 0.4, 0.6, 0.8), y=(0.1, 0.5, 0.5, 0.9))
 LOGISTIC = Curve(method="platt", a=10.0, b=-5.0)

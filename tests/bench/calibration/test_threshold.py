@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from deepera_graph import EvidenceReranker, Settings
 from deepera_graph.errors import SettingsError
-from deepera_graph.thresholds import (
+from deepera_graph.settings.thresholds import (
     UNREACHABLE,
     Calibrated,
     Curve,
@@ -101,7 +101,7 @@ def test_a_bad_rule_is_refused(options, message):
 def test_another_judge_is_warned_of(caplog):
     about = {"model": "maker:m1", "prompts": "abc"}
     rule = Calibrated(curve=Curve(method="platt", judge=judge_identity("llm", about)))
-    with caplog.at_level(logging.WARNING, "deepera_graph.thresholds"):
+    with caplog.at_level(logging.WARNING, "deepera_graph.settings.thresholds"):
         found = calibration_differences(rule, "llm", {**about, "prompts": "def"})
     assert found == ["prompts was 'abc' when the curve was fitted, now it is 'def'"]
     assert found[0] in caplog.text

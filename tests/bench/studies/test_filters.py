@@ -10,7 +10,7 @@ from deepera_graph.lab.rankers.base import FirstStage
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import NoFilterError
 from deepera_graph.lab.studies.rerank import filtering
-from deepera_graph.thresholds import Gap, Quantile
+from deepera_graph.settings.thresholds import Gap, Quantile
 from support.scripted import Script
 
 SCORES = fixed(0.65, 0.85, 0.95, 0.1, 0.75)  # the second is golden

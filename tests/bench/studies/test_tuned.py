@@ -6,7 +6,7 @@ from bench.study_lakes import Judge, Writer, answered, column, fixed, lab, lakes
 from deepera_graph.calibration.instance import Dataset
 from deepera_graph.lab.studies.rerank.filtering import study_threshold
 from deepera_graph.lab.studies.rerank.tuned import find_groupings
-from deepera_graph.thresholds import Calibrated, Curve, PerIntent
+from deepera_graph.settings.thresholds import Calibrated, Curve, PerIntent
 
 SETUP = {"thresholds": (0.55, 0.7, 0.9), "rules": {}}
 

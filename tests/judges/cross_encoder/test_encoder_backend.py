@@ -23,7 +23,7 @@ from deepera_graph import (
 from deepera_graph.errors import AnswerError
 from deepera_graph.judges.base import Countable, counting_backend, tokens_known
 from deepera_graph.packages import install_command
-from deepera_graph.thresholds import judge_identity
+from deepera_graph.settings.thresholds import judge_identity
 from judges.cross_encoder.tasks import QUESTION, task
 from support.judging import Alone
 from support.tiny_encoder import TEXTS, write_model

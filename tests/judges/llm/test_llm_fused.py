@@ -24,7 +24,7 @@ from deepera_graph.judges import load_backend
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.prompt import FusedGroupReply, FusedReply
 from deepera_graph.judges.trained.backend import local_backend
-from deepera_graph.thresholds import Curve
+from deepera_graph.settings.thresholds import Curve
 from support.faults import EVERY, Good
 from support.faulty_model import THRESHOLD, FaultyModel, Plan, question
 from support.moss import (

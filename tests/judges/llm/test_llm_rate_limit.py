@@ -6,8 +6,8 @@ import time
 import pytest
 
 from deepera_graph import EvidenceReranker, SettingsError, llm_backend
-from deepera_graph.budget import Meter, Tab
 from deepera_graph.chat.sending import RateLimiter, RateLimits
+from deepera_graph.settings.budget import Meter, Tab
 from support.openai_server import ChatServer, Request
 
 pytestmark = pytest.mark.full

@@ -9,13 +9,13 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from deepera_graph import llm_backend
-from deepera_graph.budget import Carried, Meter, Tab, carry
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel, request_reply
 from deepera_graph.chat.models import find_model
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import CallError, SettingsError
 from deepera_graph.judges.llm.prompt import SummaryReply
+from deepera_graph.settings.budget import Carried, Meter, Tab, carry
 from deepera_graph.usage import Usage
 from support.openai_server import ChatServer, Reply
 

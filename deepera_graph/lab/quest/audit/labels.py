@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.quest.audit.drawing import FILLED_COLUMNS, GRADES, LABELS, Audit
-from deepera_graph.ranges import suggest_value
+from deepera_graph.settings.ranges import suggest_value
 
 # Source: ScholarQuest, table 9, the failure types of its judge.
 FAILURES: Mapping[str, str] = {

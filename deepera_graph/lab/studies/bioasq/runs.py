@@ -18,12 +18,12 @@ from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.phase_a.search import DocumentSearch
 from deepera_graph.bioasq.questions import BioasqQuestion, read_pmid
 from deepera_graph.bioasq.runs import Ranking, Run, ScoredDocument, SearchJournal, rank_scores
-from deepera_graph.budget import stream_many
 from deepera_graph.errors import BackendError, SettingsError, StoreError
 from deepera_graph.lab.rankers.retrieval import CorpusBM25
-from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from deepera_graph.schema import Window
+from deepera_graph.settings.budget import stream_many
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.words import join_title
 from deepera_graph.text.words import split_sentences
 

@@ -22,7 +22,7 @@ from deepera_graph.errors import BackendError, InputError
 from deepera_graph.lab.studies.bioasq.runs import Kept, Progress
 from deepera_graph.lab.studies.experiment import Resampling, StudyResult, as_estimate
 from deepera_graph.lab.tables import Cell, Column, Grid, MetricEstimate
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 
 PER_TYPE = 20
 EXTRACTIVE = "extractive"

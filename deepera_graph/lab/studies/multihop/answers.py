@@ -26,7 +26,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import Field
 
 from deepera_graph.agents.role import LlmRole, fill_messages
-from deepera_graph.budget import stream_many
 from deepera_graph.calibration.statistics import MAX_FAILED_SHARE, Values
 from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
@@ -49,8 +48,9 @@ from deepera_graph.multihop.agent.state import MultiHopResult
 from deepera_graph.multihop.passages.retriever import AdaptiveRetriever
 from deepera_graph.multihop.path import path_block
 from deepera_graph.multihop.settings import READ_AT_ONCE, Uncertainty
-from deepera_graph.ranges import check_at_least, check_share
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.settings.budget import stream_many
+from deepera_graph.settings.ranges import check_at_least, check_share
 from deepera_graph.stores.judgements import JudgementCache
 from deepera_graph.stores.words import name_passage
 from deepera_graph.usage import Usage

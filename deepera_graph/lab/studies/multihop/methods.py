@@ -27,9 +27,9 @@ from deepera_graph.multihop.agent.step_search import group_answers
 from deepera_graph.multihop.passages.expansion import WIDTH, expand_hops
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 from deepera_graph.multihop.path import PathStep, question_with_path
-from deepera_graph.ranges import check_at_least
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.retrieval.search import FUSED_AT_LEAST, FUSED_PER_RESULT
+from deepera_graph.settings.ranges import check_at_least
 from deepera_graph.stores.words import join_title, name_passage
 
 BUDGET, BATCH_SIZE, NEIGHBOURS, N_FIRST = 50, 16, 16, 100

@@ -22,14 +22,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
 from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.runs import is_trec
-from deepera_graph.budget import stream_many
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.forms import read_run as read_trec
 from deepera_graph.lab.data.lines import Plain, Text, read_line
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import Scope, SearchMode
-from deepera_graph.ranges import check_at_least, suggest_value
+from deepera_graph.settings.budget import stream_many
+from deepera_graph.settings.ranges import check_at_least, suggest_value
 from deepera_graph.text.jsonl import read_places
 
 if TYPE_CHECKING:

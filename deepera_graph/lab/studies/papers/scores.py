@@ -10,7 +10,7 @@ from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.studies.experiment import Resampling
 from deepera_graph.lab.studies.papers.runs import Call, PaperQuery, QueryRun, Run
-from deepera_graph.ranges import check_at_least
+from deepera_graph.settings.ranges import check_at_least
 
 Ids = frozenset[str] | set[str]
 TOP = 50

@@ -34,7 +34,7 @@ from deepera_graph.lab.studies.variants import (
     rows_of,
 )
 from deepera_graph.lab.tables import Column, Grid, Unit
-from deepera_graph.thresholds import Threshold
+from deepera_graph.settings.thresholds import Threshold
 
 _WITH, _WITHOUT = "with", "without"
 NO_THRESHOLD = "none"

@@ -14,7 +14,7 @@ from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
 from deepera_graph.lab.tables import Cell, Column, Grid
-from deepera_graph.thresholds import Threshold
+from deepera_graph.settings.thresholds import Threshold
 
 _THRESHOLDS = [number / 20 for number in range(21)]
 _SHARES = (10, 25, 50, 75, 90)

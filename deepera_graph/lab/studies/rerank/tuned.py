@@ -27,7 +27,7 @@ from deepera_graph.lab.studies.variants import (
     own_forms,
 )
 from deepera_graph.lab.tables import Cell, Column, Grid
-from deepera_graph.thresholds import Calibrated
+from deepera_graph.settings.thresholds import Calibrated
 
 GroupOf = Callable[[int], str]
 LEADS = ("small lead", "middle lead", "large lead")

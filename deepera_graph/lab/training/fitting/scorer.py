@@ -70,7 +70,7 @@ from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
 from deepera_graph.lab.training.measure import FitJudge, PoolScorer
 from deepera_graph.lab.training.weights import Log, import_package, log_nothing
 from deepera_graph.schema import Window, intent_fields
-from deepera_graph.thresholds import OPERATING_POINT
+from deepera_graph.settings.thresholds import OPERATING_POINT
 
 Floats = NDArray[np.float64]
 MIN_COUNTED = 3  # a token in fewer background passages is not counted

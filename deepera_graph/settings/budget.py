@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from deepera_graph.errors import BudgetError, SettingsError
-from deepera_graph.ranges import check_not_negative, check_positive, check_setting, setting
+from deepera_graph.settings.ranges import check_not_negative, check_positive, check_setting, setting
 from deepera_graph.usage import HasUsage, Usage
 
 if TYPE_CHECKING:

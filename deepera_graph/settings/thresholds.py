@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_share
+from deepera_graph.settings.ranges import check_share
 from deepera_graph.text.jsonl import replacing
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What the caller can turn; checked when made."""
+"""What the caller can turn, checked when made; ranges, thresholds, and the limits of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,10 +16,16 @@ from typing import (
     runtime_checkable,
 )
 
-from deepera_graph.budget import Budget
 from deepera_graph.errors import SettingsError
-from deepera_graph.ranges import check_at_least, check_setting, setting, suggest_name, suggest_value
-from deepera_graph.thresholds import (
+from deepera_graph.settings.budget import Budget
+from deepera_graph.settings.ranges import (
+    check_at_least,
+    check_setting,
+    setting,
+    suggest_name,
+    suggest_value,
+)
+from deepera_graph.settings.thresholds import (
     OPERATING_POINT,
     Gap,
     Quantile,
