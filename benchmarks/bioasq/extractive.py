@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepera_graph.bioasq.measures import evaluate_answers, evaluate_ideal
+from deepera_graph.bioasq.measures import evaluate_answers, evaluate_ideal, rouge
 from deepera_graph.bioasq.phase_b import WEIGHTS
 from deepera_graph.bioasq.phase_b.extract import (
     YES,
@@ -40,7 +40,6 @@ from deepera_graph.bioasq.phase_b.terms import (
     order_terms,
 )
 from deepera_graph.bioasq.questions import BioasqQuestion, parse_question
-from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.bioasq.settings import MAX_IDEAL_WORDS
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DirectionModel

@@ -33,8 +33,8 @@ from typing import Any
 from langchain_core.documents import Document
 
 import deepera_graph
+from deepera_graph.bioasq.measures import rouge
 from deepera_graph.bioasq.phase_b import extract, replies
-from deepera_graph.bioasq.rouge import rouge
 from deepera_graph.chat import parsing
 from deepera_graph.judges.heuristic import analysis, phrases, roles, topicality
 from deepera_graph.judges.llm import prompt

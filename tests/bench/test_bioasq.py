@@ -25,13 +25,15 @@ from deepera_graph.lab.studies.bioasq.runs import (
 from deepera_graph.lab.studies.bioasq.study import (
     STUDIES,
     BioasqBench,
+    answer_all,
     describe_setup,
+    draw_questions,
     split_questions,
     study_depth,
     study_ensembles,
     study_rerankers,
+    study_styles,
 )
-from deepera_graph.lab.studies.bioasq.styles import answer_all, draw_questions, study_styles
 from deepera_graph.lab.studies.run import write_study
 from deepera_graph.retrieval.collections.store import open_store
 from support.bioasq import CORPUS, plant_questions, write_set

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepera_graph.bioasq.rouge import ROUGE, rouge, tokenize
+from deepera_graph.bioasq.measures import ROUGE, rouge, tokenize
 from support.bioasq import FIXTURES
 
 VALUES = FIXTURES / "rouge_expected.json"

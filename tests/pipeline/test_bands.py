@@ -26,7 +26,7 @@ from deepera_graph.export import (
 )
 from deepera_graph.judges.base import as_judge, counting_judge
 from deepera_graph.judges.trained.backend import Weights
-from deepera_graph.serve.page.calls import draw_line
+from deepera_graph.serve.page import draw_line
 from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 from support.list_judges import ListJudge, list_backend
 

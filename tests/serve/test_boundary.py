@@ -9,10 +9,10 @@ from threading import Event, Thread
 import pytest
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.serve import page
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.config import KEYS, RequestLimits, ServeConfig, read_keys
 from deepera_graph.serve.metrics import Metrics
-from deepera_graph.serve.page import calls
 from deepera_graph.testing import judged
 from support.list_judges import list_backend
 from support.serving import running, running_server, wait_for, write_request
@@ -378,7 +378,7 @@ def test_work_that_goes_on_after_its_time_keeps_its_place(held, accept):
     ],
 )
 def test_a_file_that_takes_too_long_is_given_up_and_keeps_its_place(held, monkeypatch, path, work):
-    monkeypatch.setattr(calls, work, lambda *_: held.go.wait(30) and {})
+    monkeypatch.setattr(page, work, lambda *_: held.go.wait(30) and {})
     with held.running(seconds=0.4, at_once=1, queue=0) as client:
         given = {"result": {}, "format": "csv"}
         told = client.post(path, json=given)

@@ -14,8 +14,7 @@ from deepera_graph.export import describe_result, export_result
 from deepera_graph.result import RerankResult
 from deepera_graph.serve.app import create_app
 from deepera_graph.serve.config import RequestLimits, ServeConfig
-from deepera_graph.serve.page import PAGES
-from deepera_graph.serve.page.calls import draw_line
+from deepera_graph.serve.page import PAGES, draw_line
 from support.serving import PASSAGES, QUESTION
 
 FOLDER = files("deepera_graph.serve.page")

@@ -24,7 +24,7 @@ from deepera_graph.result import RerankResult
 from deepera_graph.retrieval.collections.store import open_store
 from deepera_graph.serve.backing.stores import Collections
 from deepera_graph.serve.config import RequestLimits, ServeConfig
-from deepera_graph.serve.page.calls import draw_line
+from deepera_graph.serve.page import draw_line
 from support.literature import QUESTION as TEA
 from support.literature import TRIAL
 from support.page_judge import NAME, scripted_backend

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from langchain_core.documents import Document
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
@@ -27,7 +27,6 @@ from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.lines import QuestionLine, open_questions
 from deepera_graph.lab.data.documents import read_natural
-from deepera_graph.lab.data.lines import Text, read_line
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.text.jsonl import parse_object, read_places, read_raw_lines
@@ -35,6 +34,7 @@ from deepera_graph.text.jsonl import parse_object, read_places, read_raw_lines
 N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
 NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
+T = TypeVar("T")
 Search = Callable[[str, int], Sequence[IndexHit]]
 
 
@@ -46,16 +46,9 @@ def open_dataset(
     A folder with ``corpus.jsonl`` is a BEIR folder, one with ``passages.jsonl`` a folder of
     articles; a file with the suffix ``.json`` is PubMedQA's, whose questions get natural
     look-alikes; another file holds instances, or labelled questions. The names of
-    `deepera_graph.lab.data.readers` stand for the data sets that come with this package.
-
-    Args:
-        path: A file or a folder.
-        name: Heads the table; the name of the file or folder when empty.
-        split: Which judgements of a BEIR folder to use.
-        n_candidates: How many documents BM25 finds for a query of a BEIR folder, >= 1.
-
-    Raises:
-        DatasetError: It is none of these.
+    `deepera_graph.lab.data.readers` stand for the data sets that come with this package. *name*
+    heads the table, the name of the file or folder when empty; *split* says which judgements of a
+    BEIR folder to use, and *n_candidates* how many documents BM25 finds for a query of it.
     """
     title = name or path.stem
     if (path / "corpus.jsonl").exists():
@@ -271,6 +264,43 @@ def _plain_instance(
 
 PASSAGES, QUESTIONS = "passages.jsonl", "questions.jsonl"
 _STEP = re.compile(r"#(\d+)")
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"must be a text, got {value!r:.80}")
+    return value
+
+
+def _read_object(value: Any) -> Any:
+    if not isinstance(value or {}, Mapping):
+        raise ValueError(f"must be an object, got {value!r:.80}")
+    return value or {}
+
+
+def _read_texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value or (), list | tuple):
+        raise ValueError(f"must be a list, got {value!r:.80}")
+    return tuple(map(str, value or ()))
+
+
+Text = Annotated[str, BeforeValidator(_read_text)]  # not blank
+Plain = Annotated[str, BeforeValidator(lambda one: str(one or ""))]
+Object = Annotated[Mapping[str, Any], BeforeValidator(_read_object)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_read_texts)]
+
+
+def read_line(form: TypeAdapter[T], line: Mapping[str, Any], where: str = "") -> T:
+    """Return a line in its form."""
+    try:
+        return form.validate_python(dict(line))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = next((one for one in first["loc"] if isinstance(one, str)), "line")
+        said = first.get("ctx", {}).get("error")
+        why = f" {said}" if said else f": {first['msg']}, got {first['input']!r:.80}"
+        why = " must be given" if first["type"] == "missing" else why
+        raise InputError(f"{where}{where and ': '}{name!r}{why}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from pydantic import BeforeValidator, TypeAdapter
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.asking import ConstructionEstimate, estimate_steps
 from deepera_graph.lab.construction import ReasonLog, RowSink
-from deepera_graph.lab.data.lines import Object, Plain, Text, Texts, read_line
+from deepera_graph.lab.data.readers import Object, Plain, Text, Texts, read_line
 from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.papers.results import Scope
 from deepera_graph.usage import Usage

@@ -253,27 +253,27 @@ class _Experiment:
     def styles(self, asked: Sequence[BioasqQuestion]) -> tuple[StudyResult, dict[str, TimedRun]]:
         """Return what prompt styles of phase B are worth; no run is made."""
         from deepera_graph.bioasq.phase_b.answer import TypedAnswerer
-        from deepera_graph.lab.studies.bioasq import styles
+        from deepera_graph.lab.studies.bioasq import study
         from deepera_graph.lab.studies.bioasq.runs import Kept
 
         chosen = self.chosen
-        questions = styles.draw_questions(
+        questions = study.draw_questions(
             asked[: chosen.limit], per_type=chosen.per_type, seed=chosen.seed
         )
         answers = {}
         kept = Kept(folder=self.out, resume=chosen.resume)
         with self.asking() as how:
-            ways: dict[str, Any] = {styles.EXTRACTIVE: None}
+            ways: dict[str, Any] = {study.EXTRACTIVE: None}
             if "model" in how:
                 ways |= _make_styles(how.pop("model"), questions, chosen)
             for name, backend in ways.items():
                 answerer = TypedAnswerer(backend, fallback=False, **how)
                 with self.bar(name, len(questions)) as bar:
-                    answers[name] = styles.answer_all(
+                    answers[name] = study.answer_all(
                         answerer, questions, name=name, kept=kept, on_progress=bar.reach
                     )
         return (
-            styles.study_styles(questions, answers, n_resamples=chosen.resamples, seed=chosen.seed),
+            study.study_styles(questions, answers, n_resamples=chosen.resamples, seed=chosen.seed),
             {},
         )
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, TypeAdapter
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.data.lines import Object, Text, Texts, read_line
+from deepera_graph.lab.data.readers import Object, Text, Texts, read_line
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.importing import ImportProblem
 from deepera_graph.papers.importing.forms import from_plain

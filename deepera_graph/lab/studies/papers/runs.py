@@ -24,7 +24,7 @@ from deepera_graph.agents.journal import Journal
 from deepera_graph.bioasq.runs import is_trec
 from deepera_graph.errors import DeepEraError, InputError, SettingsError
 from deepera_graph.jobs.forms import read_run as read_trec
-from deepera_graph.lab.data.lines import Plain, Text, read_line
+from deepera_graph.lab.data.readers import Plain, Text, read_line
 from deepera_graph.literature.paper_keys import normalize_id
 from deepera_graph.papers.base import PaperBase
 from deepera_graph.papers.results import Scope, SearchMode
