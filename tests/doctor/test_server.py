@@ -114,6 +114,17 @@ def test_a_server_that_never_gives_json_is_a_failure():
     }
 
 
+def test_a_reply_that_was_cut_off_and_a_refusal_are_told_as_such():
+    with ChatServer(lambda _: Reply(content='{"reason": "It', finish_reason="length")) as server:
+        cut = look(server.base_url)["method: plain text"].found
+    assert "the reply was cut off at its limit of tokens" in cut
+    with ChatServer(lambda _: Reply(refusal="I will not.\n" * 100)) as server:
+        refused = look(server.base_url)["method: plain text"].found
+    assert refused.startswith("the model refused: I will not. I will not.")
+    assert "\n" not in refused
+    assert len(refused.removeprefix("the model refused: ")) == 200
+
+
 def test_a_method_that_fails_is_no_matter_if_another_works():
     with ChatServer(only_text) as server:
         found = look(server.base_url)
