@@ -78,7 +78,7 @@ def explain_field(name: str, known: Sequence[str]) -> str:
 Where = Mapping[str, Any] | str | Sequence[str]
 SIGNS = {">=": "gte", "<=": "lte", "!=": "not", ">": "gt", "<": "lt", "~": "contains", "=": ""}
 PAPER_FIELDS = ("year", "date", "journal", "id", "undated")
-_ALIKE = (("journal", "venue"), ("authors", "author", "Author"))  # names of one field
+_ALIKE = (("journal", "venue"), ("authors", "author", "Author", "Authors"))  # names of one field
 _CONDITION = re.compile(r"\s*([^=<>!~]*[^=<>!~\s])\s*(>=|<=|!=|>|<|~|=)\s*(.*)", re.DOTALL)
 _AND = re.compile(r"\s+and\s+(?=[\w.]+\s*(?:[=<>~]|!=))")
 

@@ -30,6 +30,7 @@ from deepera_graph.text.references import NO_ABSTRACT
 PAPER_ID_FIELDS = ("pmid", "doi", "key")
 # Names under which all files have what `--where` is most used for; others stay as they are.
 _COMMON = {
+    "authors": ("authors", "author"),
     "year": ("year", "publication_year"),
     "journal": ("journal", "publication_title", "source_title", "journal_book"),
     "doi": ("doi",),

@@ -306,7 +306,7 @@ def test_headers_of_zotero_are_known(write):
             "Kelp grew.",
             {
                 "source": "a.csv", "key": "AB12", "Item Type": "journalArticle", "year": 2019,
-                "Author": "Lee, Kim", "title": "Kelp", "journal": "Sea", "doi": "10.1/kelp",
+                "authors": "Lee, Kim", "title": "Kelp", "journal": "Sea", "doi": "10.1/kelp",
             },
         ),
         (
@@ -314,7 +314,7 @@ def test_headers_of_zotero_are_known(write):
             "Otters ate.",
             {
                 "source": "a.csv", "key": "CD34", "Item Type": "journalArticle", "year": 2020,
-                "Author": "Roy, Ann", "title": "Otters",
+                "authors": "Roy, Ann", "title": "Otters",
             },
         ),
     ]  # fmt: skip
