@@ -163,7 +163,9 @@ class EvidenceModel:
         matches = self._match(question, intent, windows)
         features = [complete_features(one, self.head.results) for one in matches]
         texts = [join_title(one["title"], one["text"]) for one in windows]
-        found = self.head.score_passages(question, texts, features)
+        titles = {title for one in windows if (title := one["title"].strip())}
+        of_several = len(titles) > 1
+        found = self.head.score_passages(question, texts, features, of_several=of_several)
         evidence, readings = self._read(question, texts, found)
         quotes = self._quote(question, windows, matches, readings)
         rows = zip(evidence, found.topic, found.results, found.support, quotes, strict=True)

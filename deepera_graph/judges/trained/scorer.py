@@ -271,13 +271,20 @@ class EvidenceScorer:
     evidence_point: float | None = None
 
     def score_passages(
-        self, question: str, texts: Sequence[str], readings: Sequence[PassageReading]
+        self,
+        question: str,
+        texts: Sequence[str],  # what was encoded
+        readings: Sequence[PassageReading],
+        *,
+        of_several: bool = False,  # known to be of several papers, as their titles differ
     ) -> PoolScores:
-        """Score the passages of one question or claim together; *texts* are what was encoded."""
+        """Score the passages of one question or claim together."""
         found = compute_pool_features(self.counts, question, texts, readings)
-        return self.score_pool(question, found)
+        return self.score_pool(question, found, of_several=of_several)
 
-    def score_pool(self, question: str, found: PoolFeatures) -> PoolScores:
+    def score_pool(
+        self, question: str, found: PoolFeatures, *, of_several: bool = False
+    ) -> PoolScores:
         """Score passages that are compared already."""
         topics = sigmoid(self.topic.predict(found.topic_features()))
         context = compute_context_features(found, topics, self.link)
@@ -286,11 +293,13 @@ class EvidenceScorer:
         if np.isnan(context).all():
             evidence = (self.claim_alone if is_claim else self.question_alone).score(found)
         else:
-            evidence, may_be_read = self._score_together(found, context, is_claim=is_claim)
+            evidence, may_be_read = self._score_together(
+                found, context, is_claim=is_claim, of_several=of_several
+            )
         return PoolScores(evidence, topics, context[:, _SUPPORT], found.results, may_be_read)
 
     def _score_together(
-        self, found: PoolFeatures, context: Floats, *, is_claim: bool
+        self, found: PoolFeatures, context: Floats, *, is_claim: bool, of_several: bool
     ) -> tuple[Floats, bool]:
         """Score passages by the ranking for them; by both where it is not sure which.
 
@@ -300,7 +309,7 @@ class EvidenceScorer:
         features = compute_ranking_features(found.features, context)
         if is_claim:
             return self.claim.score(features), False
-        of_one = self.same_document.probability(context)
+        of_one = 0.0 if of_several else self.same_document.probability(context)
         several = self.question.score(features)
         if of_one < _LEAST_PART:
             return several, True

@@ -182,14 +182,14 @@ def test_presence_lowers_all_scores_of_a_pool_alike(head):
 def test_both_rankings_have_the_part_in_a_judgement_that_each_may_be_right(head):
     texts, reads = pool(24)
 
-    def judged(start):
+    def judged(start, *, of_several=False):
         one_paper = SameDocumentModel([0.0] * N_SAME_DOCUMENT, start)
-        return (
-            replace(head, same_document=one_paper).score_passages(QUESTION, texts, reads).evidence
-        )
+        knows = replace(head, same_document=one_paper)
+        return knows.score_passages(QUESTION, texts, reads, of_several=of_several).evidence
 
     several, one, doubtful = judged(-50.0), judged(50.0), judged(0.0)
     assert not np.array_equal(several, one)
+    assert np.array_equal(judged(50.0, of_several=True), several)
     assert logit(doubtful) == pytest.approx((logit(several) + logit(one)) / 2)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from langchain_core.documents import Document
 
 from deepera_graph import EvidenceReranker, local_backend
 from deepera_graph.demo import read_corpus, read_questions
@@ -140,6 +141,22 @@ def test_passages_far_from_the_question_are_not_taken_for_one_paper(reranker, mo
         result = reranker.rerank(pool.question, [one.text for one in other.passages])
         assert not result.kept
     assert np.mean(found) < 0.5
+
+
+@pytest.mark.parametrize(("n_titles", "asked"), [(1, True), (2, False)])
+def test_passages_of_two_titles_are_not_of_one_paper(reranker, monkeypatch, n_titles, asked):
+    calls = []
+    tell = SameDocumentModel.probability
+    listen = lambda self, context: calls.append(context) or tell(self, context)  # noqa: E731
+    monkeypatch.setattr(SameDocumentModel, "probability", listen)
+    passages = [
+        Document(
+            f"Wax coating number {n} kept apples firm.", metadata={"title": f"T{n % n_titles}"}
+        )
+        for n in range(24)
+    ]
+    reranker.rerank("Does wax coating keep apples firm?", passages)
+    assert bool(calls) is asked
 
 
 def test_the_doctor_tries_them_in_less_than_a_second():
