@@ -52,6 +52,7 @@ class QuestionStats(TypedDict):
     n_passages: int
     n_kept: int
     n_passed: int  # those that passed the filter, without those that `on_empty` filled in
+    n_evidence: int  # those of them that are evidence, and not possible evidence alone
     statuses: dict[str, int]  # of passages
     causes: dict[str, int]  # why passages could not be judged
     usage: dict[str, UsageRecord]  # a stage
@@ -315,6 +316,7 @@ def count_question(result: RerankResult, subject: str | None = None) -> Question
         "n_passages": len(result.all_passages),
         "n_kept": len(result.kept),
         "n_passed": 0 if result.fallback else len(result.kept),
+        "n_evidence": 0 if result.fallback else len(result.evidence),
         "statuses": dict(Counter(one.status for one in result.all_passages)),
         "causes": dict(Counter(one.reason for one in result.failed)),
         "usage": {stage: used.record() for stage, used in result.usage.items()},

@@ -181,6 +181,8 @@ class JobReport(HasUsage):
     n_passages: int = 0  # in the lines written
     n_kept: int = 0
     n_failed: int = 0
+    n_evidence: int = 0  # questions for which a passage is evidence
+    n_possible: int = 0  # questions for which passages are possible evidence alone
     n_earlier: int = 0  # lines that an earlier run has written
     usage_earlier: Usage = field(default_factory=Usage)  # of these lines
     errors: list[dict[str, Any]] = field(default_factory=list)
@@ -199,6 +201,9 @@ class JobReport(HasUsage):
         self.n_passages += stats["n_passages"]
         self.n_kept += stats["n_kept"]
         self.n_failed += sum(stats["causes"].values())
+        n_sure = stats.get("n_evidence", stats["n_passed"])  # an older journal has it not
+        self.n_evidence += n_sure > 0
+        self.n_possible += stats["n_passed"] > 0 == n_sure
         self.outcomes[read_outcome(stats["outcome"])] += 1
         self.statuses.update(stats["statuses"])
         for cause, n_failed in stats["causes"].items():
@@ -258,6 +263,7 @@ class JobReport(HasUsage):
                 "statuses": dict(sorted(self.statuses.items())),
                 "failures_by_cause": dict(self.causes.most_common()),
             },
+            "questions": {"evidence": self.n_evidence, "possible": self.n_possible},
             "outcomes": dict(sorted(self.outcomes.items())),
             "seconds": {
                 "wall": round(perf_counter() - self.started, 3),

@@ -17,6 +17,7 @@ from deepera_graph import (
     local_backend,
 )
 from deepera_graph.cli.judging.evidence import show_result
+from deepera_graph.cli.judging.rerank_report import describe_report
 from deepera_graph.demo import DemoQuestion, Trial
 from deepera_graph.export import (
     describe_evidence,
@@ -24,6 +25,8 @@ from deepera_graph.export import (
     describe_result,
     export_result,
 )
+from deepera_graph.jobs.lines import count_question
+from deepera_graph.jobs.report import JobReport
 from deepera_graph.judges.base import as_judge, counting_judge
 from deepera_graph.judges.trained.backend import Weights
 from deepera_graph.serve.page import draw_line
@@ -55,6 +58,19 @@ def unsure(*, answerer=None):
 
 def rerank(texts=SCORES, **settings):
     return EvidenceReranker(unsure(), **settings).rerank(QUESTION, list(texts))
+
+
+def test_a_run_over_a_file_counts_questions_with_evidence_and_those_with_possible_evidence():
+    report = JobReport()
+    for texts in (SCORES, [*SCORES][1:], [*SCORES][2:]):
+        report.add(count_question(rerank(texts)))
+    assert report.to_dict()["questions"] == {"evidence": 1, "possible": 1}
+    said = "evidence for 1 of 3 questions, possible evidence for 1, 1 no_evidence;"
+    assert said in describe_report(report)
+    older = count_question(rerank([*SCORES][1:]))
+    del older["n_evidence"]  # of a journal that had no bands
+    report.add(older)
+    assert report.to_dict()["questions"] == {"evidence": 2, "possible": 1}
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,8 @@ def _describe_outcomes(report: JobReport) -> str:
         return "no question done"
     others = "".join(f", {n} {name}" for name, n in sorted(report.outcomes.items()) if name != "ok")
     n_questions = count(report.n_written, "question")
-    return f"evidence for {report.outcomes['ok']} of {n_questions}{others}"
+    possible = f", possible evidence for {report.n_possible}" if report.n_possible else ""
+    return f"evidence for {report.n_evidence} of {n_questions}{possible}{others}"
 
 
 def _describe_calls(report: JobReport) -> str:
