@@ -78,52 +78,35 @@ class Interval(NamedTuple):
     high: float
 
 
-def bootstrap(
-    values: Values, *, n_resamples: int = N_RESAMPLES, level: float = LEVEL, seed: int = 0
-) -> Interval:
+def bootstrap(values: Values, *, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Interval:
     """Return the mean and its percentile interval over resampled questions; see `bootstraps`."""
-    return bootstraps([values], n_resamples=n_resamples, level=level, seed=seed)[0]
+    return bootstraps([values], n_resamples=n_resamples, seed=seed)[0]
 
 
 def bootstraps(
-    columns: Sequence[Values],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
+    columns: Sequence[Values], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[Interval]:
     """Return mean and percentile interval of many metrics over the same resampled questions."""
     # Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     means = _resample_means(columns, n_resamples, seed)
-    return [_interval(one.mean(), means[:, number], level) for number, one in enumerate(columns)]
+    return [_interval(one.mean(), means[:, number]) for number, one in enumerate(columns)]
 
 
 def paired_bootstraps(
-    pairs: Sequence[tuple[Values, Values]],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
+    pairs: Sequence[tuple[Values, Values]], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[Interval]:
     """Return the difference of each pair and its interval, over the same resamples of both."""
     if not pairs:
         return []
     means = _resample_means([one for pair in pairs for one in pair], n_resamples, seed)
     return [
-        _interval(
-            first.mean() - second.mean(), means[:, 2 * number] - means[:, 2 * number + 1], level
-        )
+        _interval(first.mean() - second.mean(), means[:, 2 * number] - means[:, 2 * number + 1])
         for number, (first, second) in enumerate(pairs)
     ]
 
 
 def bootstrap_ratios(
-    above: Floats,
-    below: Floats,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
-    seed: int = 0,
+    above: Floats, below: Floats, *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[Interval]:
     """Return sums over questions divided, a column each, with their percentile intervals."""
     # Whole questions are drawn, the same for every column; shape (n_questions, n) each. Resamples
@@ -131,16 +114,13 @@ def bootstrap_ratios(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = above.sum(axis=0) / below.sum(axis=0)
     drawn = _resample_ratios(above, below, n_resamples, seed)
-    return [
-        _interval(float(one), column, level) for one, column in zip(ratios, drawn.T, strict=True)
-    ]
+    return [_interval(float(one), column) for one, column in zip(ratios, drawn.T, strict=True)]
 
 
 def bootstrap_sums(
     columns: Sequence[tuple[Floats, Callable[[Floats], Floats]]],
     *,
     n_resamples: int = N_RESAMPLES,
-    level: float = LEVEL,
     seed: int = 0,
 ) -> list[Interval]:
     """Return statistics that are made of sums over questions, with their percentile intervals."""
@@ -161,7 +141,7 @@ def bootstrap_sums(
             with np.errstate(invalid="ignore"):
                 found.append(combine(times @ table))
     return [
-        _interval(float(combine(table.sum(axis=0))), np.concatenate(found), level)
+        _interval(float(combine(table.sum(axis=0))), np.concatenate(found))
         for found, (table, combine) in zip(drawn, columns, strict=True)
     ]
 
@@ -221,11 +201,11 @@ def _times_drawn(rng: np.random.Generator, n: int, n_questions: int) -> Floats:
     return counts.reshape(n, n_questions).astype(np.float64)
 
 
-def _interval(mean: float, means: Floats, level: float) -> Interval:
+def _interval(mean: float, means: Floats) -> Interval:
     counted = means[np.isfinite(means)]
     if not len(counted):
         return Interval(mean, float("nan"), float("nan"))
-    low, high = np.quantile(counted, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(counted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(mean, float(low), float(high))
 
 

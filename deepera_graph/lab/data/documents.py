@@ -26,7 +26,6 @@ from deepera_graph.lab.data.sectioned import (
     read_pubmedqa_questions,
 )
 from deepera_graph.papers.paper import PaperRecord
-from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources.citing import OpenAlex
 from deepera_graph.settings.ranges import check_at_least, suggest_value
 
@@ -226,18 +225,16 @@ def find_by_subject(
     *,
     # name to the id of a concept, e.g. ``{"biology": "C86803240"}``
     subjects: Mapping[str, str] = SUBJECTS,
-    # the service; OpenAlex with the key in ``OPENALEX_API_KEY`` if None
-    source: OpenAlex | None = None,
-    scope: Scope | None = None,  # years and dates that works must be of
     seed: int = 0,  # another one draws other works
 ) -> Iterator[Document]:
     """Yield works of each subject in turn, under its name; a work of two counts for the first."""
+    # They are from OpenAlex, with the key in ``OPENALEX_API_KEY``.
     # Raises `SettingsError` if *n_each* is below 1; `BackendError` if the service did not give what
     # was asked for; the message says why.
     check_at_least("n_each", n_each, 1)
-    service, seen = source or OpenAlex(), set[str]()
+    service, seen = OpenAlex(), set[str]()
     for subject, concept in subjects.items():
-        answer = service.sample(concept, n_each, scope, seed=seed)
+        answer = service.sample(concept, n_each, seed=seed)
         if not answer.is_complete:
             raise BackendError(f"no works on {subject}: {answer}")
         for record in answer.records:
