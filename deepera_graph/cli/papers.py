@@ -21,11 +21,11 @@ from deepera_graph.cli.opening.stores import (
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
-    MOST_TOLD,
     OK,
     SOME_FAILED,
     progress_bar,
     say,
+    say_some,
     tell,
     text_console,
     write_json,
@@ -137,10 +137,7 @@ def build(
             on_progress=watch,
         ) as made:
             report = made.report
-    for line in report.told[:MOST_TOLD]:
-        say(line)
-    if len(report.told) > MOST_TOLD:
-        say(f"{len(report.told) - MOST_TOLD} more; --json has the first of each kind")
+    say_some(report.told, "{} more; --json has the first of each kind")
     tell(
         output,
         {"base": str(base), **report.to_dict()},

@@ -16,7 +16,7 @@ from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.article import Article
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
 from deepera_graph.text.jsonl import GZIP, open_records, suffix_of
-from deepera_graph.text.plain import count
+from deepera_graph.text.plain import count, name_some
 from deepera_graph.text.records import SUFFIXES
 from deepera_graph.text.words import Sentence, split_sentences
 
@@ -44,11 +44,10 @@ def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
     files = list(skipped)
     kinds = sorted(Counter(one.other_kind or PurePath(one.place).suffix for one in files).items())
     counts = ", ".join(f"{n} {kind}" for kind, n in kinds)
-    names = ", ".join(one.place for one in files[:most])
-    more = f" and {len(files) - most} more" if len(files) > most else ""
+    names = name_some([one.place for one in files], most)
     hints = "".join(f"; {one}" for one in dict.fromkeys(one.reason for one in files))
     hints = hints.replace(f"; {OTHER_KIND}", "")
-    return f"skipped {count(len(files), 'file')} ({counts}): {names}{more}{hints}"
+    return f"skipped {count(len(files), 'file')} ({counts}): {names}{hints}"
 
 
 class SkippedKind:

@@ -71,6 +71,12 @@ def count(n: int, what: str) -> str:
     return f"{n} {what if n == 1 else many}"
 
 
+def name_some(names: Sequence[str], most: int = 5) -> str:
+    """Return the first of some names, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def in_one_line(text: str) -> str:
     """Return a text as `replace_controls` does, in one line."""
     return replace_controls(" ".join(text.split()))

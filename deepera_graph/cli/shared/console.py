@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from io import TextIOWrapper
@@ -56,6 +56,15 @@ def speak_as(program: str) -> None:
 def say(message: str) -> None:
     """Write one line to stderr."""
     typer.echo(f"{_speaker['name']}: {in_one_line(message)}", err=True)
+
+
+def say_some(told: Sequence[object], more: str, n: int | None = None) -> None:
+    """Say the first of some things, of *n*, and how many *more* there are, with ``{}`` for that."""
+    for one in told[:MOST_TOLD]:
+        say(str(one))
+    n_more = (len(told) if n is None else n) - MOST_TOLD
+    if n_more > 0:
+        say(more.format(n_more))
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.result import RerankResult
 from deepera_graph.settings.ranges import check_choice
-from deepera_graph.text.plain import count, in_one_line, replace_controls, write_sheet
+from deepera_graph.text.plain import count, in_one_line, name_some, replace_controls, write_sheet
 from deepera_graph.usage import Usage
 
+_MOST_NAMED = 20  # keys, in a line
 _FREE = Usage()
 BAD: tuple[Verdict, ...] = ("contradicted", "retracted")
 DOUBTFUL: tuple[Verdict, ...] = ("not_found", "missing", "unavailable", "not_judged", "partly")
@@ -210,18 +211,12 @@ def describe_report(report: CheckReport) -> Iterator[str]:
         f"{report.describe_counts()}"
     )
     yield from report.notes
-    if missing := _name_keys(one.key for one in report.pairs if one.verdict == "missing"):
-        yield f"not in the list of references: {missing}"
+    if missing := dict.fromkeys(one.key for one in report.pairs if one.verdict == "missing"):
+        yield f"not in the list of references: {name_some([*missing], _MOST_NAMED)}"
     for group in report.manuscript.duplicates:
         yield f"the same work is in the list of references {len(group)} times: {', '.join(group)}"
-    if uncited := _name_keys(report.manuscript.uncited):
-        yield f"in the list, but not cited: {uncited}"
-
-
-def _name_keys(keys: Iterable[str], most: int = 20) -> str:
-    each = list(dict.fromkeys(keys))
-    more = f" and {len(each) - most} more" if len(each) > most else ""
-    return ", ".join(each[:most]) + more
+    if uncited := dict.fromkeys(report.manuscript.uncited):
+        yield f"in the list, but not cited: {name_some([*uncited], _MOST_NAMED)}"
 
 
 def _by_claim(pairs: Iterable[CheckedPair]) -> Iterator[list[CheckedPair]]:

@@ -93,12 +93,6 @@ def as_estimate(one: Interval) -> MetricEstimate:
     return MetricEstimate(*one, 0.0)
 
 
-def name_some(ids: Sequence[str], most: int = 5) -> str:
-    """Return the first of some ids, and how many more there are."""
-    more = f" and {len(ids) - most} more" if len(ids) > most else ""
-    return f"{', '.join(ids[:most])}{more}"
-
-
 @dataclass(frozen=True)
 class About:
     """What a study is called, and what it measures in a sentence or two."""

@@ -26,6 +26,7 @@ from deepera_graph.cli.shared.console import (
     go_on_command,
     progress_bar,
     say,
+    say_some,
     tell,
 )
 from deepera_graph.cli.shared.declaring import opt, opt_of
@@ -231,11 +232,8 @@ def _may_be_asked_again(one: TypedAnswer) -> bool:
 
 def _tell_problems(answers: Sequence[TypedAnswer]) -> None:
     """Say on stderr what a reader of the submission should know, the first ones by name."""
-    found = [(one.question.id, each) for one in answers for each in one.problems]
-    for name, each in found[:MOST_TOLD]:
-        say(f"{name}: {each}")
-    if len(found) > MOST_TOLD:
-        say(f"and {len(found) - MOST_TOLD} more, in the log")
+    found = [f"{one.question.id}: {each}" for one in answers for each in one.problems]
+    say_some(found, "and {} more, in the log")
     missing = [one.question.id for one in answers if not one.is_complete]
     if missing:
         named = ", ".join(missing[:MOST_TOLD]) + (", ..." if len(missing) > MOST_TOLD else "")

@@ -24,6 +24,7 @@ from deepera_graph.cli.shared.console import (
     may_write,
     progress_bar,
     say,
+    say_some,
     tell,
 )
 from deepera_graph.cli.shared.declaring import opt
@@ -177,10 +178,7 @@ def index(
             raise
         n_in_all, mode = opened.count(), opened.mode
         embeddings = opened.embeddings_name
-    for one in report.skipped[:MOST_TOLD]:
-        say(f"skipped {one}")
-    if report.n_skipped > MOST_TOLD:
-        say(f"skipped {report.n_skipped - MOST_TOLD} more")
+    say_some([f"skipped {one}" for one in report.skipped], "skipped {} more", report.n_skipped)
     plain = {"collection": store.library, "mode": mode, "embeddings": embeddings}
     tell(
         output,

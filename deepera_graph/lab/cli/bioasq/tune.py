@@ -20,6 +20,7 @@ from deepera_graph.cli.shared.console import (
     check_folder,
     progress_bar,
     say,
+    say_some,
     tell,
 )
 from deepera_graph.cli.shared.declaring import given, opt, opt_of
@@ -242,10 +243,7 @@ def _open_source(data: TuneDataOptions, store: places.StoreOptions) -> Iterator[
     skipped: list[Skipped] = []
     with WordIndex() as index:
         index.add(read_passages(data.corpus, max_words=None, on_skip=skipped.append))
-        for one in skipped[:MOST_TOLD]:
-            say(f"skipped {one}")
-        if len(skipped) > MOST_TOLD:
-            say(f"skipped {len(skipped) - MOST_TOLD} more")
+        say_some([f"skipped {one}" for one in skipped], "skipped {} more")
         yield index
 
 

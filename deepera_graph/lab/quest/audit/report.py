@@ -28,10 +28,10 @@ from deepera_graph.lab.quest.audit.agreement import (
 )
 from deepera_graph.lab.quest.audit.drawing import GRADES, Audit
 from deepera_graph.lab.quest.audit.labels import FAILURES, Label
-from deepera_graph.lab.studies.experiment import About, StudyResult, name_some
+from deepera_graph.lab.studies.experiment import About, StudyResult
 from deepera_graph.lab.studies.run import describe_versions, write_study
 from deepera_graph.lab.tables import Cell, Column, Grid
-from deepera_graph.text.plain import count
+from deepera_graph.text.plain import count, name_some
 
 PAGE, PLAIN = "report.html", "audit.json"
 N_RESAMPLES = 10_000

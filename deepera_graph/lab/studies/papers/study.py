@@ -23,7 +23,6 @@ from deepera_graph.lab.studies.experiment import (
     StudyResult,
     check_baseline,
     compare_columns,
-    name_some,
 )
 from deepera_graph.lab.studies.papers.figures import call_table, draw, source_table
 from deepera_graph.lab.studies.papers.judges import study_judges
@@ -42,6 +41,7 @@ from deepera_graph.lab.studies.papers.scores import (
 )
 from deepera_graph.lab.studies.run import describe_file, describe_versions
 from deepera_graph.lab.tables import Cell, Column, Grid, Row
+from deepera_graph.text.plain import name_some
 
 _LIBRARIES = ("numpy", "matplotlib")
 _COMPARED = ("R@100", "R@All", "nDCG@50")
