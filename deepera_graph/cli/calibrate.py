@@ -8,12 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from deepera_graph.cli.opening.judges import open_reranker
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, progress_bar, tell
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,9 +52,7 @@ class FitOptions:
 
 
 def calibrate(
-    labelled: Annotated[
-        Path, typer.Argument(metavar="LABELLED", help="Labelled questions, a JSON object a line.")
-    ],
+    labelled: Annotated[Path, arg("LABELLED", "Labelled questions, a JSON object a line.")],
     *,
     fit: FitOptions,
     judge: options.CachedJudgeOptions,

@@ -29,7 +29,7 @@ from deepera_graph.cli.opening.stores import (
 )
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import progress_bar, say, tell
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.plain import count
 
@@ -51,7 +51,7 @@ DAILY = {
 _store = partial(opt, panel="Store")
 MOST_SHOWN = 40
 _EXAMPLE = 50  # characters
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="The library.")]
+_Name = Annotated[str, arg("NAME", "The library.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +109,7 @@ class _Noted:
 
 def index(
     source: Annotated[
-        builtins.list[str],
-        typer.Argument(metavar="SOURCE", help="Files, folders, ZIP archives or patterns."),
+        builtins.list[str], arg("SOURCE", "Files, folders, ZIP archives or patterns.")
     ],
     *,
     store: NewStoreOptions,
@@ -247,7 +246,7 @@ def show(name: _Name, *, place: places.PlaceOptions, output: options.OutputOptio
 
 def rename(
     name: _Name,
-    to: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")],
+    to: Annotated[str, arg("NEW", "Its new name.")],
     *,
     place: places.PlaceOptions,
     output: options.OutputOptions,
@@ -282,10 +281,7 @@ def delete(
 
 def move(
     name: _Name,
-    base: Annotated[
-        str | None,
-        typer.Argument(metavar="[BASE]", help="A file of papers that `papers build` made."),
-    ] = None,
+    base: Annotated[str | None, arg("[BASE]", "A file of papers that `papers build` made.")] = None,
     *,
     place: places.PlaceOptions,
     output: options.OutputOptions,

@@ -31,7 +31,7 @@ from deepera_graph.cli.shared.console import (
     write_json,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.papers.paper import ListFormat
@@ -107,9 +107,7 @@ class BuildBaseOptions(places.PlaceOptions, places.LibraryOption):
 
 
 def build(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILES", help="Files of papers; .gz is read, too.")
-    ],
+    files: Annotated[list[Path], arg("FILES", "Files of papers; .gz is read, too.")],
     *,
     how: BuildBaseOptions,
     output: options.OutputOptions,
@@ -147,7 +145,7 @@ def build(
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Any text, in quotes.")],
+    query: Annotated[str, arg("QUERY", "Any text, in quotes.")],
     *,
     where: SearchedOptions,
     cache: options.CacheOptions,
@@ -194,8 +192,7 @@ def search(
 
 def show(
     paper: Annotated[
-        str | None,
-        typer.Argument(metavar="[PAPER]", help="An id of any kind, or a title; all if left out."),
+        str | None, arg("[PAPER]", "An id of any kind, or a title; all if left out.")
     ] = None,
     *,
     where: BaseOptions,
@@ -218,7 +215,7 @@ def show(
 
 
 def cite(
-    paper: Annotated[str, typer.Argument(metavar="PAPER", help="An id of any kind, or a title.")],
+    paper: Annotated[str, arg("PAPER", "An id of any kind, or a title.")],
     *,
     where: BaseOptions,
     page: PaperPageOptions,

@@ -31,7 +31,7 @@ from deepera_graph.cli.shared.console import (
     wrap_text,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import given, opt, opt_of
+from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.papers.agent.settings import PaperSearchSettings
 from deepera_graph.papers.paper import ListFormat
@@ -96,10 +96,7 @@ class StyleOptions:
 
 def ask(
     question: Annotated[
-        str,
-        typer.Argument(
-            metavar="QUESTION", help="What is looked for, with its limits in words, in quotes."
-        ),
+        str, arg("QUESTION", "What is looked for, with its limits in words, in quotes.")
     ],
     *,
     where: SearchedOptions,

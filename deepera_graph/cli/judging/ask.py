@@ -26,6 +26,7 @@ from deepera_graph.cli.shared.console import (
     write_bytes,
     write_text,
 )
+from deepera_graph.cli.shared.declaring import arg
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.settings import Settings
 from deepera_graph.text.plain import count
@@ -56,10 +57,9 @@ _REPORT_FORMS = ("text", "markdown", "html", "json")
 
 
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    question: Annotated[str, arg("QUESTION", "What is asked.")],
     source: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
+        list[str] | None, arg("SOURCE", "Files or folders, instead of --library.")
     ] = None,
     *,
     literature: places.LiteratureOptions,

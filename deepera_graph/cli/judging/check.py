@@ -26,7 +26,7 @@ from deepera_graph.cli.shared.console import (
     write_bytes,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.cli.shared.values import form_of
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.text.plain import count
@@ -97,14 +97,8 @@ class CheckOptions:
 
 
 def check(
-    manuscript: Annotated[
-        str,
-        typer.Argument(metavar="MANUSCRIPT", help="A .docx, .tex, .md or .pdf file, or a .csv."),
-    ],
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders of what is cited."),
-    ] = None,
+    manuscript: Annotated[str, arg("MANUSCRIPT", "A .docx, .tex, .md or .pdf file, or a .csv.")],
+    source: Annotated[list[str] | None, arg("SOURCE", "Files or folders of what is cited.")] = None,
     *,
     chosen: CheckOptions,
     literature: places.LiteratureOptions,

@@ -39,7 +39,7 @@ from deepera_graph.cli.shared.console import (
     say,
     write_bytes,
 )
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.settings import Settings
 from deepera_graph.text.plain import count
@@ -90,9 +90,7 @@ class FileOptions:
 
 
 def rerank(
-    source: Annotated[
-        str, typer.Argument(metavar="IN", help="Questions, a JSON object a line; - is stdin.")
-    ],
+    source: Annotated[str, arg("IN", "Questions, a JSON object a line; - is stdin.")],
     *,
     files: FileOptions,
     judge: options.JudgingOptions,

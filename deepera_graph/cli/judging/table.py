@@ -22,7 +22,7 @@ from deepera_graph.cli.shared.console import (
     tell_cost,
     write_text,
 )
-from deepera_graph.cli.shared.declaring import opt, split_names
+from deepera_graph.cli.shared.declaring import arg, opt, split_names
 from deepera_graph.cli.shared.values import form_of
 from deepera_graph.errors import SettingsError
 from deepera_graph.packages import check_extra
@@ -99,10 +99,9 @@ class FillOptions:
 
 
 def table(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    question: Annotated[str, arg("QUESTION", "What is asked.")],
     source: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="SOURCE", help="Files or folders, instead of --library."),
+        list[str] | None, arg("SOURCE", "Files or folders, instead of --library.")
     ] = None,
     *,
     chosen: FillOptions,

@@ -78,6 +78,11 @@ def opt(
     return field(default=MISSING if needed else default, metadata=about)
 
 
+def arg(metavar: str, text: str) -> Any:
+    """Declare an argument of a command: how it is written in its help, and what it is."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
 def opt_of(
     settings: Any, name: str, *, config: Key | None = A_KEY, ranged: bool = False, **how: Any
 ) -> Any:

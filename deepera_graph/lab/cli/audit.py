@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_folder, check_input, needing, say, tell
-from deepera_graph.cli.shared.declaring import opt, split_files
+from deepera_graph.cli.shared.declaring import arg, opt, split_files
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 from deepera_graph.text.plain import count
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 _WRITTEN = ("audit.md", "audit.json", "report.html", "manifest.json")
 _measure = partial(opt, panel="Measure")
-_Folder = Annotated[Path, typer.Argument(metavar="AUDIT", help="Folder of the audit.")]
+_Folder = Annotated[Path, arg("AUDIT", "Folder of the audit.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +62,7 @@ class ReportOptions:
 
 
 def draw(
-    build: Annotated[
-        Path, typer.Argument(metavar="BUILD", help="Folder of `deepera-lab bench quest build`.")
-    ],
+    build: Annotated[Path, arg("BUILD", "Folder of `deepera-lab bench quest build`.")],
     *,
     chosen: DrawOptions,
     output: options.OutputOptions,

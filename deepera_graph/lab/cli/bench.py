@@ -24,7 +24,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 from deepera_graph.text.plain import count
@@ -81,7 +81,7 @@ class RealismOptions:
 
 
 def natural(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    data: Annotated[Path, arg("DATA", "A file or folder.")],
     *,
     chosen: NaturalOptions,
     output: options.OutputOptions,
@@ -134,7 +134,7 @@ def _count_types(
 
 
 def mix(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file or folder.")],
+    data: Annotated[Path, arg("DATA", "A file or folder.")],
     *,
     chosen: MixOptions,
     output: options.OutputOptions,
@@ -186,9 +186,7 @@ def prompts(
 
 
 def realism(
-    data: Annotated[
-        list[Path], typer.Argument(metavar="DATA", help="Data sets with labelled distractors.")
-    ],
+    data: Annotated[list[Path], arg("DATA", "Data sets with labelled distractors.")],
     *,
     chosen: RealismOptions,
     results: running.ResultOptions,

@@ -16,7 +16,7 @@ from deepera_graph.cli.opening.judges import chat_backend, check_engine, count_w
 from deepera_graph.cli.opening.stores import find_embeddings, server_key
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import needing, say
-from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
 from deepera_graph.lab.settings import BuildPlan, Golden
@@ -101,7 +101,7 @@ class BuildOptions:
 
 def build(
     context: typer.Context,
-    documents: Annotated[Path, typer.Argument(metavar="DOCUMENTS", help="A file or a folder.")],
+    documents: Annotated[Path, arg("DOCUMENTS", "A file or a folder.")],
     *,
     chosen: BuildOptions,
     plan: PlanOptions,

@@ -7,13 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from deepera_graph.cli.opening.judges import open_chat, search_here
 from deepera_graph.cli.opening.stores import find_embeddings
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import check_data, check_folder, needing, progress_bar
-from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
@@ -61,7 +59,7 @@ class MultihopOptions(running.ComparedOptions):
 
 
 def multihop(
-    data: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="Data sets.")],
+    data: Annotated[list[Path], arg("FOLDER", "Data sets.")],
     *,
     chosen: MultihopOptions,
     chat: options.ModelOptions,

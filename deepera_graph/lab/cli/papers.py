@@ -16,7 +16,7 @@ from deepera_graph.cli.opening.judges import chat_backend, search_here
 from deepera_graph.cli.opening.stores import find_embeddings, is_address
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
-from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_files, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 from deepera_graph.papers.agent.settings import PaperSearchSettings
@@ -114,7 +114,7 @@ class PaperOptions(running.ResumedOptions):
 
 
 def papers(
-    queries: Annotated[Path, typer.Argument(metavar="QUERIES", help="Queries with answers.")],
+    queries: Annotated[Path, arg("QUERIES", "Queries with answers.")],
     *,
     chosen: PaperOptions,
     chat: options.ChatOptions,

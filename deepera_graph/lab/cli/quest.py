@@ -9,14 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from deepera_graph.cli.opening.judges import chat_backend, search_here
 from deepera_graph.cli.opening.sources import check_literature, open_literature
 from deepera_graph.cli.opening.stores import BaseOptions, open_base
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, say
-from deepera_graph.cli.shared.declaring import given, opt, opt_of, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import NO_MODEL, Earlier, construct, tell_built, tell_estimate
 from deepera_graph.lab.settings import Prefilter, QuestPlan
@@ -167,9 +165,7 @@ class FindOptions:
 
 
 def build(
-    topics: Annotated[
-        Path, typer.Argument(metavar="TOPICS", help="A file of topics, or arxiv-cs.")
-    ],
+    topics: Annotated[Path, arg("TOPICS", "A file of topics, or arxiv-cs.")],
     *,
     where: QuestPlaceOptions,
     literature: places.LiteratureOptions,
@@ -240,12 +236,8 @@ def build(
 
 
 def judge(
-    questions: Annotated[
-        Path, typer.Argument(metavar="QUESTIONS", help="Questions, as questions.jsonl has them.")
-    ],
-    candidates: Annotated[
-        Path, typer.Argument(metavar="CANDIDATES", help="Papers by question, as a run has them.")
-    ],
+    questions: Annotated[Path, arg("QUESTIONS", "Questions, as questions.jsonl has them.")],
+    candidates: Annotated[Path, arg("CANDIDATES", "Papers by question, as a run has them.")],
     *,
     where: QuestPlaceOptions,
     panel: PanelOptions,

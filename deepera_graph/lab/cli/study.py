@@ -23,7 +23,7 @@ from deepera_graph.cli.shared.console import (
     tell,
     write_json,
 )
-from deepera_graph.cli.shared.declaring import given, opt, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, split_names
 from deepera_graph.cli.shared.values import read_threshold
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _TABLE_METRICS = ("HitRate@1", "HitRate@3", "MRR", "nDCG@10")
 _OF_THE_MODEL = "deepera:llm"
-_Data = Annotated[list[Path], typer.Argument(metavar="DATA", help="Files and folders.")]
+_Data = Annotated[list[Path], arg("DATA", "Files and folders.")]
 _measure = partial(opt, panel="Measure")
 _answers = partial(opt, panel="Answers")
 

@@ -29,7 +29,7 @@ from deepera_graph.cli.shared.console import (
     say_some,
     tell,
 )
-from deepera_graph.cli.shared.declaring import opt, opt_of
+from deepera_graph.cli.shared.declaring import arg, opt, opt_of
 from deepera_graph.errors import BackendError, InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
@@ -107,9 +107,7 @@ class SubmissionOptions:
 
 
 def answer(
-    source: Annotated[
-        Path, typer.Argument(metavar="QUESTIONS", help="Questions with snippets, BioASQ's JSON.")
-    ],
+    source: Annotated[Path, arg("QUESTIONS", "Questions with snippets, BioASQ's JSON.")],
     *,
     files: AnswerFileOptions,
     how: AnswerOptions,
@@ -274,7 +272,7 @@ def _in_words(plain: dict[str, Any], source: Path) -> str:
 
 
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The submission.")],
+    file: Annotated[Path, arg("FILE", "The submission.")],
     *,
     chosen: SubmissionOptions,
     output: options.OutputOptions,

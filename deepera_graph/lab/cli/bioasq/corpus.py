@@ -27,7 +27,7 @@ from deepera_graph.cli.shared.console import (
     say_some,
     tell,
 )
-from deepera_graph.cli.shared.declaring import opt
+from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
@@ -69,10 +69,7 @@ class CorpusOutputOptions(options.OutputOptions):
 
 
 def read(
-    pubmed: Annotated[
-        list[Path],
-        typer.Argument(metavar="PUBMED...", help="Files .xml or .xml.gz, or folders of them."),
-    ],
+    pubmed: Annotated[list[Path], arg("PUBMED...", "Files .xml or .xml.gz, or folders of them.")],
     *,
     files: CorpusFileOptions,
     output: CorpusOutputOptions,
@@ -154,7 +151,7 @@ class CorpusStoreOptions(places.StoreOptions):
 
 
 def index(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="What `read` has written.")],
+    corpus: Annotated[Path, arg("CORPUS", "What `read` has written.")],
     *,
     store: CorpusStoreOptions,
     engine: options.EngineOptions,

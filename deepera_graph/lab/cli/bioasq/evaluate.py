@@ -14,7 +14,7 @@ import typer
 from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_pair
 from deepera_graph.cli.shared import options
 from deepera_graph.cli.shared.console import SOME_FAILED, check_file, check_input, say, tell
-from deepera_graph.cli.shared.declaring import given, opt
+from deepera_graph.cli.shared.declaring import arg, given, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import plain_number
 from deepera_graph.text.plain import count
@@ -56,8 +56,8 @@ class MeasureSubmissionOptions:
 
 
 def evaluate(
-    golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="Golden questions.")],
-    submission: Annotated[Path, typer.Argument(metavar="SUBMISSION", help="Answered ones.")],
+    golden: Annotated[Path, arg("GOLDEN", "Golden questions.")],
+    submission: Annotated[Path, arg("SUBMISSION", "Answered ones.")],
     *,
     chosen: MeasureSubmissionOptions,
     output: options.OutputOptions,
@@ -250,8 +250,8 @@ class JoinFiles:
 
 
 def ensemble(
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="It decides where documents tie.")],
-    second: Annotated[Path, typer.Argument(metavar="RUN", help="The other run.")],
+    first: Annotated[Path, arg("RUN", "It decides where documents tie.")],
+    second: Annotated[Path, arg("RUN", "The other run.")],
     *,
     chosen: JoinOptions,
     files: JoinFiles,

@@ -35,7 +35,7 @@ from deepera_graph.cli.shared.console import (
     say,
     tell,
 )
-from deepera_graph.cli.shared.declaring import A_KEY, given, opt, opt_of
+from deepera_graph.cli.shared.declaring import A_KEY, arg, given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.settings import read_fields
@@ -120,9 +120,7 @@ class SearchJudgeOptions(options.PaidJudgeOptions):
 
 
 def search(
-    questions: Annotated[
-        Path, typer.Argument(metavar="QUESTIONS", help="Questions as BioASQ gives them, JSON.")
-    ],
+    questions: Annotated[Path, arg("QUESTIONS", "Questions as BioASQ gives them, JSON.")],
     *,
     files: SearchFiles,
     store: places.StoreOptions,

@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
 from deepera_graph.cli.opening.judges import limits_of, open_chat, search_here
 from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import check_input, needing, progress_bar
-from deepera_graph.cli.shared.declaring import given, opt, split_files, split_names
+from deepera_graph.cli.shared.declaring import arg, given, opt, split_files, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
 
@@ -90,8 +88,8 @@ class StudyOptions(running.ResumedOptions):
 
 
 def bioasq(
-    name: Annotated[StudyName, typer.Argument(metavar="NAME", help="Which one, see below.")],
-    golden: Annotated[Path, typer.Argument(metavar="GOLDEN", help="Golden questions.")],
+    name: Annotated[StudyName, arg("NAME", "Which one, see below.")],
+    golden: Annotated[Path, arg("GOLDEN", "Golden questions.")],
     *,
     chosen: StudyOptions,
     store: places.StoreOptions,

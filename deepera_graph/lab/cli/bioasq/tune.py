@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from deepera_graph.bioasq.settings import TuningSettings, read_ratio
 from deepera_graph.cli.opening.stores import open_collection
 from deepera_graph.cli.shared import options, places
@@ -23,7 +21,7 @@ from deepera_graph.cli.shared.console import (
     say_some,
     tell,
 )
-from deepera_graph.cli.shared.declaring import given, opt, opt_of
+from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.cli.running import check_resume, going_on
 from deepera_graph.text.plain import count
@@ -104,9 +102,7 @@ class TrainingOptions:
 
 
 def tune(
-    questions: Annotated[
-        list[Path], typer.Argument(metavar="QUESTIONS...", help="Golden sets in BioASQ's form.")
-    ],
+    questions: Annotated[list[Path], arg("QUESTIONS...", "Golden sets in BioASQ's form.")],
     *,
     files: TuneFileOptions,
     data: TuneDataOptions,
