@@ -67,9 +67,6 @@ def _check_finite(name: str, value: float) -> None:
 class SearchSettings(AgentSettings):
     """How a search for documents goes.
 
-    Raises:
-        SettingsError: A value is out of range.
-
     Source:
         Weights of 1 and 7: BioASQ 13b, on validation; it retrieves 1000, 2000 or 5000 documents.
     """
@@ -233,11 +230,7 @@ def _check_rate(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningSettings:
-    """How a cross-encoder is tuned; a new head, the draw of negatives and the order have one seed.
-
-    Raises:
-        SettingsError: A value is out of range.
-    """
+    """How a cross-encoder is tuned; new head, draw of negatives and order have one seed."""
 
     models: Sequence[str] = setting(
         ("cross-encoder/ms-marco-MiniLM-L12-v2",),

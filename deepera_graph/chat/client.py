@@ -61,15 +61,11 @@ class OutputModes:
     """The output mode in use: falls back when the first uses of a mode fail, and never returns.
 
     A mode that has given one usable answer is proven: what fails later is not its fault.
-
-    Attributes:
-        all: Those that may be tried, in this order.
-        current: The one to use now.
     """
 
     def __init__(self, modes: Sequence[OutputMode]) -> None:
-        self.all = tuple(modes)
-        self.current = self.all[0]
+        self.all = tuple(modes)  # those that may be tried, in this order
+        self.current = self.all[0]  # the one to use now
         self._proven: set[OutputMode] = set()
 
     def fallback_from(self, mode: OutputMode, *, broken: bool = False) -> OutputMode | None:

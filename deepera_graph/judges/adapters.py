@@ -41,9 +41,7 @@ ScoreTexts = Callable[[str, list[str]], Sequence[float | None]]
 class EmbeddingJudge(Judge):
     """Scores passages by the cosine with the question: (1 + cosine) / 2, in [0, 1].
 
-    Args:
-        embeddings: Any LangChain embeddings.
-        known: Vectors of length 1 that these embeddings gave texts before; None for a new text.
+    *known* has vectors of length 1 that these embeddings gave texts before; None for a new text.
     """
 
     asks_model = False
@@ -85,11 +83,8 @@ class HybridJudge(Judge):
 
     The score is (cosine part + 0.5 x word part) / 1.5: (1 + cosine) / 2, and the share of the most
     that BM25 can give for the question. With cosines alone the first ten hold fewer of the
-    supporting passages than plain hybrid search does, see docs/multihop.md.
-
-    Args:
-        embeddings: Any LangChain embeddings.
-        share_words: From the question and texts to the share of words of each, in [0, 1].
+    supporting passages than plain hybrid search does, see docs/multihop.md. *share_words* gives
+    the share of words of each text, in [0, 1].
     """
 
     asks_model = False

@@ -42,11 +42,7 @@ class _ChatReply(RoleAnswer):
 
 
 class Chat:
-    """Asks a chat model for answers with fields, in the way the LLM backend does.
-
-    Attributes:
-        used: What the answers took, by what was asked for.
-    """
+    """Asks a chat model for answers with fields, in the way the LLM backend does."""
 
     def __init__(
         self,
@@ -59,7 +55,7 @@ class Chat:
         if not isinstance(backend.judge, LlmJudge):
             raise SettingsError(f"backend must be a chat model, got {backend.name!r}")
         self.backend = backend
-        self.used: dict[str, Usage] = {}
+        self.used: dict[str, Usage] = {}  # what answers took, by what was asked for
         self._model: ChatModel = backend.judge.model
         self._cache, self._limiter = cache, limiter or Limiter(MAX_CONCURRENCY)
         self._meter = meter or Meter(None)

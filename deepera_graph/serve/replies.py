@@ -68,13 +68,7 @@ def rename_fields(plain: dict[str, Any], known: Collection[str]) -> tuple[dict[s
 
 
 class RequestRefusedError(DeepEraError):
-    """A request that is not answered with what it asks for.
-
-    Attributes:
-        status: Of HTTP.
-        kind: One word, for programs.
-        retry_after: Seconds after which it may be tried again, or None.
-    """
+    """A request that is not answered with what it asks for; `kind` is one word, for programs."""
 
     def __init__(
         self, status: int, kind: str, message: str, *, retry_after: int | None = None

@@ -131,12 +131,7 @@ def digest_of(question: BioasqQuestion) -> str:
 
 
 class AnswerJournal(Journal):
-    """Holds the answers to each question.
-
-    Args:
-        path: The file; None keeps nothing beyond this object.
-        manifest: What makes the answers, `TypedAnswerer.manifest`.
-    """
+    """Holds the answers to each question, as what *manifest* says makes them; in a file, if any."""
 
     def __init__(self, path: Path | None, manifest: Mapping[str, Any]) -> None:
         super().__init__(path, {name: _effect_of(value) for name, value in manifest.items()})

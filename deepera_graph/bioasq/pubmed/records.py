@@ -30,20 +30,15 @@ class PubmedElement(NamedTuple):
 
 
 class Cutter:
-    """Cuts a file into its elements.
-
-    Attributes:
-        set_tag: Start tag of the set if it has attributes (namespaces, say); else empty.
-        is_pubmed: Whether there was the beginning of a set, or of an element of one.
-        is_closed: Whether the end of the set was seen.
-    """
+    """Cuts a file into its elements."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
         self._held, self._at = b"", 0  # what is in memory, and how far it is used
         self._gap = b""
-        self.set_tag = b""
-        self.is_pubmed = self.is_closed = False
+        self.set_tag = b""  # start tag of the set, if it has attributes (namespaces, say)
+        self.is_pubmed = False  # whether there was the beginning of a set, or of an element of one
+        self.is_closed = False  # whether the end of the set was seen
 
     def pieces(self) -> Iterator[PubmedElement]:
         """Yield the elements in order."""

@@ -73,12 +73,7 @@ class FoundCandidates:
 
 
 class Place:
-    """The one place that a command searches for a question, checked when it is made.
-
-    Attributes:
-        question: What is searched for and judged: without its limits, where these are `limits`.
-        limits: Years and kinds of papers that stand apart at the end of the question.
-    """
+    """The one place that a command searches for a question, checked when it is made."""
 
     def __init__(
         self,
@@ -96,6 +91,7 @@ class Place:
     ) -> None:
         self.store, self.search, self.quiet = store, search, output.quiet
         self.conditions = read_conditions(search.where or [])
+        # of years and kinds of papers, where they stand apart at the end of the question
         self.limits = read_question("" if without.get("multihop") else question, apart=True)
         self._is_limited = [*self.limits.to_dict()] != ["question", "topic"]
         self.question = self.limits.topic if self._is_limited else question

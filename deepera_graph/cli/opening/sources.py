@@ -34,13 +34,7 @@ _MOST_KEPT = 1000  # records that could not be used
 
 
 class PassageSource:
-    """The passages of a file or folder, read one by one, and what of it could not be used.
-
-    Attributes:
-        passages: Each is read when it is asked for.
-        skipped: Records and files that could not be used, the first 1000.
-        forms: How many files of each form, such as ``.pdf``, have passages, as far as read.
-    """
+    """The passages of a file or folder, read as they are asked for, and what could not be used."""
 
     def __init__(
         self,
@@ -52,11 +46,11 @@ class PassageSource:
         from deepera_graph.retrieval.sources import read_passages
 
         self._paths, self._verbose = paths, verbose
-        self.forms = Counter[str]()
+        self.forms = Counter[str]()  # files that have passages, as far as read, such as ``.pdf``
         self._failed = False
         self._kinds: dict[str, SkippedKind] = {}
         self._n_skipped = 0
-        self.skipped: list[Skipped] = []
+        self.skipped: list[Skipped] = []  # the first 1000
         self.passages = read_passages(
             paths,
             max_words=read_max_words(reading.max_words),

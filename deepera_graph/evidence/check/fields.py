@@ -43,14 +43,10 @@ class _Field:
 
 
 class FieldReader:
-    """Takes the citations out of the body of a document, and puts marks in their places.
-
-    Attributes:
-        citations: What the marks stand for, in order.
-    """
+    """Takes the citations out of the body of a document, and puts marks in their places."""
 
     def __init__(self) -> None:
-        self.citations: list[CitedItems] = []
+        self.citations: list[CitedItems] = []  # what the marks stand for, in order
         self._open: list[_Field] = []
 
     def take(self, body: Element) -> None:

@@ -166,12 +166,7 @@ class FieldCitation(NamedTuple):
 
 
 class ReferenceIndex:
-    """Finds the references that a text names.
-
-    Attributes:
-        references: In their order.
-        fields: Citations that the text has marks of, by their numbers.
-    """
+    """Finds the references that a text names, by name, key or the marks of *fields*, by number."""
 
     def __init__(
         self, references: Sequence[Reference], fields: Sequence[FieldCitation] = ()

@@ -263,11 +263,7 @@ class ClaimVerifier:
     """Judges works for statements.
 
     A statement is no question that had to be understood: a chat model is not asked to read it,
-    which saves a call.
-
-    Args:
-        reranker: Who judges; its cache, budget and limits count.
-        rules: What a chat model is told of such statements beside the rules of its field.
+    which saves a call. It is told *rules* of such statements beside those of its field.
     """
 
     def __init__(self, reranker: EvidenceReranker, rules: Domain | None = None) -> None:

@@ -174,20 +174,13 @@ def name_judges(backends: Sequence[Backend]) -> dict[str, Backend]:
 
 
 class JudgedPairs:
-    """The pairs of a question that were judged, and why it ended.
-
-    Attributes:
-        pairs: Those with a quorum, by id of the paper, in the order in which they were judged.
-        unjudged: Those without.
-        stop: The rule by which no further pair is judged, or None.
-        failed_calls: Calls that another run may mend, by who was asked.
-    """
+    """The pairs of a question that were judged, and why it ended."""
 
     def __init__(self, question: QuestQuestion, tools: Tools) -> None:
-        self.pairs: dict[str, Pair] = {}
-        self.unjudged: dict[str, Pair] = {}
-        self.stop: StopRule | None = None
-        self.failed_calls: Counter[str] = Counter()
+        self.pairs: dict[str, Pair] = {}  # with a quorum, by paper, in the order they were judged
+        self.unjudged: dict[str, Pair] = {}  # those without
+        self.stop: StopRule | None = None  # by which no further pair is judged
+        self.failed_calls: Counter[str] = Counter()  # that another run may mend, by who was asked
         self._unfiltered: list[str] = []
         self._question, self._tools, self._plan = question, tools, tools.plan
 

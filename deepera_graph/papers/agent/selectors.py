@@ -40,9 +40,6 @@ class EvidenceSelector(TwinRunnable[SelectTask, Selected]):
     Papers fit from the reranker's threshold on, if one was set; else from .5 on with a judge of the
     scale of chat models, and with others (``local``) all do, and are only ordered. An exclusion is
     held against a paper from the judge's own threshold on, or where `select_by_vectors` does.
-
-    Args:
-        judge: Whose settings, cache and limits hold; a backend is taken with those by default.
     """
 
     def __init__(self, judge: EvidenceReranker | Backend) -> None:

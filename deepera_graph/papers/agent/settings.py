@@ -15,9 +15,6 @@ from deepera_graph.settings.ranges import check_cosine, setting
 class PaperSearchSettings(AgentSettings):
     """How far a search goes.
 
-    Raises:
-        SettingsError: A value is out of range.
-
     Source:
         Rounds: PaSa needs 4, SPAR 5.
     """

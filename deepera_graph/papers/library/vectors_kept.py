@@ -45,12 +45,7 @@ def check_url(url: str) -> str:
 class VectorServer:
     """The vectors of one base on a Qdrant server; safe in many threads at once.
 
-    Args:
-        info: What the base says of its vectors, `url` among it. The key of the server is read from
-            the environment variable ``QDRANT_API_KEY``.
-
-    Raises:
-        StoreError: In every method: the server does not answer, or refuses.
+    The key is in ``QDRANT_API_KEY``; a `StoreError` says that the server does not answer.
     """
 
     def __init__(self, info: VectorsInfo) -> None:

@@ -60,16 +60,9 @@ class Known(NamedTuple):
 class Writer:
     """The one process that writes into a base; a batch is committed with the place it ends at.
 
-    Args:
-        path: The file; made if it is not there.
-        overwrite: Remove what is there, if it is a base.
-        merge: When a record with a new id is the same paper as one that is there: ``ids``: they
-            share a DOI, an arXiv id or another id; ``titles``: or a title of three words or more,
-            and neither year nor authors speak against it; ``none``: never.
-
-    Raises:
-        SettingsError: *merge* is none of these.
-        StoreError: Another process writes into it, it is no base, or the folder is read-only.
+    *merge* says when a record with a new id is the same paper as one that is there: ``ids``: they
+    share a DOI, an arXiv id or another id; ``titles``: or a title of three words or more, and
+    neither year nor authors speak against it; ``none``: never.
     """
 
     def __init__(self, path: str | Path, *, merge: Merge = "ids", overwrite: bool = False) -> None:

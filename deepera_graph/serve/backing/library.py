@@ -119,16 +119,9 @@ class Holdings:
 
 
 class Library(Holdings):
-    """Collections, bases of papers, and a reranker that all calls share.
+    """Collections, bases of papers, and a reranker, made for the first question, for all calls.
 
     ``Library(EvidenceReranker("local"), collections={"apples": store})``
-
-    Args:
-        reranker: Who judges, or a function that makes it when the first question comes.
-        collections, bases: As for `Holdings`.
-
-    Raises:
-        SettingsError: A name is blank.
     """
 
     def __init__(

@@ -65,12 +65,7 @@ _HEADERS = {
 class AuditDesk:
     """What the page asks for: pairs, and the labels of raters, each opened when first named.
 
-    Args:
-        audit: What was drawn.
-        blind: Never show the judge's grades, not even after a label.
-
-    Raises:
-        SettingsError: It is not to be blind, and the audit is a copy without these grades.
+    A *blind* one never shows the judge's grades, not even after a label.
     """
 
     def __init__(self, audit: Audit, *, blind: bool = False) -> None:
