@@ -124,6 +124,23 @@ def test_a_trial_is_known_however_it_is_blinded_and_a_protocol_is_none(title, de
             {"effect": "3%", "p": "0.01", "direction": "higher"},
         ),
         (
+            "Fasting lowered glucose by 0.4 mmol/L (95% CI 0.1 to 0.7) but HbA1c was unchanged "
+            "(p = 0.91).",
+            {"effect": "0.4 mmol/L", "interval": "0.1 to 0.7", "p": "", "direction": "lower"},
+        ),
+        (
+            "HbA1c did not change, but glucose fell by 5% (p = 0.01).",
+            {"effect": "5%", "p": "0.01", "direction": "lower"},
+        ),
+        (
+            "Glucose fell by 5% (p = 0.01), and HbA1c was unchanged (95% CI -1 to 2).",
+            {"effect": "5%", "interval": "", "p": "0.01", "direction": "lower"},
+        ),
+        (
+            "Glucose fell by 5% (95% CI -1 to 9), but did not reach a significant change.",
+            {"effect": "5%", "interval": "-1 to 9", "direction": "no difference"},
+        ),
+        (
             "Weight fell by 3% (p = 0.04), but this was not significant when adjusted (p = 0.2).",
             {"effect": "3%", "direction": "no difference"},
         ),

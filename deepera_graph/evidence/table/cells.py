@@ -126,7 +126,11 @@ _SIDE_BY_SIDE = re.compile(
 _THAN = re.compile(r"\bthan\b")
 # What begins a clause on another comparison; "but this was not" goes on with the same one.
 _TURN = re.compile(
-    r"(?:;|,?\s\b(?:whereas|while|but)\b)\s+(?!(?:this|these|that|which|the\s+(?:difference|effect))\b)"
+    r"(?:;|,?\s\b(?:whereas|while|but)\b|,\s+and\b)\s+(?!(?:this|these|that|which|the\s+(?:difference|effect))\b)"
+)
+# A clause without a subject is of the comparison before it: "but did not reach significance".
+_NO_SUBJECT = re.compile(
+    r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained)\b", re.IGNORECASE
 )
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 _LEAST_P = 0.05
@@ -240,7 +244,9 @@ def _read_sentence(said: str, start: int) -> dict[str, Cell]:
     clause = _cut_clause(said, effect)
     p = _P.search(said, *clause)
     end = effect.end() if effect else 0
-    interval = _INTERVAL.search(said, end) or (_BARE_INTERVAL.match(said, end) if named else None)
+    interval = _INTERVAL.search(said, end, clause[1]) or (
+        _BARE_INTERVAL.match(said, end) if named else None
+    )
     is_null = bool(_NULL.search(said[slice(*clause)]))
     if effect is None and p is None and interval is None and (not is_null or _AIM.search(said)):
         return {}
@@ -281,8 +287,18 @@ def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:
     begin = max((one for one in turns if one <= effect.start()), default=0)
     end = min((one for one in turns if one >= effect.end()), default=len(said))
     rest = said[:begin], said[end:]
-    are_tested = all(_P.search(one) for one in rest if one) and _P.search(said[begin:end])
-    return (begin, end) if are_tested else (0, len(said))
+    are_apart = all(_is_apart(one) for one in rest if one) and _is_tested(said[begin:end])
+    return (begin, end) if are_apart else (0, len(said))
+
+
+def _is_tested(clause: str) -> bool:
+    return bool(_P.search(clause) or _INTERVAL.search(clause))
+
+
+def _is_apart(clause: str) -> bool:
+    """Tell whether a clause is of a comparison of its own: by its test, or what did not change."""
+    found = None if _NO_SUBJECT.match(clause) else _NULL.search(clause)
+    return _is_tested(clause) or (found is not None and "significan" not in found[0].lower())
 
 
 def _mask_brackets(said: str) -> str:
