@@ -289,6 +289,26 @@ def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
             "not_found",
         ),
         (
+            "Night cooling lowered the sugar of pears",
+            "The sugar of pears did not change with night cooling (12.1% before, 12.0% after).",
+            "not_found",
+        ),
+        (
+            "Night cooling lowered the sugar of pears",
+            "In pears, sugar was unchanged after night cooling (p = 0.4).",
+            "not_found",
+        ),
+        (
+            "Night cooling lowered the sugar of pears",
+            "Night cooling reduced the sugar of pears (p = 0.04).",
+            "supported",
+        ),
+        (
+            "Night cooling had no effect on the sugar of pears",
+            "In pears, sugar was unchanged after night cooling (p = 0.4).",
+            "supported",
+        ),
+        (
             "Seed coating had no effect on the weight of bee colonies",
             "No effect of the seed coating was found on the weight of bee colonies.",
             "supported",
@@ -304,6 +324,25 @@ def test_a_finding_and_no_finding_do_not_support_each_other(tmp_path, claim, tex
     path = write_claim(tmp_path, f"{claim} [1].")
     [pair] = ManuscriptCheck(library=library(text)).check(path).pairs
     assert pair.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (
+            "Night cooling lowered the sugar of pears by 0.7%",
+            "The sugar of pears was lower with night cooling (mean difference −0.7%).",
+        ),
+        (
+            "Night cooling lowered the sugar of pears from 12.5% to 12.0%",
+            "The sugar of pears fell from 12·5% to 12·0% with night cooling.",
+        ),
+    ],
+)
+def test_a_number_is_the_same_without_its_minus_and_with_a_raised_point(tmp_path, claim, text):
+    path = write_claim(tmp_path, f"{claim} [1].")
+    [pair] = ManuscriptCheck(library=library(text)).check(path).pairs
+    assert (pair.verdict, pair.notes) == ("supported", ())
 
 
 def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):

@@ -50,7 +50,8 @@ _NOTHING = re.compile(
     r"(?:effects?|impact|influence|differences?|changes?|reductions?|increases?|decreases?|benefits?"
     r"|associations?|correlations?|relationships?|improvements?)\b"
     r"|(?:\b(?:did|does|do|was|were|is|are|has|have|had|could)\s+not|n['’]t|\bfail(?:s|ed)?\s+to)\b"
-    r"\s+(?:\w+ly\s+)?\w+",
+    r"\s+(?:\w+ly\s+)?\w+"
+    r"|\b(?:unchanged|unaffected|unaltered|remain(?:s|ed)?\s+(?:stable|constant|the\s+same))\b",
     re.IGNORECASE,
 )
 _PROTECTS = re.compile(r"\b(?:protect|improv|worsen|harm)", re.IGNORECASE)
@@ -61,6 +62,8 @@ _NO_RESULT = re.compile(
     r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
     re.IGNORECASE,
 )
+_RAISED_POINT = re.compile(r"(?<=\d)·(?=\d)")  # 12·5, as The Lancet prints 12.5
+_MINUS = re.compile(r"(?<![\w)\]%°])[-−–](?=\d)")
 _LEAST_SHARED = 2  # stems of a claim in what is set against it
 _GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
 _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
@@ -153,7 +156,8 @@ def _deny(statement: str, sentence: str) -> str:
     near = max(_PARTS.split(sentence), key=lambda part: len(about & _stems(part)))
     if len(about & _stems(near)) < _LEAST_SHARED:
         return ""
-    sides = _finds_change(statement), _finds_change(near)
+    topic = _stems(_NOTHING.sub(" ", statement)) & _stems(_NOTHING.sub(" ", near))
+    sides = _finds_change(statement, topic), _finds_change(near, topic)
     if sides == (True, False):
         return "it may say the opposite: the passage finds no change"
     return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
@@ -163,11 +167,14 @@ def _stems(text: str) -> set[str]:
     return set(map(stem_verb, content_words(text)))
 
 
-def _finds_change(text: str) -> bool | None:
+def _finds_change(text: str, topic: set[str]) -> bool | None:
     """Tell whether a text says that something changes, or that nothing does; None if neither."""
+    # Words of the *topic*, stems, are none that say so: "night cooling".
     rest = _NOTHING.sub(" ", text)
-    changes = {"up", "down"} & {*read_words(rest).signs} or _PROTECTS.search(rest)
-    if not changes:
+    read = read_words(rest)
+    said = zip(read.words, read.signs, strict=True)
+    changes = any(sign in ("up", "down") and stem_verb(word) not in topic for word, sign in said)
+    if not (changes or _PROTECTS.search(rest)):
         return False if rest != text else None
     return None if {"not", "null"} & {*read_words(text).signs} else True
 
@@ -223,7 +230,9 @@ def note_overview(purpose: str, found: Decision) -> Decision:
 def find_gaps(statement: str, work: CitedWork) -> list[str]:
     """Say which numbers, names and populations of a statement the work does not have."""
     text = " ".join([work.source.title, *(one.page_content for one in work.passages)])
-    missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]
+    said, known = (_RAISED_POINT.sub(".", one) for one in (statement, text))
+    known += " " + _MINUS.sub("", known)  # "lowered by 0.7" is a difference of -0.7
+    missing = [term for term in missing_terms(said, known) if re.search(r"\d", term)]
     notes = [f"not in what was read: {', '.join(missing)}"] if missing else []
     return [*notes, *_compare_populations(_populations(statement), _populations(text))]
 
