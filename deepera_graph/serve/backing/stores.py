@@ -46,9 +46,7 @@ class FoundPassages(NamedTuple):
 
     passages: Sequence[PassageLike]
     answer: LiteratureAnswer | None = None
-    keep: Mapping[str, Any] = MappingProxyType(
-        {}
-    )  # how the local judge keeps what it reads of them
+    keep: Mapping[str, Any] = MappingProxyType({})  # how the local judge keeps what it reads
 
     def complete(self, result: RerankResult) -> RerankResult:
         """Return a result of these passages that says how it went with the services."""
