@@ -23,7 +23,6 @@ from deepera_graph.judges.heuristic.topicality import (
     same_meaning,
 )
 from deepera_graph.schema import IntentFields, PassageTask, Window
-from deepera_graph.text.plain import name_some
 from deepera_graph.text.words import (
     STOP_WORDS,
     Sentence,
@@ -380,4 +379,6 @@ def _describe(reading: SentenceReading) -> str:
 
 
 def _name(verb: str, some: Sequence[str]) -> str:
-    return f"{verb} {name_some(some, MOST_NAMED)}" if some else ""
+    more = len(some) - MOST_NAMED
+    named = f"{verb} {', '.join(some[:MOST_NAMED])}" if some else ""
+    return f"{named} and {more} more" if more > 0 else named
