@@ -66,6 +66,21 @@ def test_a_design_that_others_should_have_is_not_that_of_a_study(text, design):
 
 
 @pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("Of 500 people screened, 412 were enrolled.", "412"),
+        ("We approached 90 schools. of 500 people who were invited, 412 took part.", "412"),
+        ("Of 500 eligible patients, 412 patients were randomised at 12 sites.", "412"),
+        ("We screened 500 adults; 412 were randomised.", "412"),
+        ("600 adults were enrolled, and 412 were randomised.", "600"),
+    ],
+)
+def test_those_who_were_screened_are_not_the_size_of_a_study(text, size):
+    found = read_cells(text)
+    assert (found["n"].value if "n" in found else "") == size
+
+
+@pytest.mark.parametrize(
     ("title", "design"),
     [
         ("Double-blind trial of vitamin D3 on exacerbation of lung disease", "trial"),

@@ -34,6 +34,16 @@ _COUNTED = [
     for nouns in ("|".join(_LISTS[kind].split()) for kind in ("people", "animals", "things"))
 ] + [_DONE]
 _N_LIVING = 2  # of these kinds
+_COUNTED.insert(
+    _N_LIVING,
+    re.compile(rf"{_COUNT}\s+(?:were\s+(?:enrolled|recruited|randomi[sz]ed)|took\s+part)\b"),
+)
+# Of whom not all took part: "500 people were screened", "we approached 90 schools".
+_ASKED = "screened|invited|approached|contacted|assessed"
+_ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
+_ASKED_AFTER = re.compile(
+    rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
+)
 _FOUND = [
     (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE))
     for name, said in _LISTS["designs"].items()
@@ -207,7 +217,9 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
     is_year = re.search(r"\b(?:in|since|of)\s*$", before) and re.fullmatch(
         r"(?:19|20)\d\d", found["n"]
     )
-    return not is_time and not is_year
+    lead = text[max(0, found.start("n") - 20) : found.start("n")]
+    is_asked = _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
+    return not (is_time or is_year or is_asked or "eligible" in inner)
 
 
 def _to_int(said: str) -> int:
