@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,6 +139,17 @@ class _About(NamedTuple):
             is_preprint=any(one.status == "preprint" for one in papers),
         )
 
+    @classmethod
+    def join(cls, ones: "Sequence[_About]") -> "_About":
+        """Return what several are together."""
+        return cls(
+            place=min(one.place for one in ones),
+            names=frozenset().union(*(one.names for one in ones)),
+            years=frozenset().union(*(one.years for one in ones)),
+            has_doi=any(one.has_doi for one in ones),
+            is_preprint=any(one.is_preprint for one in ones),
+        )
+
 
 def _link_title(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
     """Yield pairs of places of one study, of parts that have one title."""
@@ -156,22 +167,39 @@ def _link_title(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
 
 def _link_years(parts: Sequence[_About]) -> Iterable[tuple[int, int]]:
     """Yield pairs of places of one study, of parts of one title and first author."""
-    dated = [one for one in parts if one.years]
-    alike: dict[_About, list[int]] = defaultdict(list)
-    for one in dated:
-        alike[one._replace(place=0, names=frozenset())].append(one.place)
-    for places in alike.values():
+    alike = _group_years([one for one in parts if one.years])
+    for ones in alike:
+        yield from pairwise(one.place for one in ones)
+    known = {one.place: one for one in map(_About.join, alike)}
+    near = _Groups(1 + max(known, default=0))
+    for one, other in combinations(known.values(), 2):
+        if _fit(one, other):
+            near.join(one.place, other.place)
+    linked = near.parts(known)
+    of_one = [places for places in linked if _are_one([known[place] for place in places])]
+    for places in of_one:
         yield from pairwise(places)
-    dated = [about._replace(place=places[0]) for about, places in alike.items()]
-    pairs = [(one, other) for one in dated for other in dated if _fit(one, other)]
-    yield from ((one.place, other.place) for one, other in pairs)
     undated = [one.place for one in parts if not one.years]
     yield from pairwise(undated)
-    groups = _Groups(1 + max((one.place for one in parts), default=0))
-    for one, other in pairs:
-        groups.join(one.place, other.place)
-    if undated and len(groups.parts([one.place for one in dated])) == 1:
-        yield undated[0], dated[0].place
+    if undated and len(linked) == len(of_one) == 1:
+        yield undated[0], linked[0][0]
+
+
+def _group_years(parts: Sequence[_About]) -> list[list[_About]]:
+    """Return parts in groups that have a year in common."""
+    known = {one.place: one for one in parts}
+    groups = _Groups(1 + max(known, default=0))
+    first: dict[int, int] = {}
+    for one in parts:
+        for year in one.years:
+            groups.join(first.setdefault(year, one.place), one.place)
+    return [[known[place] for place in places] for places in groups.parts(known)]
+
+
+def _are_one(parts: Sequence[_About]) -> bool:
+    """Tell whether all fit all; three years without a preprint are reports of every year."""
+    is_series = len(parts) > 2 and not any(one.is_preprint for one in parts)
+    return not is_series and all(_fit(one, other) for one, other in combinations(parts, 2))
 
 
 def _fit(one: _About, other: _About) -> bool:

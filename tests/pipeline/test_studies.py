@@ -80,6 +80,32 @@ def test_what_names_no_author_is_of_no_study_where_two_would_do():
     assert group_sources([source(**one) for one in (bare, lee)]) == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("changes", "numbers"),
+    [
+        pytest.param(  # the record of 2019 joins no article of 2020 to that of 2019
+            [{}, {"doi": "10.1000/wax.2", "year": 2020}, {"doi": "", "authors": ""}],
+            [1, 2, 1],
+            id="two-articles",
+        ),
+        pytest.param([{"year": year} for year in (2019, 2020, 2021)], [1, 2, 3], id="annual"),
+        pytest.param([{"year": year} for year in (2019, 2020)], [1, 1], id="online-and-print"),
+        pytest.param([{"year": year} for year in (2016, 2018, 2020)], [1, 2, 3], id="chain"),
+        pytest.param(
+            [{"year": 2018, "journal": "bioRxiv"}, {"year": 2019}, {"year": 2020}],
+            [1, 1, 1],
+            id="preprint",
+        ),
+    ],
+)
+@pytest.mark.parametrize("step", [1, -1])
+def test_years_that_do_not_all_fit_are_of_no_one_study(changes, numbers, step):
+    has_doi = any("doi" in one for one in changes)
+    records = [source(**((LEE if has_doi else without("doi")) | one)) for one in changes]
+    found = group_sources(records[::step])[::step]
+    assert pairs_of(found) == pairs_of(numbers)
+
+
 def test_the_parts_of_a_document_are_one_study():
     found = find_studies([("a.pdf#1", {"part": 1}), ("a.pdf#2", {"part": 2}), ("b.pdf", {})])
     assert [one.study for one in found] == [1, 1, 2]
