@@ -133,6 +133,7 @@ def index(
         if opened.embeddings_name and not opened.is_new and store.embeddings is None:
             made_by = f"{store.library!r} was made with embeddings ({opened.embeddings_name})"
             say(f"{made_by}, so these passages are embedded with them, too")
+        read.compare_ids(opened)
         embedded = keep_embedded(opened, keep)
         try:
             how = batches(opened.embeddings_name)
@@ -156,6 +157,7 @@ def index(
     plain: dict[str, Any] = {
         "mode": mode,
         "indexed": n_indexed,
+        "replaced": read.replaced.total(),
         "passages": n_in_all,
         "papers": n_papers,
     }

@@ -69,6 +69,7 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
         "library": "papers",
         "mode": "sparse",
         "indexed": 3,
+        "replaced": 0,
         "passages": 3,
         "papers": 1,
         "files": {".jsonl": 1},
@@ -789,3 +790,17 @@ def test_years_of_where_may_be_words_and_the_rest_is_refused_with_what_was_under
     assert read_conditions(["before 2020", "year>=2010"]) == {"year": {"lte": 2019, "gte": 2010}}
     with pytest.raises(SettingsError, match="understood was year>=2015, and nothing else"):
         read_conditions(["since 2015, not reviews"])
+
+
+def test_passages_of_another_file_that_are_replaced_are_told(deepera, questions, indexed, source):
+    def index(file, *more):
+        return deepera("index", file, "--library", "papers", "--path", indexed, *more)
+
+    again = index(source)
+    assert (again.exit_code, "replaced" in again.stderr) == (0, False)
+    others = [{**ABSTRACTS[0], "text": "Kelp grew."}, {**ABSTRACTS[1], "id": "own"}]
+    second = index(questions(*others, name="second.jsonl"))
+    told = f"replaced 1 passage of {source} by others with the same ids"
+    assert (second.exit_code, told in second.stderr) == (0, True)
+    third = index(questions({**ABSTRACTS[0], "text": "Moss."}, name="third.jsonl"), "--json")
+    assert json.loads(third.stdout)["replaced"] == 1

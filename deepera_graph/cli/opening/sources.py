@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,6 +16,7 @@ from deepera_graph.cli.shared import places
 from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progress_bar, say
 from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from deepera_graph.retrieval.files import Skipped, SkippedKind
     from deepera_graph.stores.words import WordIndex
 
-_BATCH_OF_EMBEDDINGS = 32
+_BATCH_OF_EMBEDDINGS, _BATCH_OF_IDS = 32, 256
 _MOST_KEPT = 1000  # records that could not be used
 
 
@@ -47,6 +48,7 @@ class PassageSource:
 
         self._paths, self._verbose = paths, verbose
         self.forms = Counter[str]()  # files that have passages, as far as read, such as ``.pdf``
+        self.replaced = Counter[str]()  # passages of other files that had the ids of those read
         self._failed = False
         self._kinds: dict[str, SkippedKind] = {}
         self._n_skipped = 0
@@ -92,6 +94,21 @@ class PassageSource:
 
             return store.add(passages, on_progress=watch, **how)
 
+    def compare_ids(self, store: PassageStore) -> None:
+        """Count the passages of other files that those read replace, as they have their ids."""
+        if not store.is_new:
+            self.passages = self._compare_ids(store, iter(self.passages))
+
+    def _compare_ids(self, store: PassageStore, passages: Iterator[Document]) -> Iterator[Document]:
+        while batch := list(islice(passages, _BATCH_OF_IDS)):
+            known = {one.id: one for one in store.fetch([one.id or "" for one in batch])}
+            for one in batch:
+                old = known.get(one.id, one)
+                source = old.metadata.get("source")
+                is_other = source != one.metadata.get("source")
+                self.replaced[str(source)] += is_other and old.page_content != one.page_content
+            yield from batch
+
     def _note_file(self, form: str) -> None:
         self.forms[form] += 1
 
@@ -119,6 +136,11 @@ class PassageSource:
         if self._n_skipped > n_told:
             hint = "" if self._verbose else "; -v names them"
             say(f"skipped {self._n_skipped - n_told} more{hint}")
+        for source, n in (+self.replaced).items():
+            say(
+                f"replaced {count(n, 'passage')} of {source} by others with the same ids; to have "
+                "both, give the records of one file other ids"
+            )
         if not self._verbose and any(one.n > len(one.first) for one in told):
             say("-v names each of them, and why")
 
