@@ -16,9 +16,19 @@ _THAN = re.compile(
     r"\b(?:than|versus|vs|compared (?:with|to)|relative to|(?:superior|inferior) to)\b",
     re.IGNORECASE,
 )
+_APART = re.compile(
+    r"[.;!?]\s|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE
+)
+# Behind these a number is no amount of a change, but in "up to 5%": "fell at 5 °C", "rose to 5%".
+_NO_AMOUNT = re.compile(
+    r"(?<!up )\b(?:at|from|to|in|on|after|until|below|above|under|within|for|during|with|between"
+    r"|than|since|before)\s+(?:(?:about|approximately|around|some|nearly|almost|only)\s+)?\Z",
+    re.IGNORECASE,
+)
 _PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\b", re.IGNORECASE)
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
+_REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
 _SHORTEST = 3  # letters of a word that can be denied
 _FEWEST = 2  # words in common that say that a comparison is about the same
@@ -41,6 +51,13 @@ _FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["compariso
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
 _WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
+_AMOUNTS = (  # of a word beside an amount: its sign, 0 for either
+    {word: sign for word, (key, sign) in _COMPARISONS.items() if key == "higher+"}
+    | dict.fromkeys(_SETS["gained"], 1)
+    | dict.fromkeys(_SETS["lost"], -1)
+    | dict.fromkeys(_SETS["differing"], 0)
+    | _WAYS
+)
 _PAIRS, _MORE_PAIRS = (
     [pair.split("/") for pair in _LISTS[name].split()]
     for name in ("opposites", "opposites_of_falls")
@@ -132,6 +149,21 @@ def _read_changes(text: str) -> Iterator[_Change]:
                 for words in (clause.words, _list_words(clause.sentence))
             )
             yield _Change(word, (_WAYS[word], is_negated), about, whole)
+
+
+def read_sign(text: str, start: int, end: int) -> int | None:
+    """Return the sign that words give to the number at ``[start:end]``; 0 leaves it open."""
+    # "Lowered by 5%" and "5% lower" say -5%: the word right behind it, or else the last before it
+    # in its clause. None if no word does, or if the number is no amount of a change.
+    behind = _WORD.match(text, end + 1)
+    if behind and behind.group().lower() in _AMOUNTS:
+        return _AMOUNTS[behind.group().lower()]
+    before = _APART.split(text[max(0, start - _REACH) : start])[-1]
+    in_brackets = before.rfind("(") > before.rfind(")")
+    if not in_brackets and _NO_AMOUNT.search(before):
+        return None
+    signs = [_AMOUNTS[one] for one in _list_words(before) if one in _AMOUNTS]
+    return signs[-1] if signs else None
 
 
 def turn_changes(text: str) -> list[str]:

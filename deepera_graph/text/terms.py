@@ -4,9 +4,10 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
+from deepera_graph.text.drift import read_sign
 from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS
 
@@ -63,6 +64,8 @@ _TOKEN = re.compile(
   | (?P<name>\d*+[^\W\d_⁰¹²³⁴-⁹][^\W_]*+(?:\.\d++|[-'‐‑‒–’][^\W_]++)*+)""",
     re.VERBOSE,
 )
+# 12·5 as The Lancet prints it, and no product as in 3·10⁶.
+_RAISED_POINT = re.compile(rf"(?<=\d)[·⋅∙](?=\d)(?!10(?:\^|{_POWER}))")
 _LINKS = frozenset(_WORDS["links"].split())
 _GAP = re.compile(r"[\s,;/()±×–−-]*")
 _SYMBOL = re.compile(r"[A-Za-z]\s?[<>=≤≥]")
@@ -82,7 +85,8 @@ def missing_terms(summary: str, passage: str) -> list[str]:
     """List the terms of a summary that do not occur in the passage, in order, each once."""
     # A term is a number with its sign, comparison and unit, or a word with a digit, a capital or a
     # Greek letter. Numbers match whole (``5`` is not in ``15``), ``1,200`` as ``1200`` and ``two``
-    # as ``2``; one that the passage has only with other units or comparisons is missing. Names keep
+    # as ``2``; one that the passage has only with other units or comparisons is missing. A sign may
+    # be said in words, ``fell by 5%`` for ``-5%``, and ``12·5`` is ``12.5``. Names keep
     # their case, but ``RNAs`` is ``RNA`` and a first capital alone may be small in the passage. A
     # compound may be put together from parts of the passage, though ``IL-8`` not from ``IL`` and
     # ``8``. A plain word that opens a sentence is a term only if it ends like the name of a
@@ -99,7 +103,9 @@ def missing_terms(summary: str, passage: str) -> list[str]:
             missing[text[before.start : token.end]] = None
         if not token.values and not known.has_name(token.parts, _opens_sentence(text, token.start)):
             missing[token.text] = None
-        if token.values and not known.has_number(token, before):
+        if token.values and not (
+            known.has_number(token, before) or known.has_signed(token, _find_signed(text, token))
+        ):
             missing[token.text] = None
         before = token
     return list(missing)
@@ -123,7 +129,7 @@ class _Known:
     """What a passage has: names, units and comparisons of its numbers, epithets by genus."""
 
     def __init__(self, passage: str) -> None:
-        text = _clean_text(passage)
+        self.text = text = _clean_text(passage)
         self.names = set(_SHARE_OF_NOTHING.findall(text))
         self.units: dict[str, set[str]] = defaultdict(set)
         self.comparisons: dict[str, set[str]] = defaultdict(set)
@@ -165,6 +171,22 @@ class _Known:
         loose = unit in self.names or not token.has_unit
         return not unit or unit in seen or ("" in seen and loose)
 
+    def has_signed(self, token: _Token, values: Sequence[str]) -> bool:
+        """Whether it has a number with a sign in words where the other has one in digits."""
+        if any(self.has_number(token._replace(values=(one,)), None) for one in values):
+            return True
+        units = self.signed.get(token.values[0], ())
+        return bool(units) and (not token.unit or token.unit in units)
+
+    @cached_property
+    def signed(self) -> Mapping[str, set[str]]:
+        """Units by numbers that words say are less: ``-5`` of "fell by 5%"."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for token in _read_tokens(self.text):
+            for value in _find_signed(self.text, token):
+                found[value].add(token.unit)
+        return found
+
     def has_name(self, parts: Sequence[str], opens: bool) -> bool:
         reached = {0}
         for start, end in _list_runs(parts):
@@ -186,6 +208,7 @@ class _Known:
 
 def _clean_text(text: str) -> str:
     text = _UNSEEN.sub("", unicodedata.normalize("NFC", text).translate(_PRINTED))
+    text = _RAISED_POINT.sub(".", text)
     return re.sub(r"\s+", lambda blank: "\n" if "\n" in blank[0] else " ", text)
 
 
@@ -218,6 +241,14 @@ def _read_tokens(text: str) -> list[_Token]:
         )
         tokens.append(token)
     return tokens
+
+
+def _find_signed(text: str, token: _Token) -> tuple[str, ...]:
+    """Return ``-5`` for the 5 of "fell by 5" or of "differed by 5"; else nothing."""
+    if not token.values or token.values[0].startswith("-"):
+        return ()
+    sign = read_sign(text, token.start, token.end)
+    return (f"-{token.values[0]}",) if sign is not None and sign <= 0 else ()
 
 
 @lru_cache(maxsize=4096)

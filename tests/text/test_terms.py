@@ -73,6 +73,20 @@ PASSAGES = [json.loads(line)["text"] for line in _CORPUS.splitlines()]
         pytest.param("five mice in Fiji", "ﬁve\r\nmice in Fi\u00adji", id="printed"),
         pytest.param("at 25 °C", "at 25\u00a0 ºC", id="printed-degree"),
         pytest.param("", "anything 5", id="nothing-said"),
+        pytest.param("it fell by 0.7%", "a difference of -0.7%", id="sign-in-words"),
+        pytest.param("it fell by 0.7%", "a difference of −0.7%", id="minus-in-words"),
+        pytest.param("it was 0.7% lower", "a difference of −0·7%", id="sign-in-a-comparison"),
+        pytest.param("a weight loss of 5 kg", "a change of -5 kg", id="sign-in-a-noun"),
+        pytest.param(
+            "it fell by 0.7% (95% CI, 0.4 to 1.0)", "-0.7%, 95% CI -1.0 to -0.4", id="interval"
+        ),
+        pytest.param("a change of -0.7%", "it fell by about 0.7%", id="sign-in-words-of-passage"),
+        pytest.param("it rose by 0.7%", "a change of +0.7%", id="plus"),
+        pytest.param("they differed by 0.7%", "a difference of -0.7%", id="differed"),
+        pytest.param("from 12.5 to 12.0%", "from 12·5% to 12·0%", id="raised-point"),
+        pytest.param("from 12·5 to 12·0%", "from 12.5% to 12.0%", id="raised-point-said"),
+        pytest.param("p = 0.04, 3 m", "p=0∙04, 3 m", id="other-raised-point"),
+        pytest.param("at 3 × 10⁶ m", "at 3·10⁶ m", id="product-of-a-power"),
     ],
 )
 def test_a_term_of_the_passage_is_not_missing(summary, passage):
@@ -96,6 +110,12 @@ def test_a_term_of_the_passage_is_not_missing(summary, passage):
         pytest.param("3 million", "3 billion", "3 million", id="million"),
         pytest.param("at -5 °C", "at 5 °C", "-5 °C", id="sign-added"),
         pytest.param("at 5 °C", "at −5 °C", "5 °C", id="sign-dropped"),
+        pytest.param("it rose by 0.7%", "a change of -0.7%", "0.7%", id="against-the-sign"),
+        pytest.param("it changed by 0.7%", "a change of -0.7%", "0.7%", id="sign-not-said"),
+        pytest.param("it fell, then rose by 3 m", "by -3 m", "3 m", id="nearest-word-has-the-sign"),
+        pytest.param("it fell at 5 °C", "at -5 °C", "5 °C", id="no-amount"),
+        pytest.param("a change of -3 m", "it rose by 3 m", "-3 m", id="passage-rises"),
+        pytest.param("12 rats", "12·5 rats", "12", id="raised-point-parts-nothing"),
         pytest.param("p > 0.05", "p < 0.05", "> 0.05", id="comparison"),
         pytest.param("p = 0.05", "p < 0.05", "= 0.05", id="equal"),
         pytest.param("at 102 m", "at 10² m", "102 m", id="power-flattened"),

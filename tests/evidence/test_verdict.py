@@ -1,0 +1,109 @@
+"""Verdicts without a chat model: what a work turns, denies or lacks of a claim."""
+
+from pathlib import Path
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import ManuscriptCheck, WorkLibrary
+
+TITLE = "Wax on stored apples"
+
+
+def judge(folder: Path, claim: str, text: str, title: str = TITLE):
+    works = WorkLibrary([Document(id="w", page_content=text, metadata={"title": title})])
+    path = folder / "claims.csv"
+    path.write_text(f'claim,reference\n"{claim}",{title}\n', encoding="utf-8")
+    [pair] = ManuscriptCheck(library=works).check(path).pairs
+    return pair
+
+
+def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
+    text = "Peat soils emit large amounts of nitrous oxide after rewetting."
+    title = "Biochar increases nitrous oxide pulses of peat after rewetting"
+    claim = "In peat soils biochar reduced nitrous oxide pulses after rewetting."
+    pair = judge(tmp_path, claim, text, title)
+    assert pair.verdict == "partly"
+    assert pair.notes == ("its title may say the opposite: reduced, where it has increases",)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "verdict"),
+    [
+        (
+            "Seed coating did not affect the density of wild bees",
+            "The seed coating reduced wild bee density: treated fields gained no weight.",
+            "not_found",
+        ),
+        (
+            "Seed coating reduced the weight of bee colonies",
+            "No effect of the seed coating was found on the weight of bee colonies.",
+            "not_found",
+        ),
+        (
+            "Night cooling lowered the sugar of pears",
+            "The sugar of pears did not change with night cooling (12.1% before, 12.0% after).",
+            "not_found",
+        ),
+        (
+            "Night cooling lowered the sugar of pears",
+            "In pears, sugar was unchanged after night cooling (p = 0.4).",
+            "not_found",
+        ),
+        (
+            "Night cooling lowered the sugar of pears",
+            "Night cooling reduced the sugar of pears (p = 0.04).",
+            "supported",
+        ),
+        (
+            "Night cooling had no effect on the sugar of pears",
+            "In pears, sugar was unchanged after night cooling (p = 0.4).",
+            "supported",
+        ),
+        (
+            "Seed coating had no effect on the weight of bee colonies",
+            "No effect of the seed coating was found on the weight of bee colonies.",
+            "supported",
+        ),
+        (
+            "Seed coating reduced the weight of bee colonies",
+            "Objective: To assess the effect of seed coating on the weight of bee colonies.",
+            "partly",
+        ),
+    ],
+)
+def test_a_finding_and_no_finding_do_not_support_each_other(tmp_path, claim, text, verdict):
+    assert judge(tmp_path, claim, text).verdict == verdict
+
+
+def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
+    text = "Wax coating kept apples firm. Night cooling did nothing to pears."
+    pair = judge(tmp_path, "Wax coating kept apples firm in 90% of cases.", text)
+    assert pair.verdict in ("partly", "not_found")
+    assert "not in what was read: 90%" in pair.notes
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "verdict"),
+    [
+        (
+            "Night cooling lowered sugar by 0.7%",
+            "Sugar was lower with night cooling (mean difference −0.7%, 95% CI −1.0 to −0.4).",
+            "supported",
+        ),
+        (
+            "Night cooling raised sugar by 0.7%",
+            "Sugar was changed with night cooling (mean difference -0.7%, 95% CI -1.0 to -0.4).",
+            "partly",
+        ),
+        (
+            "Night cooling lowered sugar from 12.5 to 12.0%",
+            "Sugar fell from 12·5% to 12·0% with night cooling.",
+            "supported",
+        ),
+    ],
+)
+def test_a_number_is_found_with_its_sign_in_words_and_with_a_raised_point(
+    tmp_path, claim, text, verdict
+):
+    assert judge(tmp_path, claim, text, "Night cooling of pears").verdict == verdict
