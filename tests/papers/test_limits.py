@@ -131,6 +131,8 @@ def test_what_only_looks_like_an_exclusion_is_none(text):
         ("kelp since 2019", {"year_from": 2019}),
         ("kelp, published after 2018", {"year_from": 2019}),
         ("kelp, published in 2019 or later", {"year_from": 2019}),
+        ("papers published in 2012 on kelp", {"year_from": 2012, "year_to": 2012}),
+        ("kelp, from 2012 on", {"year_from": 2012}),
         ("kelp from 2019 on", {"year_from": 2019}),
         ("kelp between 2012 and 2015", {"year_from": 2012, "year_to": 2015}),
         ("kelp from 2012-2015", {"year_from": 2012, "year_to": 2015}),

@@ -91,6 +91,8 @@ LEAD = (
     rf"(?:{ONSET},?\s*(?:\b(?:and|but)\s+)?(?:(?:{any_of(WORDS['limits']['only'])})\s+)?"
     rf"(?:(?:{any_of(LISTS['deeds'])})\s+)?)"
 )
+# "2012 on" is a range at the end of what is said; "2012 on wax" goes on with the topic.
+OR_LATER = rf"{any_of(LISTS['or_later'])}|on(?=\s*(?:[.,;:!?)]|$))"
 TO_YEAR = rf"\s*(?:-|\bto\b|\bthrough\b|\band\b|\buntil\b|\btill\b|\bor\b)\s*{THE}"
 
 
@@ -128,14 +130,12 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         ),
         *RANGE,
     ),
-    (years("from", rf"(?:\s+(?:{any_of(LISTS['or_later'])}))?"), lambda one: one[0][0], None),
+    (years("from", rf"(?:\s+(?:{OR_LATER}))?"), lambda one: one[0][0], None),
     (years("to"), None, lambda one: one[0][1]),
     (years("after"), lambda one: one[0][1] + 1, None),
     (years("before"), None, lambda one: one[0][0] - 1),
     (
-        re.compile(
-            rf"{LEAD}(?:(?:from|in)\s+)?{THE}{YEAR}(?:\+|\s*(?:{any_of(LISTS['or_later'])}))", re.I
-        ),
+        re.compile(rf"{LEAD}(?:(?:from|in)\s+)?{THE}{YEAR}(?:\+|\s*(?:{OR_LATER}))", re.I),
         lambda one: one[0][0],
         None,
     ),
@@ -146,6 +146,14 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         ),
         None,
         lambda one: one[0][1],
+    ),
+    (  # "published in 2012 on wax"
+        re.compile(
+            rf"{ONSET},?\s*(?:{any_of(LISTS['deeds'])})\s+(?:(?:in|from)\s+)?{THE}{YEAR}"
+            r"(?=\s+(?:on|about|that|which|concerning|regarding)\s)",
+            re.I,
+        ),
+        *RANGE,
     ),
     (  # a decade, or a year in which it was published: "deaths in 2020" is a topic
         re.compile(
