@@ -131,7 +131,6 @@ def test_what_only_looks_like_an_exclusion_is_none(text):
         ("kelp since 2019", {"year_from": 2019}),
         ("kelp, published after 2018", {"year_from": 2019}),
         ("kelp, published in 2019 or later", {"year_from": 2019}),
-        ("papers published in 2012 on kelp", {"year_from": 2012, "year_to": 2012}),
         ("kelp, from 2012 on", {"year_from": 2012}),
         ("kelp from 2019 on", {"year_from": 2019}),
         ("kelp between 2012 and 2015", {"year_from": 2012, "year_to": 2015}),
@@ -261,3 +260,8 @@ def test_passages_of_a_study_break_a_limit_together():
         ("r", "from 2015 on"),
         ("c", "only trial"),
     ]
+
+
+def test_a_year_in_which_papers_on_a_topic_were_published_has_an_end():
+    found = read_limits("papers published in 2012 on kelp")
+    assert (found.topic, found.year_from, found.year_to) == ("papers on kelp", 2012, 2012)
