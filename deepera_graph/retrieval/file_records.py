@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
+from deepera_graph.literature.citation import Citation
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,
@@ -176,4 +177,6 @@ def _name_commonly(fields: dict[str, Any]) -> dict[str, Any]:
     for name, names in _COMMON.items():
         if name not in named and (value := take_field(named, names)) is not None:
             named[name] = value
+    if "year" not in named and (year := Citation.of(named, "").year):  # of a date
+        named["year"] = int(year)
     return named

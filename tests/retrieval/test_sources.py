@@ -125,6 +125,13 @@ def test_a_list_of_sentences_is_a_text(write):
     assert read(name) == [("s", "It grew. It died.", {"source": "a.jsonl"})]
 
 
+def test_the_year_of_a_date_is_the_year_of_what_has_none(write):
+    rows = (
+        '"Publication Year","Abstract Note","Date"\n"","It grew.","2021/05"\n2019,"It died.",2018\n'
+    )
+    assert [row[2]["year"] for row in read(write("a.csv", rows))] == [2021, 2019]
+
+
 def test_without_an_id_the_line_is_one(write):
     name = write("a.jsonl", '{"text": "one"}\n\n  \n{"text": "two"}')
     assert [row[0] for row in read(name)] == ["a.jsonl:1", "a.jsonl:4"]
