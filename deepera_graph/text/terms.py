@@ -103,9 +103,7 @@ def missing_terms(summary: str, passage: str) -> list[str]:
             missing[text[before.start : token.end]] = None
         if not token.values and not known.has_name(token.parts, _opens_sentence(text, token.start)):
             missing[token.text] = None
-        if token.values and not (
-            known.has_number(token, before) or known.has_signed(token, _find_signed(text, token))
-        ):
+        if token.values and not (known.has_number(token, before) or known.has_signed(token, text)):
             missing[token.text] = None
         before = token
     return list(missing)
@@ -171,12 +169,16 @@ class _Known:
         loose = unit in self.names or not token.has_unit
         return not unit or unit in seen or ("" in seen and loose)
 
-    def has_signed(self, token: _Token, values: Sequence[str]) -> bool:
-        """Whether it has a number with a sign in words where the other has one in digits."""
-        if any(self.has_number(token._replace(values=(one,)), None) for one in values):
-            return True
-        units = self.signed.get(token.values[0], ())
-        return bool(units) and (not token.unit or token.unit in units)
+    def has_signed(self, token: _Token, text: str) -> bool:
+        """Whether a number is in both, with its sign in words in one and in digits in the other."""
+        value = token.values[0]
+        if value.startswith("-"):
+            units = self.signed.get(value, ())
+            return bool(units) and (not token.unit or token.unit in units)
+        if f"-{value}" not in self.units:
+            return False
+        signed = _find_signed(text, token)
+        return any(self.has_number(token._replace(values=(one,)), None) for one in signed)
 
     @cached_property
     def signed(self) -> Mapping[str, set[str]]:
