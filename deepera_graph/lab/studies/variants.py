@@ -154,8 +154,18 @@ def _measure_kept(kept: Sequence[JudgedRanking]) -> dict[str, Values]:
         EMPTY: Values.of(counts == 0),
         PRECISION: Values.of(golden / np.maximum(counts, 1), counts),
         **{metric: compute(metric, kept) for metric in RANK_METRICS},
-        GOLDEN: Values.of(golden > 0),
+        GOLDEN: Values.of(golden > 0, [float(bool(one.golden)) for one in kept]),
     }
+
+
+def note_unanswered(runner: StudyRunner) -> tuple[str, ...]:
+    """Say of which data sets nothing answers some questions, and what is over the others."""
+    return tuple(
+        f"{one.name}: nothing answers {one.n_unanswered} of the {one.n_questions} questions, for "
+        f"which to keep nothing is right; {GOLDEN} and the rank metrics are over the others."
+        for one in runner.data()
+        if one.n_unanswered
+    )
 
 
 def draw_variants(

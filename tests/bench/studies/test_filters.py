@@ -52,6 +52,27 @@ def test_the_precision_of_nothing_is_not_a_number():
     assert column(grid, "nothing kept") == [1]
 
 
+def test_questions_that_nothing_answers_lose_no_golden_passage():
+    data = list(lakes(4))
+    bare = [
+        one.model_copy(
+            update={
+                "contexts": tuple(
+                    each.model_copy(update={"is_golden": False, "parent_id": None})
+                    for each in one.contexts
+                )
+            }
+        )
+        for one in data[:1]
+    ]
+    some = type(lakes(1))("lakes", lambda: [*bare, *data[1:]])
+    made = lab([Judge(SCORES)], [some], thresholds=(0.7,), rules={}, cutoffs=(5,))
+    for study in (filtering.study_threshold, filtering.study_cutoff):
+        found = study(made)
+        assert column(found.grids[0], "golden kept")[0] == 1
+        assert found.findings[0].startswith("lakes: nothing answers 1 of the 4 questions, ")
+
+
 def test_answers_are_measured_where_there_is_a_generator():
     data = lakes(2)
     gold = "Passage 3 of lake 1: its water was 3 degrees warm."

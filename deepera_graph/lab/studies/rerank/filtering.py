@@ -31,6 +31,7 @@ from deepera_graph.lab.studies.variants import (
     forms_of,
     keep_from,
     measure_variants,
+    note_unanswered,
     rows_of,
 )
 from deepera_graph.lab.tables import Column, Grid, Unit
@@ -81,7 +82,7 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
             ),
             *draw_answers(answers, measured, "threshold", "threshold", _by_threshold),
         ),
-        findings=findings,
+        findings=(*note_unanswered(runner), *findings),
     )
 
 
@@ -138,7 +139,10 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             ),
             *draw_answers(answers, measured, "cutoff", "n", _by_filter),
         ),
-        findings=_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
+        findings=(
+            *note_unanswered(runner),
+            *_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
+        ),
     )
 
 
@@ -187,7 +191,8 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
         filter=_describe_filter(runner),
         answers=_explain_answers(answers),
     )
-    return answers.conclude(grid, findings=_prefix_findings(runner, first, n))
+    findings = (*note_unanswered(runner), *_prefix_findings(runner, first, n))
+    return answers.conclude(grid, findings=findings)
 
 
 def _ablate(runner: StudyRunner, answers: AnswerStudy, runs: Sequence[RankerRun]) -> list[Variant]:

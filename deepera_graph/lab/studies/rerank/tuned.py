@@ -138,7 +138,7 @@ def _criterion(answers: AnswerStudy, one: MeasuredVariant, places: Sequence[int]
         if not np.isnan(found):
             return found
     precision, golden = (one.values[name].of_places(places).mean() for name in (PRECISION, GOLDEN))
-    if np.isnan(precision) or not precision + golden:
+    if np.isnan(precision) or np.isnan(golden) or not precision + golden:
         return 0.0
     return 2 * precision * golden / (precision + golden)
 
