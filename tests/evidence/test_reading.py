@@ -87,6 +87,72 @@ def test_each_clause_of_a_sentence_is_judged_with_its_own_citation():
     assert first.sentence == second.sentence
 
 
+FIRM, SOFT = "found that wax kept apples firm", "softened them with water."
+AUTHORS = [
+    "Lund, A., & Roy, B. (2018). Wax on apples. Fruit.",
+    "Mori, K. (2019). Cool pears. Fruit.",
+]
+NAMED = read_printed([*AUTHORS, "Berg, C. (2012). Water and apples. Fruit."])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"Lund and Roy (2018) {FIRM}, whereas Berg (2012) {SOFT}", [("1", FIRM), ("3", SOFT)]),
+        (
+            f"Lund and Roy [1] {FIRM}, while Berg [3] {SOFT}",
+            [("1", f"Lund and Roy {FIRM}"), ("3", f"Berg {SOFT}")],
+        ),
+        (
+            f"Lund and Roy's (2018) trial {FIRM}; Berg (2012, p. 4) {SOFT}",
+            [("1", f"trial {FIRM}"), ("3", SOFT)],
+        ),
+        (
+            f"Lund and colleagues (2018) {FIRM}, but water softened them (Berg, 2012).",
+            [("1", FIRM), ("3", "water softened them.")],
+        ),
+        (f"Lund and Roy (2018) {FIRM} (Berg, 2012).", [("1", FIRM), ("3", f"{FIRM}.")]),
+        (
+            f"In 40 trees, Lund and Roy (2018) {FIRM}, Berg (2012) {SOFT}",
+            [("1", f"In 40 trees, {FIRM}"), ("3", SOFT)],
+        ),
+        (
+            "Cool nights sweeten ripe pears (Mori, 2019), and, in 2018, "
+            f"Lund and Roy (2018) {FIRM}.",
+            [("2", "Cool nights sweeten ripe pears"), ("1", f"in 2018, {FIRM}.")],
+        ),
+        (
+            "Wax keeps stored apples firm, as shown by Lund and Roy (2018), and pears sweet in "
+            "cool nights (Mori, 2019).",
+            [
+                ("1", "Wax keeps stored apples firm, as shown by"),
+                ("2", "pears sweet in cool nights."),
+            ],
+        ),
+        (f"Lund and Roy (2018) as well as Berg (2012) {FIRM}.", [("1 3", f"as well as {FIRM}.")]),
+        (
+            "Cool nights sweeten pears by 8% (Mori, 2019). "
+            f"Lund and Roy (2018) {FIRM}, whereas Berg (2012) {SOFT}",
+            [("2", "Cool nights sweeten pears by 8%."), ("1", FIRM), ("3", SOFT)],
+        ),
+        (
+            "Wax [1] and water [3] keep apples firm.",
+            [("1", "Wax and water keep apples firm."), ("3", "water keep apples firm.")],
+        ),
+    ],
+)
+def test_what_names_at_the_start_of_a_clause_found_is_told_behind_them(text, told):
+    assert [(" ".join(one.keys), one.statement) for one in claims(text, NAMED)] == told
+
+
+def test_keys_in_the_place_of_names_are_told_apart_as_names_are():
+    text = f"@{{a}} {FIRM}, whereas @{{b}} {SOFT}"
+    assert [(one.keys, one.statement) for one in claims(text, keyed("a", "b"))] == [
+        (("a",), FIRM),
+        (("b",), SOFT),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "section", "purpose"),
     [

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
+from deepera_graph.literature.paper_keys import family_key
 from deepera_graph.text.words import split_sentences, stems
 
 Purpose = Literal["finding", "method", "review"]
@@ -19,10 +20,15 @@ _BRACED = re.compile(r"@\{([^{}]+)\}")
 _IN_GROUP = re.compile(rf"@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~])\s*$", re.IGNORECASE)
-_PARTICLES = r"(?:(?:van|von|de|der|den|di|la|le)\s)*"
-_NAME = rf"{_PARTICLES}[A-ZÀ-Þ][\w'’-]+"
-_OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s{_NAME}|et\sal\.?))?"
-_NARRATIVE = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s+\((?P<year>(?:19|20)\d\d[a-z]?)\)")
+_PARTICLES = r"(?:\b(?:van|von|de|der|den|di|la|le)\s)*"
+_NAME = rf"{_PARTICLES}[A-ZÀ-Þ][\w'’-]*\w(?<!['’]s)"
+_COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
+_OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})|et\sal\.?))?(?:['’]s)?"
+_NARRATIVE = re.compile(
+    rf"(?P<name>{_NAME}){_OTHERS}\s+\((?P<years>(?:19|20)\d\d[a-z]?"
+    r"(?:\s*[,;]\s*(?:19|20)\d\d[a-z]?)*)(?:[,:]\s*(?:pp?\.|chap\w*\.?|table|fig\w*\.?)?\s?[\d–-]+)?\)"
+)
+_NAMED = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s*\Z")
 _BRACKETED = re.compile(r"\(([^()]*\b(?:19|20)\d\d[a-z]?[^()]*)\)")
 _PART = re.compile(
     rf"(?P<name>{_NAME}){_OTHERS}(?P<comma>,?)\s+(?P<years>(?:19|20)\d\d[a-z]?"
@@ -78,7 +84,19 @@ _REVIEW = re.compile(
     re.IGNORECASE,
 )
 _LEAST_STEMS = 4  # of a clause that says something by itself
-_HANGING = re.compile(r"^[\s,;:.)(]*(?:and|but|while|whereas|or)?\s*", re.IGNORECASE)
+_LEAST_OF_CLAUSE = 2  # of one that is told from the others by its form
+_MOST_LEADING = 2  # stems of "as shown by", before names with a comma behind them
+_HANGING = re.compile(
+    r"^[\s,;:.)(]*(?:(?:and|but|while|whereas|or|although|though|yet)\b)?[\s,]*", re.IGNORECASE
+)
+# Where a clause begins: here at least; or else at a comma; or else at "and".
+_PARTED = re.compile(
+    r"[,;]\s*(?:and|or|yet)\b|(?:[,;]\s*)?\b(?:but|whereas|while|although|though)\b|;"
+    r"|\A\s*(?:and|or)\b",
+    re.IGNORECASE,
+)
+_MAY_PART = re.compile(r",|\band\b", re.IGNORECASE)
+_ENDS_THERE = re.compile(r"\s*(?:\Z|[.;:!?)]|(?:and|or|but|than|whereas|while|as well)\b)")
 
 
 class Cited(NamedTuple):
@@ -211,9 +229,12 @@ def _expand(numbers: str) -> Iterator[str]:
 def _find_names(text: str, index: ReferenceIndex, *, is_sure: bool = False) -> Iterator[Cited]:
     """Yield names with years; if it must be *sure*, of one author only those of the list."""
     marks = [
-        Cited(*one.span(), (_name_key(one["name"], one["year"], index),))
+        Cited(
+            *one.span(),
+            tuple(_name_key(one["name"], year, index) for year in _YEARS.findall(one["years"])),
+        )
         for one in _NARRATIVE.finditer(text)
-        if not is_sure or one["more"] or index.by_name(one["name"], one["year"])
+        if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one["years"])[0])
     ]
     for found in _BRACKETED.finditer(text):
         parts = [
@@ -232,9 +253,8 @@ def _keys_of_part(found: re.Match[str], index: ReferenceIndex) -> Iterator[str]:
     if found["name"] in _MONTHS:
         return
     for year in _YEARS.findall(found["years"]):
-        known = index.by_name(found["name"], year)
-        if known is not None or found["more"] or found["comma"]:
-            yield known.key if known else f"{found['name']} {year}"
+        if found["more"] or found["comma"] or index.by_name(found["name"], year):
+            yield _name_key(found["name"], year, index)
 
 
 def _name_key(name: str, year: str, index: ReferenceIndex) -> str:
@@ -247,34 +267,94 @@ def _read_sentence(
 ) -> Iterator[tuple[str, tuple[str, ...], Purpose]]:
     """Yield what is said with each group of citations; what stands side by side is one group."""
     groups = _join_marks(sentence, find_marks(sentence, style, index))
-    start = 0
-    for place_of, group in enumerate(groups):
+    parts = _list_parts(sentence, groups, style, index)
+    for place_of, (group, part) in enumerate(zip(groups, parts, strict=True)):
         is_last = place_of == len(groups) - 1
-        end = len(sentence) if is_last else group[-1].end
-        said = _say(sentence[start:end], sentence[:end], style, index)
+        up_to = len(sentence) if is_last else groups[place_of + 1][0].start
+        said = _say(sentence, part, up_to, style, index)
         keys = tuple(dict.fromkeys(key for mark in group for key in mark.keys))
-        before = _strip_marks(sentence[start : group[0].start], style, index)
+        before = _strip_marks(sentence[part.start : group[0].start], style, index)
         yield said, keys, _find_purpose(before, sentence, place.section, is_last=is_last)
-        start = group[-1].end
+
+
+class _Part(NamedTuple):
+    """What of a sentence is said with a group of citations."""
+
+    start: int
+    end: int
+    is_behind: bool  # "Lee (2020) found that wax works", where others have it before the mark
+    is_clause: bool  # whether it is a clause by itself, also a short one
+
+
+def _list_parts(
+    sentence: str, groups: Sequence[Sequence[Cited]], style: Style, index: ReferenceIndex
+) -> list[_Part]:
+    """Return what of a sentence is said with each group: from where to where."""
+    parts: list[_Part] = []
+    for group in groups:
+        before = parts[-1] if parts else _Part(0, 0, is_behind=False, is_clause=False)
+        name = _find_subject(sentence, group[0], index)
+        gap = sentence[before.end : name]
+        is_behind = name >= 0 and _is_told_behind(gap, sentence[group[-1].end :], style, index)
+        cut, bounds = before.end, list[re.Match[str]]()
+        if is_behind and parts:
+            cut += _cut_clause(gap)
+            parts[-1] = before._replace(end=cut)
+        elif before.is_behind:
+            if bounds := [*_PARTED.finditer(sentence[before.end : group[0].start])]:
+                cut += bounds[-1].start()
+            parts[-1] = before._replace(end=cut if bounds else group[0].start)
+        parts.append(_Part(cut, group[-1].end, is_behind, is_behind or bool(bounds)))
+    if parts:
+        parts[-1] = parts[-1]._replace(end=len(sentence))
+    return parts
+
+
+def _find_subject(sentence: str, mark: Cited, index: ReferenceIndex) -> int:
+    """Return where the names that a mark belongs to begin; -1 if it stands without any."""
+    if sentence[mark.start] not in "[(\ue000":
+        return mark.start
+    known, found = index.by_key(mark.keys[0]), _NAMED.search(sentence[: mark.start])
+    is_first = known and found and family_key((found["name"],)) == known.name[0]
+    return found.start() if found and is_first else -1
+
+
+def _is_told_behind(before: str, after: str, style: Style, index: ReferenceIndex) -> bool:
+    """Tell whether what is said with names stands behind them."""
+    if _ENDS_THERE.match(after):
+        return False
+    if after.startswith(","):
+        return len(set(stems(_strip_marks(before, style, index)))) <= _MOST_LEADING
+    breaks = [*_PARTED.finditer(before), *_MAY_PART.finditer(before)]
+    return not stems(before[max((one.end() for one in breaks), default=0) :])
+
+
+def _cut_clause(gap: str) -> int:
+    """Return where the clause begins that goes on behind a text; 0 if that is all of it."""
+    for sign in (_PARTED, _MAY_PART):
+        if found := [*sign.finditer(gap)]:
+            return found[-1].start()
+    return 0
 
 
 def _join_marks(sentence: str, marks: Sequence[Cited]) -> list[list[Cited]]:
     groups: list[list[Cited]] = []
     for mark in marks:
         gap = sentence[groups[-1][-1].end : mark.start] if groups else "none"
-        if gap.strip(" ,;") in ("", "and"):
+        if gap.strip(" ,;") in ("", "and", "&", "or", "as well as"):
             groups[-1].append(mark)
         else:
             groups.append([mark])
     return groups
 
 
-def _say(part: str, so_far: str, style: Style, index: ReferenceIndex) -> str:
-    """Return a clause without marks; one that says too little goes with what is before it."""
-    for text in (part, so_far):
-        said = _strip_marks(text, style, index)
-        if len(set(stems(said))) >= _LEAST_STEMS:
-            return said
+def _say(sentence: str, part: _Part, up_to: int, style: Style, index: ReferenceIndex) -> str:
+    """Return a clause without marks; one that says too little goes with what is around it."""
+    least = _LEAST_OF_CLAUSE if part.is_clause else _LEAST_STEMS
+    for start, end in ((part.start, part.end), (0, part.end), (part.start, up_to), (0, None)):
+        said = _strip_marks(sentence[start:end], style, index)
+        if len(set(stems(said))) >= least:
+            break
     return said
 
 
