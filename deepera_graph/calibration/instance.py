@@ -202,7 +202,8 @@ def first_problem(error: ValidationError) -> str:
     """Return the first thing wrong with a row, after the place it is at."""
     first = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {said}" if place else said
 
 
 def read_questions(path: Path, *, limit: int | None = None) -> Iterator[QuestionLine]:

@@ -84,6 +84,15 @@ def test_plain_lines_may_have_sections_and_facts(tmp_path):
     assert cut.sections == (CorpusSection(name="AIM", text="To melt."),)
 
 
+def test_sections_are_the_text_of_a_document_without_one(tmp_path):
+    parts = [{"name": "AIM", "text": "To melt."}, {"name": "END", "text": "It melted."}]
+    path = write_jsonl(tmp_path / "ice.jsonl", [{"id": "a", "sections": parts}, {"id": "b"}])
+    documents = read_documents(path)
+    assert next(documents).text == "To melt.\n\nIt melted."
+    with pytest.raises(DatasetError, match="line 2: there must be 'text', or 'sections' with"):
+        next(documents)
+
+
 def test_pubmedqa_abstracts_become_documents_with_sections(pubmedqa):
     (document,) = read_documents(pubmedqa({"77": ENTRY}))
     assert (document.id, document.subject) == ("77", "biomedicine")

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from deepera_graph.calibration.instance import (
     DatasetError,
@@ -88,10 +88,20 @@ class _Row(BaseModel):
 
     id: str = Field(min_length=1, validation_alias=AliasChoices("id", "_id"))
     title: str = ""
-    text: str
+    text: str | None = None
     subject: str = ""
     metadata: dict[str, JsonValue] = {}
     sections: tuple[CorpusSection, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_text(self) -> Self:
+        if self.text is None and not self.sections:
+            raise ValueError("there must be 'text', or 'sections' with their 'name' and 'text'")
+        return self
+
+    def to_document(self) -> Document:
+        fields = {name: value for name, value in self if value is not None}
+        return Document(**fields) if "text" in fields else Document.of_sections(**fields)
 
 
 def read_documents(path: Path) -> Iterator[Document]:
@@ -101,7 +111,7 @@ def read_documents(path: Path) -> Iterator[Document]:
     - A folder with ``passages.jsonl``: articles cut into passages.
     - JSON lines of OpenAlex works: the abstract is put together from its inverted index.
     - PubMedQA's JSON, one object of PubMed id to abstract.
-    - Any other JSON lines: `id`, `text`, and perhaps `title`, `subject`, `metadata`, `sections`.
+    - Any other JSON lines: `id`, `text` or `sections`, and perhaps `title`, `subject`, `metadata`.
 
     A document without an abstract is given with a blank text. That no id comes twice is for the
     caller to see to: a corpus may be too large to remember its ids.
@@ -127,7 +137,7 @@ def read_documents(path: Path) -> Iterator[Document]:
 
 def _read_rows(path: Path) -> Iterator[Document]:
     for row in read_rows(path, _Row):
-        yield Document(**dict(row))
+        yield row.to_document()
 
 
 def _is_openalex(path: Path) -> bool:
