@@ -89,7 +89,7 @@ def test_sections_are_the_text_of_a_document_without_one(tmp_path):
     path = write_jsonl(tmp_path / "ice.jsonl", [{"id": "a", "sections": parts}, {"id": "b"}])
     documents = read_documents(path)
     assert next(documents).text == "To melt.\n\nIt melted."
-    with pytest.raises(DatasetError, match="line 2: there must be 'text', or 'sections' with"):
+    with pytest.raises(DatasetError, match="line 2: text must be there, or sections with"):
         next(documents)
 
 

@@ -96,7 +96,7 @@ class _Row(BaseModel):
     @model_validator(mode="after")
     def _has_text(self) -> Self:
         if self.text is None and not self.sections:
-            raise ValueError("there must be 'text', or 'sections' with their 'name' and 'text'")
+            raise ValueError("text must be there, or sections with their name and text")
         return self
 
     def to_document(self) -> Document:
