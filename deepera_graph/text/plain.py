@@ -82,12 +82,15 @@ def in_one_line(text: str) -> str:
     return replace_controls(" ".join(text.split()))
 
 
+_AMOUNT = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:%|\s[%°µA-Za-z][\w°/]*)?"
+_NUMBER = re.compile(rf"{_AMOUNT}(?:\sto\s{_AMOUNT})?")  # -0.1 mmol/l, -0.15 to -0.03
 _FORMULAS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def write_sheet(rows: Iterable[Sequence[Any]], *, end: str = "\n") -> str:
     """Return rows as CSV in which no text is a formula: such a one has an apostrophe in front."""
-    # Numbers are written as they are, also those that are text already; None is an empty cell.
+    # Numbers are written as they are, also those that are text already, have a unit or are an
+    # interval; None is an empty cell.
     # Source: https://owasp.org/www-community/attacks/CSV_Injection
     text = StringIO()
     csv.writer(text, lineterminator=end).writerows(map(defuse, row) for row in rows)
@@ -101,12 +104,4 @@ def defuse(cell: Any) -> Any:
     text = replace_controls(
         cell.replace("\r\n", "\n").replace("\r", "\n")
     )  # which `csv` would leave unquoted
-    return f"'{text}" if text.startswith(_FORMULAS) and not _is_number(text) else text
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return f"'{text}" if text.startswith(_FORMULAS) and not _NUMBER.fullmatch(text) else text

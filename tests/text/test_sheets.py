@@ -10,7 +10,19 @@ from hypothesis import strategies as st
 from deepera_graph import EvidenceReranker, export_result
 from deepera_graph.text.plain import write_sheet
 
-FORMULAS = ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1"]
+FORMULAS = [
+    "=1+1",
+    "+cmd",
+    "-2+3",
+    "-1/A1",
+    "-1 x|y",
+    "-1 to A1()",
+    "-cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "\t=1",
+    "\n=1",
+    "\uff1d1",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -18,7 +30,10 @@ def test_a_formula_becomes_text(text: str) -> None:
     assert list(csv.reader(StringIO(write_sheet([[text]]), newline=""))) == [[f"'{text}"]]
 
 
-@pytest.mark.parametrize("value", [-0.5, "-0.5", "+3", "-1e-6", 0, "A = B", "5-HT", ""])
+@pytest.mark.parametrize(
+    "value",
+    [-0.5, "-0.5", "+3", "-1e-6", "-0.1 mmol/l", "-0.15 to -0.03", "-4%", 0, "A = B", "5-HT", ""],
+)
 def test_numbers_and_other_texts_stay_as_they_are(value: object) -> None:
     assert next(csv.reader(StringIO(write_sheet([[value, "x"]])))) == [str(value), "x"]
 
