@@ -109,13 +109,13 @@ def _is_initials(word: str) -> bool:
 
 
 def family_name(name: str) -> str:
-    """Return the family name of an author, in whatever order the names are."""
+    """Return the family name of an author, in whatever order the names are; a group's is whole."""
     if "," in name:
         return name.split(",", maxsplit=1)[0].strip()
     words = name.split()
     if len(words) > 1 and _is_initials(words[-1]):
         return " ".join(words[:-1])
-    return words[-1]
+    return name if _GROUP.search(name) else words[-1]
 
 
 def family_key(authors: Sequence[str]) -> str:

@@ -87,6 +87,11 @@ def test_one_line_is_made_of_any_programs_fields(metadata):
         pytest.param({"source": "c1"}, "c1#2", id="the-id-says-more-than-its-file"),
         pytest.param({"author": "Ada Lee", "title": "Wax"}, "Lee. Wax", id="one-author"),
         pytest.param({"author": "Lee A, Roy B", "title": "Wax"}, "Lee and Roy. Wax", id="two"),
+        pytest.param(
+            {"author": "World Health Organization; Roy, B.", "title": "Wax"},
+            "World Health Organization and Roy. Wax",
+            id="group",
+        ),
         pytest.param({"author": "Müller É; Ødegård Ł"}, "Müller and Ødegård", id="letters"),
         pytest.param({"doi": "none", "title": "Wax"}, "Wax", id="no-doi"),
     ],
