@@ -18,6 +18,7 @@ class MetricEstimate(NamedTuple):
 
 
 NOTHING = "–"
+_LEAST_SECONDS = 0.001
 Unit = Literal["text", "percent", "number", "count", "seconds"]
 Cell = str | int | float | MetricEstimate | None
 Row = tuple[Cell, ...]
@@ -88,6 +89,8 @@ def _format_number(value: float, unit: Unit, *, whole: bool = True) -> str:
         return NOTHING
     if unit == "percent":
         text = f"{100 * value:.1f}"
+    elif unit == "seconds" and 0 < value < _LEAST_SECONDS:
+        text = f"<{_LEAST_SECONDS}"
     elif unit != "count":
         text = f"{value:.3g}"
     elif whole:

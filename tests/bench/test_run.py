@@ -81,6 +81,24 @@ def test_the_table_says_of_how_many_questions_there_is_no_answer():
     assert "the other metrics over the 1 with a golden passage" in text
 
 
+def test_a_set_that_nothing_answers_can_be_measured_by_what_is_kept(tmp_path):
+    rows = [
+        {"id": f"q{n}", "question": "Why?", "contexts": [{"id": "a", "text": "So."}]}
+        for n in range(10)
+    ]
+    path = tmp_path / "none.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    known = {"data": (path,), "rankers": ("first-stage",)}
+    for metrics, needs in ((("Abstention", "FalseKeeps"), False), (("Abstention", "MRR"), True)):
+        [opened] = StudyConfig(**known, metrics=metrics).open_datasets()
+        assert opened.needs_golden == needs
+    config = StudyConfig(**known, metrics=("FalseKeeps",), n_resamples=20)
+    [(_, made)] = run_studies([TABLE], open_runner(config))
+    assert "nothing answers any of them" in made.findings[0]
+    assert made.findings[0].endswith("Where all 10 agree, as many as 30 % of all others may not.")
+    assert made.grids[1].rows[0][3].mean == 1
+
+
 def test_the_oracle_is_the_ceiling():
     lost = make_instance(2, golden=())
     data = Dataset("lakes", lambda: [make_instance(1, golden=(5,)), lost])
@@ -167,7 +185,8 @@ def test_markdown_says_what_was_measured():
     text = compare([Random()], [make_dataset(6, distractors=(4, 5))], StudyConfig(**QUICK)).text()
     assert (
         "- lakes: 6 questions, 5.0 candidates each (2.0 labelled distractors), golden among them "
-        "for 100.0 %; first stage: by hand.\n" in text
+        "for 100.0 %; first stage: by hand. Where all 6 agree, as many as 50 % of all others may "
+        "not.\n" in text
     )
     assert " ± " in text
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from math import inf, isinf
+from math import inf, isinf, nan
 from typing import Self
 
 import ir_measures
@@ -231,6 +231,7 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
     "Abstention": abstention,
     "FalseKeeps": false_keeps,
 }
+UNANSWERED_METRICS = frozenset({"Abstention", "FalseKeeps"})
 _RENAMED = {"RP": "MRR"}
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
 
@@ -284,9 +285,13 @@ class DatasetSummary:
 
     @property
     def ceiling(self) -> float:
-        """Share of the answered questions with a golden candidate, in [0, 1]: the best HitRate."""
+        """Share of the answered questions with a golden candidate, in [0, 1]: the best HitRate.
+
+        Not a number if none is answered.
+        """
         reachable = sum(not one.golden.keys().isdisjoint(one.ranked) for one in self.labels)
-        return reachable / (self.n_questions - self.n_unanswered)
+        n_answered = self.n_questions - self.n_unanswered
+        return reachable / n_answered if n_answered else nan
 
     @property
     def n_unanswered(self) -> int:

