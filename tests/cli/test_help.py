@@ -141,6 +141,12 @@ def test_help_all_lists_every_option(deepera, command):
     assert {one for one in written if one.startswith("-") and one not in shown} == set()
 
 
+def test_a_command_whose_help_shows_all_takes_help_all_too(deepera, deepera_lab):
+    for run, words in ((deepera, ("library", "list")), (deepera_lab, ("bench", "table"))):
+        every = run(*words, "--help-all")
+        assert (every.exit_code, every.stdout) == (0, run(*words, "--help").stdout)
+
+
 def test_ask_has_at_most_thirty_options_and_all_others_are_keys(deepera):
     lines = deepera("ask", "--help-all").stdout.splitlines()
     options = {found[1] for one in lines if (found := re.match(r"\u2502 (--[a-z-]+) ", one))}

@@ -262,12 +262,13 @@ def _help_all(infos: Mapping[str, Any], more: str) -> Parameter:
         typer.echo(context.get_help())
         raise typer.Exit
 
-    info = typer.Option("--help-all", is_eager=True, callback=show, help="Show all options.")
+    info = typer.Option(_HELP_ALL, is_eager=True, callback=show, help="Show all options.")
     return Parameter(
         "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, info]
     )
 
 
+_HELP_ALL = "--help-all"
 RENAMED_KEYS = {"collection": "library"}  # of the configuration
 _RENAMED = dict.fromkeys(
     ("--collection", "-c", "--base", "-b", "--papers", "--collections"), "--library"
@@ -290,6 +291,9 @@ def rename_options(args: Sequence[str], known: Mapping[str, Any]) -> Iterator[st
         if word == "--":
             yield from (word, *rest)
             return
+        if word == _HELP_ALL and word not in known:  # the help of this command shows all
+            yield "--help"
+            continue
         old, equals, value = word.partition("=")
         new = _RENAMED.get(old, "--where" if old in _WHERE else "")
         if new not in known or old in known:
