@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deepera_graph.bioasq.phase_b import WEIGHTS
@@ -255,6 +255,7 @@ def test_the_weights_say_what_they_reach_on_years_they_were_not_fitted_on():
 @given(
     question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
 )
+@example(question="", snippets=["0_"])
 def test_any_text_has_names_once_each_the_best_first(question, snippets):
     found = find_terms(question, snippets)
     names = [" ".join(one.text.lower().split()) for one in found]

@@ -131,7 +131,8 @@ def _count_longer(found: Mentions, name: Places, written: Mentions) -> Doubles:
     count = np.bincount(name)
     names = np.full((len(found.tokens.asked) + 1, LONGEST + 1), -1)
     names[found.begin, found.end - found.begin] = name
-    longer, apart = np.zeros(len(count)), np.flatnonzero(found.tokens.is_apart)
+    longer, n = np.zeros(len(count)), len(found.tokens.is_apart)
+    apart = np.append(np.flatnonzero(found.tokens.is_apart), n)  # nothing is behind the last
     after_first = apart[np.searchsorted(apart, written.begin, "right")]
     last = apart[np.searchsorted(apart, written.end, "left") - 1]
     for begin, end in ((after_first, written.end), (written.begin, last)):
