@@ -147,6 +147,14 @@ YEARS: tuple[tuple["re.Pattern[str]", Pick | None, Pick | None], ...] = (
         None,
         lambda one: one[0][1],
     ),
+    (  # set apart at the end: "..., in 2012?", "..., 2012 only"
+        re.compile(
+            rf"[,;]\s*(?:only\s+)?(?:(?:in|of)\s+{YEAR}(?:\s+only)?|{YEAR}\s+only)"
+            rf"(?=[\s,;.?!{GAP}]*(?:$|(?:no|not|excluding|except|without)\b))",
+            re.I,
+        ),
+        *RANGE,
+    ),
     (  # "published in 2012 on wax"
         re.compile(
             rf"{ONSET},?\s*(?:{any_of(LISTS['deeds'])})\s+(?:(?:in|from)\s+)?{THE}{YEAR}"
