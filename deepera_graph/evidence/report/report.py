@@ -11,8 +11,8 @@ from langchain_core.documents import Document
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.cells import find_design
 from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
+from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.export import escape_markdown
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.paper_keys import RETRACTED, name_status

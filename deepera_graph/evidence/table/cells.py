@@ -1,73 +1,13 @@
 """The cells of a study that rules fill: effect sizes, intervals, p values and their direction."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Mapping
 from typing import Literal, get_args
 
+from deepera_graph.evidence.table.studies import Cell, Span, find_design, find_size
 from deepera_graph.judges.trained.direction.wording import POLAR, sign_of
-from deepera_graph.text.plain import read_lists
-from deepera_graph.text.terms import SPELT, read_spelt
 from deepera_graph.text.words import split_sentences
 
-_LISTS = read_lists(__file__)
-Span = tuple[int, int]  # of the text, [start, end)
-_COUNT = (
-    rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
-    rf"|\b{SPELT})(?![.,]\d|\s?%|-)"
-)
-_SIZE = re.compile(
-    r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
-    r"(?P<each>\s*(?:per|each|in\s+each))?"
-)
-_CASES = re.compile(
-    rf"{_COUNT}\s+(?:\w+\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
-    r"(?:\w+\s+){0,2}controls\b"
-)
-_DONE = re.compile(
-    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:[\w-]+\s+){{0,2}}?"
-    r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
-)
-_COUNTED = [
-    re.compile(rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.IGNORECASE)
-    for nouns in ("|".join(_LISTS[kind].split()) for kind in ("people", "animals", "things"))
-] + [_DONE]
-_N_LIVING = 2  # of these kinds
-_COUNTED.insert(
-    _N_LIVING,
-    re.compile(rf"{_COUNT}\s+(?:were\s+(?:enrolled|recruited|randomi[sz]ed)|took\s+part)\b"),
-)
-# Of whom not all took part: "500 people were screened", "we approached 90 schools".
-_ASKED = "screened|invited|approached|contacted|assessed"
-_ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
-_ASKED_AFTER = re.compile(
-    rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
-)
-_FOUND = [
-    (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE))
-    for name, said in _LISTS["designs"].items()
-]
-# What is said of studies that are not there: "randomised trials are needed".
-_AHEAD = re.compile(
-    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of)"
-    r"\s+(?:[\w-]+,?\s+){0,3}$",
-    re.IGNORECASE,
-)
-_BEHIND = re.compile(
-    r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
-    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b",
-    re.IGNORECASE,
-)
-# What says that a study is planned: "study protocol for a randomised trial".
-_PLANNED = re.compile(
-    r"(?:\A|[:.–—]\s+)(?:an?\s+)?(?:(?:study|trial|review)\s+)?protocol\b"
-    r"(?=[.:]?\s*(?:\Z|\bfor\b|\bof\b))"
-    r"|\bwill\s+be\s+(?:randomi[sz]ed|randomly|recruited|enrolled)\b",
-    re.IGNORECASE,
-)
-_OF_STUDIES = ("meta-analysis", "systematic review")
-_LEAST_THINGS = 5
 Way = Literal["higher", "lower", "no difference", ""]
 _NUMBER = r"[-−–+]?\s?\d*[.·]?\d+"
 _UNIT = (
@@ -147,84 +87,6 @@ _LEAST_P = 0.05
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
 RULED: tuple[str, ...] = get_args(RuledColumn)
 FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in one sentence
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """A value, and the place of the text that it is taken from, [start, end)."""
-
-    value: str
-    span: Span
-
-
-def find_design(text: str) -> Cell | None:
-    """Return how a study was made, in the first words that say so; None if none do."""
-    if _PLANNED.search(text):
-        return None
-    for name, pattern in _FOUND:
-        for found in pattern.finditer(text):
-            if not _is_wanted(text, found):
-                return Cell(value=name, span=found.span())
-    return None
-
-
-def _is_wanted(text: str, found: re.Match[str]) -> bool:
-    """Tell whether a sentence says of such a study that it is not there yet."""
-    begin = max(text.rfind(". ", 0, found.start()), text.rfind("\n", 0, found.start())) + 1
-    end = text.find(". ", found.end())
-    before, after = text[begin : found.start()], text[found.end() : None if end < 0 else end]
-    return bool(_AHEAD.search(before) or _BEHIND.match(after))
-
-
-def find_size(text: str) -> Cell | None:
-    """Return of how many a study is: told as such, people, animals, then what was measured."""
-    if found := _CASES.search(text):
-        total = _to_int(found["n"]) + _to_int(found["m"])
-        return Cell(value=str(total), span=found.span())
-    design = find_design(text)
-    is_of_studies = design is not None and design.value in _OF_STUDIES
-    counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
-    return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
-
-
-def _read_sizes(text: str) -> Iterator[Cell]:
-    """Yield a size that is told as ``n = 20``, of several in a sentence their sum."""
-    for sentence in split_sentences(text):
-        found = list(_SIZE.finditer(sentence.text))
-        if not found or any(one["each"] for one in found):
-            continue
-        spans = found[0].start() + sentence.start, found[-1].end() + sentence.start
-        yield Cell(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
-
-
-def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cell]:
-    """Yield the largest count of each kind that is a size."""
-    for pattern in patterns:
-        found = [one for one in pattern.finditer(text) if _is_size(text, one)]
-        of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
-        if of_many:
-            best = max(of_many, key=lambda one: _to_int(one["n"]))
-            yield Cell(value=str(_to_int(best["n"])), span=best.span())
-
-
-def _is_size(text: str, found: re.Match[str]) -> bool:
-    """Tell a size from a year, a time and a dose."""
-    inner = text[found.end("n") : found.end()]
-    is_time = re.match(
-        r"\s*(?:years?|weeks?|days?|months?|hours?|minutes?|mg|g|kg|km|m|mm|ml)\b", inner
-    )
-    before = text[max(0, found.start() - 6) : found.start()]
-    is_year = re.search(r"\b(?:in|since|of)\s*$", before) and re.fullmatch(
-        r"(?:19|20)\d\d", found["n"]
-    )
-    lead = text[max(0, found.start("n") - 20) : found.start("n")]
-    is_asked = _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
-    return not (is_time or is_year or is_asked or "eligible" in inner)
-
-
-def _to_int(said: str) -> int:
-    digits = re.sub(r"[,\s]", "", said)
-    return int(digits) if digits.isdigit() else read_spelt(said)
 
 
 def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
