@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepera_graph.evidence.table.cells import read_cells
+from deepera_graph.evidence.table.cells import find_outcome, read_cells
 from deepera_graph.evidence.table.studies import find_design
 
 TABLES = Path(__file__).with_name("tables")
@@ -165,6 +165,26 @@ def test_a_trial_is_known_however_it_is_blinded_and_a_protocol_is_none(title, de
 def test_a_row_is_of_one_comparison(text, cells):
     found = read_cells(text)
     assert {name: found[name].value if name in found else "" for name in cells} == cells
+
+
+@pytest.mark.parametrize(
+    ("question", "cells"),
+    [
+        ("Does fasting lower glucose in women?", ("0.4 mmol/L", "0.1 to 0.7", "", "lower")),
+        ("Does fasting lower HbA1c in women?", ("", "", "0.91", "no difference")),
+        ("Does fasting lower glucose and HbA1c?", ("0.4 mmol/L", "0.1 to 0.7", "", "lower")),
+        ("Does fasting help women?", ("0.4 mmol/L", "0.1 to 0.7", "", "lower")),
+        ("", ("0.4 mmol/L", "0.1 to 0.7", "", "lower")),
+    ],
+)
+def test_a_finding_is_of_the_outcome_that_is_asked_for(question, cells):
+    text = (
+        "In 24 women, fasting lowered glucose by 0.4 mmol/L (95% CI 0.1 to 0.7) but HbA1c was "
+        "unchanged (p = 0.91)."
+    )
+    found = read_cells(text, outcome=find_outcome(question))
+    names = ("effect", "interval", "p", "direction")
+    assert tuple(found[one].value if one in found else "" for one in names) == cells
 
 
 def test_the_sentence_that_decides_comes_before_one_that_tells_more():

@@ -1,11 +1,16 @@
 """The cells of a study that rules fill: effect sizes, intervals, p values and their direction."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Literal, get_args
 
 from deepera_graph.evidence.table.studies import Cell, Span, find_design, find_size
-from deepera_graph.judges.trained.direction.wording import POLAR, sign_of
+from deepera_graph.judges.trained.direction.wording import (
+    POLAR,
+    read_question,
+    read_words,
+    sign_of,
+)
 from deepera_graph.text.words import split_sentences
 
 Way = Literal["higher", "lower", "no difference", ""]
@@ -84,16 +89,22 @@ _NO_SUBJECT = re.compile(
 )
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 _LEAST_P = 0.05
+_WHERE = re.compile(  # what ends the outcome of a question
+    "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
+)
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
 RULED: tuple[str, ...] = get_args(RuledColumn)
 FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in one sentence
 
 
-def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
+def read_cells(
+    text: str, decides: Span | None = None, *, outcome: Set[str] = frozenset()
+) -> dict[str, Cell]:
     """Return the cells that a text tells, by the names of their columns."""
     # The finding is of one sentence: of those that tell most, the first; one in the part of the
     # text that *decides*, [start, end), comes before all others, which may be of another outcome.
-    found = [(one, _read_sentence(one.text, one.start)) for one in split_sentences(text)]
+    # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
+    found = [(one, _read_sentence(one.text, one.start, outcome)) for one in split_sentences(text)]
     told = [(one, cells) for one, cells in found if cells]
     start, end = decides or (0, 0)
     deciding = [cells for one, cells in told if one.start < end and start < one.end]
@@ -102,13 +113,21 @@ def read_cells(text: str, decides: Span | None = None) -> dict[str, Cell]:
     return {name: cell for name, cell in known.items() if cell is not None}
 
 
+def find_outcome(question: str) -> frozenset[str]:
+    """Return the stems of what a question asks a change of: of ``lower HbA1c in women`` HbA1c."""
+    asked = read_question(question)
+    words, stems = (one[asked.place + 1 :] for one in (asked.read.words, asked.read.stems))
+    end = next((n for n, word in enumerate(words) if n and _WHERE.fullmatch(word)), len(words))
+    return frozenset(stems[:end]) - {""}
+
+
 def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
     """Order findings: whole ones first."""
     has_effect, has_test = "effect" in cells, "interval" in cells or "p" in cells
     return (has_effect and has_test, has_effect, has_test)
 
 
-def _read_sentence(said: str, start: int) -> dict[str, Cell]:
+def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell]:
     """Return what a sentence, which begins at *start*, says of one comparison."""
     found = _NAMED.search(said)
     is_ratio = bool(found and found["ratio"])
@@ -116,6 +135,8 @@ def _read_sentence(said: str, start: int) -> dict[str, Cell]:
     is_told_apart = bool(_SIDE_BY_SIDE.search(said)) and not _THAN.search(said)
     effect = named if is_told_apart else found or _BY.search(said) or _MORE.search(said) or named
     clause = _cut_clause(said, effect)
+    if asked := _find_asked(said, clause, outcome):
+        return _read_sentence(said[slice(*asked)], start + asked[0], outcome)
     p = _P.search(said, *clause)
     end = effect.end() if effect else 0
     interval = _INTERVAL.search(said, end, clause[1]) or (
@@ -163,6 +184,20 @@ def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:
     rest = said[:begin], said[end:]
     are_apart = all(_is_apart(one) for one in rest if one) and _is_tested(said[begin:end])
     return (begin, end) if are_apart else (0, len(said))
+
+
+def _find_asked(said: str, clause: Span, outcome: Set[str]) -> Span | None:
+    """Return the part beside a clause that names the outcome, if the clause does not."""
+    parts = [(0, clause[0]), (clause[1], len(said))]
+    known = read_words(said[slice(*clause)]).known
+    return next(
+        (
+            part
+            for part in parts
+            if outcome and outcome <= read_words(said[slice(*part)]).known and not outcome & known
+        ),
+        None,
+    )
 
 
 def _is_tested(clause: str) -> bool:

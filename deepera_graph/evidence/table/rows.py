@@ -15,7 +15,7 @@ from deepera_graph.chat.client import request_reply
 from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.cells import FINDING, RULED, read_cells
+from deepera_graph.evidence.table.cells import FINDING, RULED, find_outcome, read_cells
 from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
@@ -163,10 +163,11 @@ def in_order(passages: Sequence[RankedPassage]) -> list[RankedPassage]:
 
 
 def fill_by_rules(
-    passages: Sequence[RankedPassage], columns: Sequence[str]
+    passages: Sequence[RankedPassage], columns: Sequence[str], question: str = ""
 ) -> dict[str, TableCell]:
     """Return the cells that rules find; what is of one finding is of one passage."""
-    read = [(one, read_cells(one.text, one.quote_span)) for one in passages]
+    outcome = find_outcome(question)
+    read = [(one, read_cells(one.text, one.quote_span, outcome=outcome)) for one in passages]
     whole = max(read, key=lambda pair: sum(name in pair[1] for name in FINDING), default=None)
     cells: dict[str, TableCell] = {}
     for column in columns:
@@ -255,7 +256,7 @@ def fill_row(
     """Fill a row by what a model *found*, or why it did not, and by rules where that is empty."""
     # None is no model, or what the journal has of one.
     passages = [RankedPassage.from_dict(one) for one in task["passages"]]
-    by_rules = fill_by_rules(passages, RULED)
+    by_rules = fill_by_rules(passages, RULED, task["question"])
     if found is None and (kept := task.get("found")):
         found = Extracted.model_validate(kept)
     if isinstance(found, Extracted):
