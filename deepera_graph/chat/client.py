@@ -334,11 +334,9 @@ def read_answer(
     *,
     tool: str = "",
 ) -> ReplyT:
-    """Read what a model said to some messages, or raise what is wrong with it.
-
-    Where tools were offered, a call goes before text; elsewhere text goes before a call. A call of
-    another tool than was offered, which is called *tool* or as the kind is, is nothing.
-    """
+    """Read what a model said to some messages, or raise what is wrong with it."""
+    # Where tools were offered, a call goes before text; elsewhere text goes before a call. A call
+    # of another tool than was offered, which is called *tool* or as the kind is, is nothing.
     about = message.response_metadata
     ending = str(about.get("finish_reason") or about.get("stop_reason") or "").lower()
     filtered = "stopped by the provider's content filter" if ending in _FILTERED else ""

@@ -54,10 +54,8 @@ class Space(Protocol):
         ...
 
     def drop(self, known: Nearest, gone: Array, k: int, ranks: Array) -> tuple[Self, Nearest]:
-        """Return the space without some rows, and the nearest *k* of those that stay.
-
-        *known* are the neighbours of all, *gone* is a mask of the rows, *ranks* are of who stays.
-        """
+        """Return the space without some rows, and the nearest *k* of those that stay."""
+        # *known* are the neighbours of all, *gone* is a mask of the rows, *ranks* are of who stays.
         ...
 
     def extend(self, known: Nearest, more: Self, k: int, ranks: Array) -> tuple[Self, Nearest]:

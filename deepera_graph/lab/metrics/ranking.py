@@ -285,10 +285,8 @@ class DatasetSummary:
 
     @property
     def ceiling(self) -> float:
-        """Share of the answered questions with a golden candidate, in [0, 1]: the best HitRate.
-
-        Not a number if none is answered.
-        """
+        """Share of the answered questions with a golden candidate, in [0, 1]: the best HitRate."""
+        # Not a number if none is answered.
         reachable = sum(not one.golden.keys().isdisjoint(one.ranked) for one in self.labels)
         n_answered = self.n_questions - self.n_unanswered
         return reachable / n_answered if n_answered else nan
