@@ -316,8 +316,8 @@ def choose_snippets(pieces: Iterable[Piece], *, n: int | None = None) -> list[Pi
     # None gives as many as have the highest expected F1, at least one, so that precision is not
     # given away where one or two sentences answer.
     # Source: Lipton, Elkan and Naryanaswamy (2014), Optimal Thresholding of Classifiers to Maximize
-    # F1 Measure, section 4; the expectation of the ratio is taken as the ratio of expectations: 2
-    # sum(p of those given) / (their number + sum(p of all)).
+    # F1 Measure, section 4; the expectation of the ratio is taken as the ratio of expectations,
+    # 2 sum(p of those given) / (their number + sum(p of all)).
     every = list(pieces)
     if n is not None:
         check_n_snippets("n_snippets", n)
