@@ -19,13 +19,18 @@ from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.scorer import PoolScores
 from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.scorer import UNDECIDED
-from deepera_graph.lab.training.fitting.sentences import MarkedText, fit_small_ranking, read_marked
+from deepera_graph.lab.training.fitting.sentences import (
+    MarkedText,
+    fit_small_ranking,
+    read_marked,
+)
 from deepera_graph.lab.training.lessons.augment import (
     draw_few,
-    drop_evidence,
     exchange_passages,
+    match_sizes,
     mix_passages,
-    spread_passages,
+    replace_evidence,
+    sample_pools,
     take_out_evidence,
     truncate_pools,
 )
@@ -146,35 +151,40 @@ def test_trees_choose_the_sentence_and_a_lone_one_needs_none():
     assert choose_sentence(QUESTION, SENTENCES, match([0.2, 0.9, 0.5]), CLASSIFIER, UNDECIDED) == 0
 
 
-def test_a_pool_without_its_evidence_is_as_large_and_holds_nothing_twice():
-    given = [pool(f"roofs {n}", [1, 0, 1, 0, 1]) for n in range(12)]
-    found = drop_evidence(given)
-    assert [one.id for one in found] == [one.id for one in given]
-    for one in found:
-        assert sum(one.labels) == 0
-        assert len({passage.text for passage in one.passages}) == 5
-    assert found == drop_evidence(given)
-    assert drop_evidence([pool("roofs", [1, 0]), pool("walls", [0, 0])]) == []
+def count_strangers(pools):
+    return [
+        sum(not x.text.startswith(f"{one.id.split(' (')[0]},") for x in one.passages)
+        for one in pools
+    ]
 
 
-def test_passages_of_other_questions_stand_beside_evidence_as_often_as_in_its_place():
+def test_passages_of_other_questions_stand_beside_evidence_in_any_number_and_in_its_place():
     given = [pool(f"roofs {n}", [1, 0, 1, 0, 0, 0]) for n in range(40)]
-
-    def count_strangers(pools):
-        return [
-            sum(not x.text.startswith(f"{one.id.split(' (')[0]},") for x in one.passages)
-            for one in pools
-        ]
-
-    mixed = mix_passages(given)
-    assert count_strangers(mixed) == count_strangers(drop_evidence(given)) == [2] * 40
-    spread = spread_passages(given)
-    assert set(count_strangers(spread)) == {0, 1, 2, 3, 4}
-    for one, before in zip([*mixed, *spread], [*given, *given], strict=True):
+    replaced, mixed = replace_evidence(given), mix_passages(given)
+    assert count_strangers(replaced) == [2] * 40
+    assert set(count_strangers(mixed)) == {0, 1, 2, 3, 4}
+    for one in [*mixed, *replaced]:
         assert len({passage.text for passage in one.passages}) == 6
+    for one, before in zip(mixed, given, strict=True):
         assert [x for x in one.passages if x.label] == [x for x in before.passages if x.label]
-    assert mixed == mix_passages(given)
-    assert mix_passages([pool("roofs", [1, 1, 1, 0, 0])]) == []
+    assert {label for one in replaced for label in one.labels} == {0}
+    assert (mixed, replaced) == (mix_passages(given), replace_evidence(given))
+    assert mix_passages([pool("walls", [0, 0])]) == replace_evidence([pool("walls", [0])]) == []
+
+
+def test_a_pool_is_as_small_with_evidence_as_without():
+    given = [pool("roofs", [1, 0, 1, 0, 0]), pool("doors", [1, 0]), pool("walls", [0, 0, 0])]
+    [smaller], [without] = match_sizes(given), take_out_evidence(given)
+    assert len(smaller.passages) == len(without.passages) == 3
+    assert sum(smaller.labels) == 2
+    assert match_sizes(given) == [smaller]
+
+
+def test_pools_are_sampled_in_their_order():
+    given = [pool(f"roofs {n}", [1, 0]) for n in range(30)]
+    some = sample_pools(given, 10)
+    assert some == [one for one in given if one in some]
+    assert (len(some), sample_pools(given, 99), sample_pools(given, 10)) == (10, given, some)
 
 
 def test_evidence_that_is_taken_out_leaves_the_other_passages_alone():
@@ -231,9 +241,9 @@ def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_befo
 
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():
     given = [pool(f"roofs {n}", [1, *[0] * 29]) for n in range(400)]
-    seen = [given, list(truncate_pools(given))]
-    with_evidence = {len(one.passages) for some in seen for one in some if any(one.labels)}
-    without = {len(one.passages) for some in seen for one in drop_evidence(some)}
+    whole = [*given, *truncate_pools(given)]
+    with_evidence = {len(one.passages) for one in [*whole, *match_sizes(whole)] if any(one.labels)}
+    without = {len(one.passages) for one in [*take_out_evidence(whole), *replace_evidence(given)]}
     assert without <= with_evidence
     assert with_evidence >= {20, 25, 28, 29, 30}
 

@@ -56,14 +56,16 @@ from deepera_graph.lab.training.fitting.ranking import (
 )
 from deepera_graph.lab.training.fitting.sentences import MarkedText, fit_sentences, match_marked
 from deepera_graph.lab.training.lessons.augment import (
-    drop_evidence,
     exchange_passages,
     has_natural_negatives,
     label_own_paper,
     label_results,
+    match_sizes,
     merge_evidence,
     mix_passages,
-    spread_passages,
+    replace_evidence,
+    sample_pools,
+    take_out_evidence,
     truncate_pools,
 )
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
@@ -77,6 +79,9 @@ MIN_COUNTED = 3  # a token in fewer background passages is not counted
 LARGE = 3000  # distinct passages of a set from which its words are counted
 TOP_CLAIM = 20  # passages of a claim that teach what is on topic
 TOPIC_ROUNDS, LINK_ROUNDS = 150, 100
+# Of all that pools are made into: more of it teaches what pools are like, not what evidence is.
+MAX_TRUNCATED, MAX_MIXED = 1500, 600  # pools
+SHARE_TAKEN_OUT = 0.5  # of the pools that stand without their evidence, too
 N_ENSEMBLES = 3  # whose mean says so: one alone changes with the order of its pools
 # one leaf: the first sentence is as good as any
 UNDECIDED = convert_trees({"tree_info": [{"tree_structure": {"leaf_value": 0.0}}]}, n_trees=1)
@@ -101,8 +106,13 @@ def fit_scorer(
     extractor = encoder if isinstance(encoder, FeatureExtractor) else FeatureExtractor(encoder)
     own = [pool for pool in pools if pool.weight]
     merged = merge_evidence(own)
-    spread = spread_passages(own, seed)
-    truncated = list(truncate_pools([*own, *merged, *spread], seed))
+    mixed = mix_passages(sample_pools(own, MAX_MIXED, seed), seed)
+    truncated = [
+        *sample_pools(list(truncate_pools([*own, *merged], seed)), MAX_TRUNCATED, seed),
+        *sample_pools(list(truncate_pools(mixed, seed)), MAX_MIXED, seed),
+    ]
+    n_taken_out = round(SHARE_TAKEN_OUT * (len(own) + len(truncated)))
+    taken_out = sample_pools([*own, *truncated], n_taken_out, seed)
     matched = extractor.match([*own, *merged], log)
     counts = count_tokens(own) or (base.counts if base else count_tokens(own, fewest=0))
     results = fit_results_classifier(matched, log) or (base.results if base else None)
@@ -132,13 +142,14 @@ def fit_scorer(
 
     beside = _add_context(rows, topics, links)
     exchanged = extract(list(exchange_passages(own, seed)))
-    dropped = extract(drop_evidence([*own, *truncated, *spread], seed))
+    bare = extract([*take_out_evidence(taken_out), *replace_evidence(mixed, seed)])
+    altered = extract([*truncated, *mixed, *match_sizes(taken_out, seed)])
     rank = partial(
         fit_ranker,
         beside[: len(own)],
         merged=beside[len(own) :],
-        altered=extract([*truncated, *mix_passages(own, seed), *spread]),
-        bare=[*dropped, *exchanged],
+        altered=altered,
+        bare=[*bare, *exchanged],
         seed=seed,
         log=log,
         without=without,

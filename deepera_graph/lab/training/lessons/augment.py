@@ -5,8 +5,9 @@ off the kinds of passages what they teach about results, topics and studies.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from operator import attrgetter
 
 import numpy as np
@@ -20,11 +21,10 @@ from deepera_graph.lab.training.lessons.pools import (
 )
 
 MIN_TRUNCATED, MAX_TRUNCATED = 2, 16  # passages; LangChain's retrievers give 4 by default
-MAX_EXCHANGED = 1000
+MAX_EXCHANGED = 300
 _TRIES = 20  # for each passage that is drawn
 N_DRAWS = 2  # of few passages; there is one more, of nearly all
 TRUNCATED_WEIGHT = 0.3  # of what the whole pool counts, a draw
-SPREAD_WEIGHT = 0.5  # of what the pool counts
 MERGED_WEIGHT = 0.5  # likewise, of what it counts by itself
 VARIANT_WEIGHT = 0.5  # likewise
 MIN_NEGATIVES = 5
@@ -114,28 +114,17 @@ def exchange_passages(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
         )
 
 
-def drop_evidence(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
-    """Return the pools that have evidence and two other passages or more, without the evidence.
-
-    In its place are as many passages that were found for other questions, as the size must not
-    tell; but not in a pool of one paper.
-    """
-    random = np.random.default_rng([seed, len(pools), 1])
-    found = []
-    for pool in pools:
-        rest = tuple(one for one in pool.passages if not one.label)
-        n_gone = len(pool.passages) - len(rest)
-        if n_gone and len(rest) > 1:
-            others = () if pool.of_one_paper else _draw_others(pool, pools, n_gone, random)
-            found.append(pool.with_passages((*rest, *others)))
-    return found
+def sample_pools(pools: Sequence[Pool], size: int, seed: int = 0) -> list[Pool]:
+    """Return so many of the pools, by chance and in their order; all if there are no more."""
+    random = np.random.default_rng([seed, len(pools), size])
+    return [pools[place] for place in sorted(random.permutation(len(pools))[:size])]
 
 
 def take_out_evidence(pools: Sequence[Pool]) -> list[Pool]:
     """Return the pools that have evidence and two other passages or more, without the evidence.
 
-    Nothing stands in its place: what is found for a question is all on its subject. So what a judge
-    keeps where nothing answers is to be measured on these; not on those of `drop_evidence`.
+    Nothing stands in its place: what is found for a question is all on its subject. What a judge
+    keeps where nothing answers is to be measured on these.
     """
     rest = [tuple(one for one in pool.passages if not one.label) for pool in pools]
     return [
@@ -162,37 +151,59 @@ def draw_few(pools: Sequence[Pool], seed: int = 0) -> Iterator[Pool]:
             yield replace(pool, id=f"{pool.id} (few)", passages=tuple(chosen))
 
 
+def match_sizes(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
+    """Return the pools that have evidence, without as many other passages as there is evidence.
+
+    The mirror image of `take_out_evidence`: else a judge takes 29 passages for 30 that the evidence
+    was taken out of.
+    """
+    found = []
+    for pool in pools:
+        wrong = np.flatnonzero(~np.array(pool.labels, np.bool_))
+        n_evidence = len(pool.passages) - len(wrong)
+        if 0 < n_evidence < len(wrong):
+            gone = pool_rng(seed, pool, "smaller").permutation(wrong)[:n_evidence]
+            found.append(_replace_passages(pool, gone, (), "smaller"))
+    return found
+
+
+def replace_evidence(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
+    """Return the pools that have evidence, with passages found for other questions in its place."""
+    random = np.random.default_rng([seed, len(pools), 1])
+    found = []
+    for pool in pools:
+        golden = [place for place, label in enumerate(pool.labels) if label]
+        if golden and not pool.of_one_paper:
+            others = _draw_others(pool, pools, len(golden), random)
+            found.append(_replace_passages(pool, golden, others, "replaced"))
+    return found
+
+
 def mix_passages(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
     """Return the pools that have evidence, with passages that were found for other questions.
 
-    They stand in place of as many wrong passages as there is evidence: the mirror image of
-    `drop_evidence`, without which a judge takes such passages for a sign that nothing answers.
+    Any number of wrong passages gives way to them, all numbers as often: else a judge takes such
+    passages for a sign that nothing answers, as they stand where `replace_evidence` took it out.
     """
-    return list(_mix(pools, seed, "mixed", any_number=False))
-
-
-def spread_passages(pools: Sequence[Pool], seed: int = 0) -> list[Pool]:
-    """Return the pools that have evidence, with any number of passages found for other questions.
-
-    From none of the wrong passages to nearly all are theirs, all numbers as often.
-    """
-    spread = _mix(pools, seed, "spread", any_number=True)
-    return [replace(one, weight=one.weight * SPREAD_WEIGHT) for one in spread]
-
-
-def _mix(pools: Sequence[Pool], seed: int, what: str, *, any_number: bool) -> Iterator[Pool]:
+    found = []
     for pool in pools:
-        random = pool_rng(seed, pool, what)
-        wrong = [place for place, label in enumerate(pool.labels) if not label]
-        n_evidence = len(pool.passages) - len(wrong)
-        n_gone = int(random.integers(len(wrong) + 1)) if any_number else n_evidence
-        if n_evidence and n_gone <= len(wrong) and not pool.of_one_paper:
-            gone = [wrong[place] for place in random.permutation(len(wrong))[:n_gone]]
-            others = _draw_others(pool, pools, n_gone, random)
-            passages = list(pool.passages)
-            for place, one in zip(gone, others, strict=False):  # fewer if they are hard to find
-                passages[place] = one
-            yield replace(pool, id=f"{pool.id} ({what})", passages=tuple(passages))
+        random = pool_rng(seed, pool, "mixed")
+        wrong = np.flatnonzero(~np.array(pool.labels, np.bool_))
+        if len(wrong) < len(pool.passages) and not pool.of_one_paper:
+            gone = random.permutation(wrong)[: int(random.integers(len(wrong) + 1))]
+            others = _draw_others(pool, pools, len(gone), random)
+            found.append(_replace_passages(pool, gone, others, "mixed"))
+    return found
+
+
+def _replace_passages(
+    pool: Pool, places: Iterable[int], others: Iterable[LabelledPassage], what: str
+) -> Pool:
+    """Return the pool with others at some places; where there are too few, with fewer passages."""
+    given = dict(zip_longest(map(int, places), others))
+    passages = (given.get(at, one) for at, one in enumerate(pool.passages))
+    kept = tuple(one for one in passages if one is not None)
+    return replace(pool, id=f"{pool.id} ({what})", passages=kept)
 
 
 def _draw_others(
