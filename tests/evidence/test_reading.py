@@ -327,6 +327,49 @@ def test_a_list_of_references_needs_no_blank_lines(tmp_path):
     assert [one.keys for one in found.claims] == [("1",), ("2",)]
 
 
+RAISED_LIST = (
+    "\n\n## References\n\n1. Lund A. Wax. Fruit. 2018.\n2. Mori K. Pears. Fruit. 2019.\n"
+    "3. Roy B. More on pears. Fruit. 2020.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("mark", "keys"),
+    [
+        ("<sup>2</sup>", ("2",)),
+        ("<sup>1, 3</sup>", ("1", "3")),
+        ("^2^", ("2",)),
+        ("^1-3^", ("1", "2", "3")),
+        ("²", ("2",)),
+        ("¹⁻³", ("1", "2", "3")),
+    ],
+)
+def test_raised_numbers_of_markdown_cite(tmp_path, mark, keys):
+    (tmp_path / "a.md").write_text(f"Cool nights lower the sugar of pears.{mark}{RAISED_LIST}")
+    [found] = read_manuscript(tmp_path / "a.md").claims
+    assert (found.statement, found.keys) == ("Cool nights lower the sugar of pears.", keys)
+
+
+def test_what_is_raised_to_a_power_is_no_citation(tmp_path):
+    text = "Plots of 2 m² and 10 cm<sup>2</sup> had R^2^ above 0.9 and 10^3^ pears [1]."
+    (tmp_path / "a.md").write_text(f"{text}{RAISED_LIST}")
+    [found] = read_manuscript(tmp_path / "a.md").claims
+    assert found.keys == ("1",)
+
+
+@pytest.mark.parametrize("form", ["{0}, {1}., Roy, B. ({2}).", "{0} {1}, Roy B ({2})"])
+def test_a_list_without_numbers_is_found_in_the_first_half_of_a_pdf(tmp_path, form):
+    names = ["Abbott", "Brown", "Carter", "Dahl"]
+    printed = [form.format(one, "A", 2011 + at) for at, one in enumerate(names)]
+    entries = [part for one in printed for part in (f"{one} A trial of", "wax in long fields.")]
+    cited = [f"{one} and Roy ({2011 + at}) kept apples firm." for at, one in enumerate(names)]
+    page = ["Introduction", *cited, "References", *entries]
+    (tmp_path / "a.pdf").write_bytes(write_pdf(page))
+    found = read_manuscript(tmp_path / "a.pdf")
+    assert [one.source.authors[0].split()[0].rstrip(",") for one in found.references] == names
+    assert [one.keys for one in found.claims] == [(str(at),) for at in range(1, 5)]
+
+
 def test_the_heading_of_the_list_is_no_title(tmp_path):
     path = tmp_path / "a.md"
     path.write_text(f"Wax keeps apples firm [1].\n\n## References\n\n1. {LISTED[0]}\n")

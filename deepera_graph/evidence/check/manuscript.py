@@ -44,6 +44,7 @@ from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.records import TABLES, read_records
 
+_SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
 FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 MANY = 400  # references, from which on it is said how long the work is
 _CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
@@ -76,8 +77,8 @@ def read_manuscript(
       a heading such as "References"; of Zotero and Mendeley, the data that they keep in it.
     - ``.tex``: commands such as ``\\cite``, and the ``.bib`` that the file names, or
       ``thebibliography``.
-    - ``.md``: ``[@key]`` with the `bibliography` of its front matter, or numbers or names and a
-      list under a heading.
+    - ``.md``: ``[@key]`` with the `bibliography` of its front matter, or numbers (in brackets,
+      or raised as ``<sup>2</sup>``, ``^2^`` or ``²``) or names and a list under a heading.
     - ``.pdf``: numbers in brackets or raised, or names and years, and a list under a heading.
     - ``.csv``, ``.tsv``: columns `claim` and `reference` (a DOI, a title, a key or a whole entry).
 
@@ -190,7 +191,9 @@ def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
 
 def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
     with path.open("rb") as source:
-        blocks, about, _ = read_markdown_blocks(path, source, keep_lines=True)
+        blocks, about, _ = read_markdown_blocks(
+            path, source, keep_lines=True, raise_text=_write_raised
+        )
     named = about.get("bibliography")
     title, paragraphs, printed = _read_blocks(blocks, str(about.get("title", "")))
     if named and wants_list:
@@ -239,8 +242,9 @@ _READERS: dict[str, Any] = {
 
 
 def _write_raised(before: str, text: str) -> str:
-    """Write a raised number as a citation where it follows a word or a stop, and no digit."""
-    if before[-1:].isdigit() or not before.strip() or not RAISED_NUMBERS.fullmatch(text):
+    """Write a raised number as a citation where it follows a word or a stop, no digit or unit."""
+    is_power = before[-1:].isdigit() or not before.strip() or _SQUARED.search(before)
+    if is_power or not RAISED_NUMBERS.fullmatch(text):
         return write_raised(before, text)
     return f"[{text.strip()}]"
 

@@ -34,7 +34,9 @@ _AFTER_INITIALS = re.compile(
 )
 _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
 _FAMILY = re.compile(r"\A((?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+)")
-_NEW_ENTRY = re.compile(r"\A(?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+,? [A-Z][.A-Z]")
+_NEW_ENTRY = re.compile(
+    r"\A(?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+,? [A-Z](?:[.A-Z]|, | \()"
+)
 _LEAST_LETTERS = 12  # of a line that may be a reference
 
 

@@ -4,7 +4,7 @@ import codecs
 import io
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import unescape
 from itertools import accumulate, pairwise
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -310,6 +310,9 @@ def is_references(line: str) -> bool:
 def join_words(text: str) -> str:
     """Return a text in one line."""
     return " ".join(text.split())
+
+
+Raiser = Callable[[str, str], str]  # what a raised text becomes behind what is before it
 
 
 def write_raised(before: str, text: str) -> str:

@@ -20,7 +20,6 @@ from deepera_graph.packages import call_foreign
 from deepera_graph.retrieval.documents import article
 from deepera_graph.retrieval.documents.article import Article, Block
 
-Raiser = Callable[[str, str], str]
 OLD_WORD = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of a protected .docx
 _HEADING = re.compile(r"heading (\d)", re.IGNORECASE)
 _CONTENTS = re.compile(r"(?:toc|table of figures)\b.*", re.IGNORECASE)
@@ -51,7 +50,7 @@ def read_docx(name: object, source: BinaryIO) -> Article:
 def read_docx_blocks(
     name: object,
     source: BinaryIO,
-    raise_text: Raiser = article.write_raised,
+    raise_text: article.Raiser = article.write_raised,
     prepare: Callable[[Element], None] | None = None,
 ) -> tuple[list[Block], str, dict[str, Any]]:
     """Return all of a file in blocks, the references too, its title, and what it says of itself."""
@@ -70,7 +69,7 @@ def read_docx_blocks(
 
 
 def _read(
-    name: object, raw: bytes, raise_text: Raiser, prepare: Callable[[Element], None] | None
+    name: object, raw: bytes, raise_text: article.Raiser, prepare: Callable[[Element], None] | None
 ) -> tuple[list[Block], str, dict[str, Any]]:
     with ZipFile(io.BytesIO(raw)) as archive:
         if sum(one.file_size for one in archive.infolist()) > article.MOST_BYTES:
@@ -148,7 +147,7 @@ def _value(element: Element | None) -> str:
 
 
 def _read_blocks(
-    parent: Element, styles: _Styles, raise_text: Raiser
+    parent: Element, styles: _Styles, raise_text: article.Raiser
 ) -> Iterator[tuple[str, Block]]:
     """Yield paragraphs and rows of tables with their styles, those in content controls, too."""
     for child in parent:
@@ -173,11 +172,11 @@ def _cells_of(row: Element) -> Iterator[Element]:
             yield from _cells_of(child)
 
 
-def _text_of(element: Element, raise_text: Raiser) -> str:
+def _text_of(element: Element, raise_text: article.Raiser) -> str:
     return article.join_words("".join(_read_texts(element, raise_text)))
 
 
-def _read_texts(element: Element, raise_text: Raiser) -> Iterator[str]:
+def _read_texts(element: Element, raise_text: article.Raiser) -> Iterator[str]:
     before = ""
     for child in element:
         if child.tag == "r":

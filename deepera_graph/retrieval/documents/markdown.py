@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from typing import Any, BinaryIO
 
@@ -14,6 +15,8 @@ from deepera_graph.text.references import find_year
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _LONGEST_FRONT_MATTER = 1 << 16
+_RAISED = re.compile(r"<sup>([^<>\n]{1,30})</sup>|\^([^^\s]{1,30})\^|([⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+)")
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|</?[a-zA-Z][^>]*>", re.DOTALL)
 
 
@@ -30,22 +33,36 @@ def read_markdown(name: object, source: BinaryIO) -> Article:
 
 
 def read_markdown_blocks(
-    name: object, source: BinaryIO, *, keep_lines: bool = False
+    name: object,
+    source: BinaryIO,
+    *,
+    keep_lines: bool = False,
+    raise_text: article.Raiser | None = None,
 ) -> tuple[list[Block], dict[str, Any], str]:
     """Return all of a file in blocks, its metadata, and what is wrong with these."""
-    # A block is one line, or the lines of its paragraph if they are to be kept.
+    # A block is one line, or the lines of its paragraph if they are to be kept. What is raised
+    # stands as it is written, unless *raise_text* says otherwise.
     text = article.decode(article.read_whole(source, name), name).replace("\r\n", "\n")
     front = _FRONT_MATTER.match(text)
     if front is not None and len(front[1]) > _LONGEST_FRONT_MATTER:
         front = None
     about, unread = _read_front_matter(front[1]) if front is not None else ({}, "")
     body = text[front.end() :] if front is not None else text
+    if raise_text is not None:
+        body = _RAISED.sub(partial(_write_raised, raise_text), body)
     blocks = call_foreign(
         f"{name}: Markdown that cannot be read",
         lambda: list(_read_blocks(body, keep_lines=keep_lines)),
         error=InputError,
     )
     return blocks, about, unread
+
+
+def _write_raised(raise_text: article.Raiser, found: re.Match[str]) -> str:
+    raised = next(filter(None, found.groups())).translate(_LOWERED)
+    before = found.string[found.string.rfind("\n", 0, found.start()) + 1 : found.start()]
+    written = raise_text(before, raised)
+    return found[0] if written == raised else written
 
 
 def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:

@@ -23,7 +23,11 @@ _REST_OF_WORD = re.compile(r"\s*([a-zà-ÿ]+[.,;:)]*)(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
 _REFERENCES = re.compile(rf"^{article.REFERENCES}$", re.IGNORECASE | re.MULTILINE)
-_FIRST_ENTRY = re.compile(r"\s*(?:\[1\]|1[.)])\s")
+_FIRST_ENTRY = re.compile(  # with a number, or an author's initials and a year
+    r"\s*(?:(?:\[1\]|1[.)])\s"
+    r"|(?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+(?:,\s*[A-Z]\.|\s[A-Z]{1,3}[,\s(])"
+    r"[^\f]{0,300}?\b(?:19|20)\d\d)"
+)
 _AFTER_REFERENCES = re.compile(
     r"^(?:appendix|appendices|supplementary|supporting information|figure legends)\b.{0,60}$",
     re.IGNORECASE | re.MULTILINE,
@@ -123,7 +127,7 @@ def _join_whole(pages: Sequence[str]) -> str:
 
 def _find_references(whole: str) -> tuple[int, int, int] | None:
     """Return where the last heading "References" stands, and its list ends."""
-    # It is one if it stands in the second half of the file, or a list with numbers begins below it.
+    # It is one if it stands in the second half of the file, or an entry of a list begins below it.
     headings = [
         one
         for one in _REFERENCES.finditer(whole)
