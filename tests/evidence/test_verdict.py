@@ -76,6 +76,45 @@ def test_a_finding_and_no_finding_do_not_support_each_other(tmp_path, claim, tex
     assert judge(tmp_path, claim, text).verdict == verdict
 
 
+ELDERLY = "mortality in elderly patients"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (f"Statins reduced {ELDERLY}", f"Statins had no effect on {ELDERLY} at high risk."),
+        (f"Statins reduced {ELDERLY}", f"With statins and placebo {ELDERLY} was similar."),
+        (f"Statins reduced {ELDERLY}", f"Under statins {ELDERLY} stayed the same."),
+        (f"Statins reduced {ELDERLY}", f"With statins there was little change in {ELDERLY}."),
+        (f"Statins reduced {ELDERLY}", f"Statins made no difference to {ELDERLY}."),
+        (f"Statins affected {ELDERLY}", f"Statins had no effect on {ELDERLY}."),
+        (f"Statins had no effect on {ELDERLY}", f"Statins affected {ELDERLY}."),
+        (f"With statins and placebo {ELDERLY} was similar", f"Statins reduced {ELDERLY}."),
+        (f"Low-dose statins reduced {ELDERLY}", f"Low-dose statins had no effect on {ELDERLY}."),
+    ],
+)
+def test_a_change_and_no_change_are_noted_however_they_are_said(tmp_path, claim, text):
+    pair = judge(tmp_path, claim, text)
+    assert pair.verdict == "not_found"
+    assert "it may say the opposite" in pair.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Night cooling lowered sugar", "Sugar fell with night cooling; acid was unchanged."),
+        (f"Statins reduced {ELDERLY}", f"Statins lowered {ELDERLY} with no effect on weight."),
+        ("Our mortality is similar to earlier trials", "Statins reduced mortality in our trials."),
+        ("Statins reduced mortality", "Those with statins did not have pain; mortality was 2%."),
+        (f"Statins affected {ELDERLY}", f"Statins reduced {ELDERLY}."),
+        ("Wax prevents the loss of firmness", "The firmness of apples with wax did not decrease."),
+        ("Wax kept the firmness constant", "With wax the firmness remained similar."),
+    ],
+)
+def test_no_change_of_something_else_or_of_the_claim_itself_is_not_noted(tmp_path, claim, text):
+    assert not any("opposite" in one for one in judge(tmp_path, claim, text).notes)
+
+
 def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
     text = "Wax coating kept apples firm. Night cooling did nothing to pears."
     pair = judge(tmp_path, "Wax coating kept apples firm in 90% of cases.", text)

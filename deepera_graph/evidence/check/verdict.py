@@ -46,15 +46,26 @@ _POPULATIONS = """
     people,humans,human,patients,participants,persons,volunteers
     """
 _NOTHING = re.compile(
-    r"\b(?:no|without\s+(?:an?\s+)?)\s*(?!\w*\s*(?:adverse|side|serious|harmful|toxic))(?:\w+\s+){0,3}?"
+    r"\b(?:no|little|without\s+(?:an?\s+)?)\s*(?!\w*\s*(?:adverse|side|serious|harmful|toxic))(?:\w+\s+){0,3}?"
     r"(?:effects?|impact|influence|differences?|changes?|reductions?|increases?|decreases?|benefits?"
     r"|associations?|correlations?|relationships?|improvements?)\b"
     r"|(?:\b(?:did|does|do|was|were|is|are|has|have|had|could)\s+not|n['’]t|\bfail(?:s|ed)?\s+to)\b"
-    r"\s+(?:\w+ly\s+)?\w+"
-    r"|\b(?:unchanged|unaffected|unaltered|remain(?:s|ed)?\s+(?:stable|constant|the\s+same))\b",
+    r"\s+(?!have\s+(?!(?:\w+\s+){0,3}?(?:effect|impact|influence|benefit)))(?:\w+ly\s+)?\w+"
+    r"|\b(?:unchanged|unaffected|unaltered)\b|\b(?:was|were|is|are|remain(?:s|ed)?|stay(?:s|ed)?)\s+"
+    r"(?:\w+ly\s+)?(?:similar|comparable|equal|identical|alike|stable|constant|the\s+same)\b"
+    r"(?!\s+(?:to|with|as)\s+(?:other|previous|earlier|prior|published|our|findings|results|what)\b)",
     re.IGNORECASE,
 )
-_PROTECTS = re.compile(r"\b(?:protect|improv|worsen|harm)", re.IGNORECASE)
+_PROTECTS = re.compile(
+    r"\b(?:protect|improv|worsen|harm|(?:affect|alter|chang|influenc)(?:s|ed)\b)", re.IGNORECASE
+)
+# "Prevents the loss" may be said as "did not fall", and as "was higher than without".
+_PREVENTS = re.compile(
+    r"\b(?:prevent|avoid|avert|halt|stop|block)(?:s|ed|ped|ing)?\s+(?:\w+\s+){0,3}?"
+    r"(?:loss|declin|decreas|reduc|fall|drop|increas|ris|change)",
+    re.IGNORECASE,
+)
+_NO_CHANGE = frozenset(["under", "above", "below", "high", "highly", "low"])  # say where it is
 _PARTS = re.compile(r"[;:]|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE)
 _NO_RESULT = re.compile(
     r"\s*(?:(?:background|context|introduction)\b[^:.]{0,20}:"
@@ -168,10 +179,15 @@ def _stems(text: str) -> set[str]:
 def _finds_change(text: str, topic: set[str]) -> bool | None:
     """Tell whether a text says that something changes, or that nothing does; None if neither."""
     # Words of the *topic*, stems, are none that say so: "night cooling".
+    if _PREVENTS.search(text):
+        return None
     rest = _NOTHING.sub(" ", text)
     read = read_words(rest)
     said = zip(read.words, read.signs, strict=True)
-    changes = any(sign in ("up", "down") and stem_verb(word) not in topic for word, sign in said)
+    changes = any(
+        sign in ("up", "down") and word not in _NO_CHANGE and stem_verb(word) not in topic
+        for word, sign in said
+    )
     if not (changes or _PROTECTS.search(rest)):
         return False if rest != text else None
     return None if {"not", "null"} & {*read_words(text).signs} else True
