@@ -364,4 +364,4 @@ def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
         advice = "correct --qdrant-url, e.g. http://localhost:6333"
         return Finding(_STORE, "fail", str(error), advice)
     listed = f": {', '.join(names)}" if names else ""
-    return Finding(_STORE, "ok", f"{count(len(names), 'collection')} in {place}{listed}")
+    return Finding(_STORE, "ok", f"{count(len(names), 'library')} in {place}{listed}")

@@ -104,7 +104,7 @@ def test_a_very_long_passage_is_read_in_windows(rerank, questions):
         (("--backend", "llm"), "--backend llm needs --model"),
         (("--backend", "local", "--model", "openai:x"), "--model goes with --backend llm"),
         (("--model", "x"), "--model must be 'provider:model'"),
-        (("--base-url", "http://127.0.0.1:1"), "--backend llm needs --model"),
+        (("--base-url", "http://127.0.0.1:1"), "--base-url needs --model"),
         (("--model", "x", "--base-url", "127.0.0.1:1"), "--base-url must start with http"),
     ],
 )

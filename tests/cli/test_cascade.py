@@ -39,7 +39,7 @@ def test_a_dry_run_counts_no_more_than_the_best(deepera, questions):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--cascade", "3"), "--backend llm needs --model"),
+        (("--cascade", "3"), "--cascade needs --model"),
         (("--cascade", "3", "--backend", "local"), "--cascade goes with --backend llm"),
         (("--cascade", "0", "--model", "m"), "0"),
     ],

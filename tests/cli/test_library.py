@@ -71,8 +71,8 @@ def test_no_store_is_no_error_for_a_list(library):
 @pytest.mark.parametrize(
     ("args", "code", "problem"),
     [
-        (("show", "none"), 2, "unknown collection 'none'; available: 'papers'"),
-        (("delete", "none"), 2, "unknown collection 'none'"),
+        (("show", "none"), 2, "unknown library 'none'; available: 'papers'"),
+        (("delete", "none"), 2, "unknown library 'none'"),
         (("rename", "papers", "papers"), 2, "'papers' exists already"),
         (("list", "--path", "nowhere"), 2, "no passage store in the folder 'nowhere'"),
         (("list", "tea"), 2, "; deepera library show tea describes one library (see"),

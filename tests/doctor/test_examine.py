@@ -127,7 +127,7 @@ def test_a_store_is_opened_and_its_collections_are_counted(tmp_path):
         open_store(name, path=tmp_path, mode="sparse").close()
     found = by_name(store=tmp_path)["passage store"]
     assert found.status == "ok"
-    assert "2 collections" in found.found
+    assert "2 libraries" in found.found
     assert "notes, papers" in found.found
 
 

@@ -81,10 +81,10 @@ def test_a_collection_of_another_program_is_listed_as_such(tmp_path):
 @pytest.mark.parametrize(
     ("name", "to", "error", "message"),
     [
-        ("none", "new", StoreError, "unknown collection 'none'; available: 'papers'"),
+        ("none", "new", StoreError, "unknown library 'none'; available: 'papers'"),
         ("papers", "papers", SettingsError, "'papers' exists already"),
         ("papers", "", SettingsError, "'' is no name"),
-        ("papers", "a/b", SettingsError, "no collection can be named 'a/b'"),
+        ("papers", "a/b", SettingsError, "no library can be named 'a/b'"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(
@@ -102,6 +102,6 @@ def test_a_name_that_cannot_be_is_refused_and_nothing_is_lost(
 def test_a_missing_collection_is_named(folder, act):
     with (
         Catalogue(folder) as catalogue,
-        pytest.raises(StoreError, match="unknown collection 'none'"),
+        pytest.raises(StoreError, match="unknown library 'none'"),
     ):
         getattr(catalogue, act)("none")

@@ -67,14 +67,12 @@ def closed_port():
 def test_a_missing_collection_is_named_with_those_that_exist(tmp_path):
     for name in ("whales", "birds"):
         open_store(name, path=tmp_path).close()
-    with pytest.raises(
-        StoreError, match=r"unknown collection 'fish'; available: 'birds', 'whales'"
-    ):
+    with pytest.raises(StoreError, match=r"unknown library 'fish'; available: 'birds', 'whales'"):
         open_store("fish", path=tmp_path, must_exist=True)
 
 
 def test_a_missing_collection_in_memory_is_an_error():
-    with pytest.raises(StoreError, match="unknown collection 'fish'; no collections exist"):
+    with pytest.raises(StoreError, match="unknown library 'fish'; no libraries exist"):
         open_store("fish", must_exist=True)
 
 
@@ -182,7 +180,7 @@ def test_a_folder_and_a_server_together_are_an_error(tmp_path):
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "x" * 300])
 def test_a_name_that_is_none_is_an_error(tmp_path, name):
-    with pytest.raises(SettingsError, match="no collection can be named"):
+    with pytest.raises(SettingsError, match="no library can be named"):
         open_store(name, path=tmp_path)
 
 

@@ -225,7 +225,8 @@ def judge_kind(judge: options.JudgeOptions) -> str:
     name = judge.backend or ("llm" if for_llm else "local")
     if name == "llm":
         if not judge.model:
-            raise SettingsError("--backend llm needs --model, e.g. --model openai:gpt-5-mini")
+            asking = "backend llm" if judge.backend else for_llm[0].replace("_", "-")
+            raise SettingsError(f"--{asking} needs --model, e.g. --model openai:gpt-5-mini")
         return name
     if for_llm:
         option = f"--{for_llm[0].replace('_', '-')}"

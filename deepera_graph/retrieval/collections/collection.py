@@ -74,13 +74,13 @@ def open_collection(
     if mode is not None:
         check_choice("mode", mode, get_args(Mode))
     if not name:
-        raise SettingsError("no collection can be named ''")
+        raise SettingsError("no library can be named ''")
     if client.collection_exists(name):
         if embeddings is None and find_embeddings is not None:
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)
     elif must_exist:
-        raise MissingStoreError(f"unknown collection {name!r}; {describe_others(client, name)}")
+        raise MissingStoreError(f"unknown library {name!r}; {describe_others(client, name)}")
     else:
         mode = _create_collection(client, name, mode, embeddings)
     return QdrantVectorStore(
@@ -123,7 +123,7 @@ def _create_collection(
             metadata={"deepera": record},
         )
     except ValueError as error:
-        raise SettingsError(f"no collection can be named {name!r}: {error}") from error
+        raise SettingsError(f"no library can be named {name!r}: {error}") from error
     return mode
 
 
@@ -147,12 +147,12 @@ def _check_existing(
     config = client.get_collection(name).config
     indexed = find_mode(config.params, name)
     if mode is not None and mode != indexed:
-        raise StoreError(f"collection {name!r} was indexed as {indexed}, not as {mode}")
+        raise StoreError(f"library {name!r} was indexed as {indexed}, not as {mode}")
     recorded = _recorded_embeddings(config)
     if embeddings is None and indexed != "sparse":
         made_by = f" with {recorded}" if recorded else ""
         raise SettingsError(
-            f"collection {name!r} was indexed as {indexed}{made_by}; pass the same embeddings "
+            f"library {name!r} was indexed as {indexed}{made_by}; pass the same embeddings "
             "(embeddings=, --embeddings)"
         )
     _check_embeddings(indexed, embeddings)
@@ -173,11 +173,11 @@ def _check_same(
 ) -> None:
     given = name_embeddings(embeddings)
     if recorded is not None and recorded != given:
-        raise StoreError(f"collection {name!r} was indexed with {recorded}, not with {given}")
+        raise StoreError(f"library {name!r} was indexed with {recorded}, not with {given}")
     size = _measure(embeddings)
     if dense is not None and dense.size != size:
         raise StoreError(
-            f"collection {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
+            f"library {name!r} holds vectors of size {dense.size}, but {given} makes vectors of "
             f"size {size}"
         )
 
@@ -191,7 +191,7 @@ def find_mode(params: models.CollectionParams, name: str) -> Mode:
         return "sparse"
     vectors = [*(params.vectors if isinstance(params.vectors, dict) else {})]
     found = ", ".join([*vectors, *(params.sparse_vectors or {})]) or "none"
-    raise StoreError(f"collection {name!r} was not indexed by deepera: its vectors are {found}")
+    raise StoreError(f"library {name!r} was not indexed by deepera: its vectors are {found}")
 
 
 def _find_dense(params: models.CollectionParams) -> models.VectorParams | None:
@@ -208,5 +208,5 @@ def describe_others(client: QdrantClient, name: str) -> str:
     """Say which collections there are, and which of them was probably meant by a name."""
     names = sorted(collection.name for collection in client.get_collections().collections)
     if not names:
-        return "no collections exist"
+        return "no libraries exist"
     return f"available: {', '.join(map(repr, names))}{suggest_value(name, names)}"

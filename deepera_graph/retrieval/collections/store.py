@@ -196,7 +196,7 @@ class Catalogue:
                     metadata=config.metadata,
                 )
             except ValueError as error:
-                raise SettingsError(f"no collection can be named {to!r}: {error}") from error
+                raise SettingsError(f"no library can be named {to!r}: {error}") from error
             try:
                 n_copied = self._copy(name, to)
             except BaseException:
@@ -242,5 +242,5 @@ class Catalogue:
         with wrap_errors(self.place):
             if not name or not self._client.collection_exists(name):
                 others = describe_others(self._client, name)
-                raise MissingStoreError(f"unknown collection {name!r}; {others}")
+                raise MissingStoreError(f"unknown library {name!r}; {others}")
             yield
