@@ -7,6 +7,8 @@ from typing import Any, BinaryIO
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
 
 NO_ABSTRACT = "has no abstract"
+PARTICLES = r"(?:\b(?:van|von|de|der|den|di|la|le)\s)*"
+SURNAME = rf"{PARTICLES}[A-ZÀ-Þ][\w'’-]+"  # as lists of references print it
 _NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
 _NBIB_DOI = re.compile(r"(\S+) \[doi\]")
 _RIS_LINE = re.compile(r"([A-Z][A-Z0-9])  - ?(.*)")

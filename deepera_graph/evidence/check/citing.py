@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import family_key
+from deepera_graph.text.references import PARTICLES
 from deepera_graph.text.words import split_sentences, stems
 
 Purpose = Literal["finding", "method", "review"]
@@ -20,8 +21,7 @@ _BRACED = re.compile(r"@\{([^{}]+)\}")
 _IN_GROUP = re.compile(rf"@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~])\s*$", re.IGNORECASE)
-_PARTICLES = r"(?:\b(?:van|von|de|der|den|di|la|le)\s)*"
-_NAME = rf"{_PARTICLES}[A-ZÀ-Þ][\w'’-]*\w(?<!['’]s)"
+_NAME = rf"{PARTICLES}[A-ZÀ-Þ][\w'’-]*\w(?<!['’]s)"
 _COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
 _OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})|et\sal\.?))?(?:['’]s)?"
 _NARRATIVE = re.compile(

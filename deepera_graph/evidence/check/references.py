@@ -14,7 +14,7 @@ from deepera_graph.literature.paper_keys import family_key, title_key
 from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.records import read_records
-from deepera_graph.text.references import find_year
+from deepera_graph.text.references import SURNAME, find_year
 
 BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json", ".csv")
 FIELD = re.compile("\ue000(\\d+)\ue001")  # stands for a citation of a citation manager
@@ -33,10 +33,8 @@ _AFTER_INITIALS = re.compile(
     re.VERBOSE,
 )
 _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
-_FAMILY = re.compile(r"\A((?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+)")
-_NEW_ENTRY = re.compile(
-    r"\A(?:(?:van|von|de|der|den|di|la|le)\s)*[A-ZÀ-Þ][\w'’-]+,? [A-Z](?:[.A-Z]|, | \()"
-)
+_FAMILY = re.compile(rf"\A({SURNAME})")
+_NEW_ENTRY = re.compile(rf"\A{SURNAME},? [A-Z](?:[.A-Z]|, | \()")
 _LEAST_LETTERS = 12  # of a line that may be a reference
 
 
