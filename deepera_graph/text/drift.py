@@ -27,6 +27,14 @@ _NO_AMOUNT = re.compile(
 )
 _PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\b", re.IGNORECASE)
+# How a trial was made, in words that elsewhere say that something changes.
+_DESIGNS = re.compile(
+    r"\b(?:double|triple)[-‐\s](?:blind|dummy|mask)\w*"
+    r"|\b(?:in|of|into|per)\s+(?:(?:\d+|two|three|four|five|six|eight|ten)\s+)?blocks?\b"
+    r"|\brandomi[sz]ed\s+(?:(?:in)?complete\s+)?blocks?\b"
+    r"|\bblock(?=\s+(?:design|trial|experiment)s?\b)",
+    re.IGNORECASE,
+)
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
 _REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
@@ -74,10 +82,15 @@ class _Clause(NamedTuple):
     is_denied: bool  # whether anything in the sentence denies
 
 
+def hide_designs(text: str) -> str:
+    """Return a text without "double-blind" and "in four blocks", which are no changes."""
+    return _DESIGNS.sub(" ", text)
+
+
 @held()
 def _read_clauses(text: str) -> tuple[_Clause, ...]:
     found: list[_Clause] = []
-    for one in split_sentences(text):
+    for one in split_sentences(hide_designs(text)):
         words = _list_words(_NOT_ONLY.sub(" ", one.text))
         is_denied = any(
             _denies(word) or word in _DENYING or word.startswith(("non", "un")) for word in words

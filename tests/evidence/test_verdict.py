@@ -115,6 +115,25 @@ def test_no_change_of_something_else_or_of_the_claim_itself_is_not_noted(tmp_pat
     assert not any("opposite" in one for one in judge(tmp_path, claim, text).notes)
 
 
+@pytest.mark.parametrize("verb", ["raised", "reduced"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In this double-blind trial kelp had no effect on the weight of snails.",
+        "In a double blind, double-dummy trial kelp had no effect on the weight of snails.",
+        "Kelp made no difference to the weight of snails in a randomised block trial.",
+        "Kelp made no difference to the weight of snails in a randomized complete block design.",
+        "The weight of snails did not differ with kelp in plots arranged in four blocks.",
+    ],
+)
+def test_how_a_trial_was_made_is_no_change(tmp_path, verb, text):
+    pair = judge(tmp_path, f"Kelp {verb} the weight of snails", text)
+    assert (pair.verdict, pair.notes) == (
+        "not_found",
+        ("it may say the opposite: the passage finds no change",),
+    )
+
+
 def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
     text = "Wax coating kept apples firm. Night cooling did nothing to pears."
     pair = judge(tmp_path, "Wax coating kept apples firm in 90% of cases.", text)

@@ -19,7 +19,7 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
-from deepera_graph.text.drift import turned_changes, turned_findings
+from deepera_graph.text.drift import hide_designs, turned_changes, turned_findings
 from deepera_graph.text.terms import missing_terms
 from deepera_graph.text.words import content_words, split_sentences, stem_verb, words
 from deepera_graph.usage import Usage
@@ -161,6 +161,7 @@ def decide_by_rules(
 
 def _deny(statement: str, sentence: str) -> str:
     """Say that one of a claim and a sentence finds a change where the other finds none."""
+    statement, sentence = hide_designs(statement), hide_designs(sentence)
     about = _stems(statement)
     near = max(_PARTS.split(sentence), key=lambda part: len(about & _stems(part)))
     if len(about & _stems(near)) < _LEAST_SHARED:
