@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deepera_graph.cli.shared.console import tell
+from deepera_graph.cli.shared.console import tell, tell_done
 from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.errors import SettingsError
 
@@ -102,7 +102,7 @@ def _remove(chosen: ClearOptions, remove: Callable[[JudgementCache], int]) -> No
         with closing(opened):
             n_removed = remove(opened)
     plain = {"folder": str(folder), "removed": n_removed}
-    tell(chosen, plain, lambda: f"{n_removed} answers removed from {folder}")
+    tell_done(chosen, plain, lambda: f"{n_removed} answers removed from {folder}")
 
 
 def _open(where: str | None) -> JudgementCache | None:

@@ -93,7 +93,7 @@ def calibrate(
             max_failed_share=fit.max_failed_share,
             watch=watch,
         )
-    tell(output, found, lambda: "\n".join(report_lines(found)))
+    tell(output, found, lambda: "\n".join(report_lines(found)), out=fit.out)
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:

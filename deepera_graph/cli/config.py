@@ -19,7 +19,7 @@ import typer
 from deepera_graph.cli.judging.multihop import HopOptions
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
-from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell, write_json
+from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell_done, write_json
 from deepera_graph.cli.shared.declaring import RENAMED_KEYS, Key, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.settings import PRESETS
@@ -152,7 +152,7 @@ def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
     if what.remove:
         was = trusting.forget(file)
         said = f"{file} is trusted no more" if was else f"{file} was not trusted"
-        tell(output, {"file": str(file), "trusted": False}, lambda: said)
+        tell_done(output, {"file": str(file), "trusted": False}, lambda: said)
         return
     table = _table_of(file)
     found = _read_values(file, table)
@@ -162,7 +162,7 @@ def trust(*, what: TrustOptions, output: ShowConfigOptions) -> None:
         for name, one in found.items()
         if not _is_harmless(name, one)
     )
-    tell(
+    tell_done(
         output,
         {"file": str(file), "trusted": True},
         lambda: (

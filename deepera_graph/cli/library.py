@@ -28,7 +28,7 @@ from deepera_graph.cli.opening.stores import (
     store_of,
 )
 from deepera_graph.cli.shared import options, places
-from deepera_graph.cli.shared.console import progress_bar, say, tell
+from deepera_graph.cli.shared.console import progress_bar, say, tell, tell_done
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.plain import count
@@ -166,7 +166,7 @@ def index(
         plain["neighbours"] = {"k": graph.k, "by": graph.kind, "passages": len(graph)}
     of_papers = f", of {count(n_papers, 'paper')}" if n_papers else ""
     skipped = [{"place": one.place, "reason": one.reason} for one in read.skipped]
-    tell(
+    tell_done(
         output,
         {"library": store.library, **plain, "skipped": skipped},
         lambda: (
@@ -257,7 +257,7 @@ def rename(
     with _open(place) as catalogue:
         n_passages = catalogue.rename(name, to)
     _move_rest(place, name, to)
-    tell(
+    tell_done(
         output,
         {"renamed": name, "to": to, "n_passages": n_passages},
         lambda: f"{name!r} is {to!r} now ({count(n_passages, 'passage')})",
@@ -278,7 +278,9 @@ def delete(
             typer.confirm(f"Delete {name!r} with its {held}?", abort=True, err=True)
         n_deleted = catalogue.delete(name)
     _move_rest(place, name, None)
-    tell(output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})")
+    tell_done(
+        output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})"
+    )
 
 
 def move(
@@ -317,7 +319,7 @@ def move(
         with Writer(file) as writer:
             n_papers = n_before = count_papers(writer.db)
     plain = {"library": name, "n_papers": n_papers, "n_of_passages": n_papers - n_before}
-    tell(output, plain, lambda: f"library {name!r} has {count(n_papers, 'paper')} now")
+    tell_done(output, plain, lambda: f"library {name!r} has {count(n_papers, 'paper')} now")
 
 
 def _move_rest(place: places.PlaceOptions, name: str, to: str | None) -> None:

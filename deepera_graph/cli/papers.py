@@ -27,6 +27,7 @@ from deepera_graph.cli.shared.console import (
     say,
     say_some,
     tell,
+    tell_done,
     text_console,
     write_json,
     write_text,
@@ -136,7 +137,7 @@ def build(
         ) as made:
             report = made.report
     say_some(report.told, "{} more; --json has the first of each kind")
-    tell(
+    tell_done(
         output,
         {"base": str(base), **report.to_dict()},
         lambda: describe_build(report, base),

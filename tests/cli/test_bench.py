@@ -64,6 +64,10 @@ def test_a_baseline_is_compared_with(table):
     assert {one["ranker"] for one in read(result)["differences"]} == {"random"}
 
 
+def test_quiet_shows_the_table_if_it_is_written_nowhere(table):
+    assert "| bm25 |" in table("--rankers", "bm25", "--quiet").stdout
+
+
 def test_results_are_written_and_not_replaced_unasked(table, tmp_path):
     args = ("--rankers", "bm25", "--limit", "2", "--out", tmp_path / "out", "--quiet")
     assert table(*args).output == ""

@@ -62,9 +62,10 @@ def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, cur
 
 
 @pytest.mark.full
-def test_quiet_says_nothing(deepera, labelled, tmp_path):
-    args = ("-o", tmp_path / "c.json", "--backend", TEA, "--method", "platt", *QUICK, "-q")
-    assert deepera("calibrate", labelled, *args).output == ""
+def test_quiet_says_nothing_where_the_curve_goes_into_a_file(deepera, labelled, tmp_path):
+    args = ("--backend", TEA, "--method", "platt", *QUICK, "-q")
+    assert deepera("calibrate", labelled, "-o", tmp_path / "c.json", *args).output == ""
+    assert "Brier score" in deepera("calibrate", labelled, *args).stdout
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["method"] == "platt"
 
 

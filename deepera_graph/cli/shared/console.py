@@ -279,12 +279,20 @@ def _strip_accents(letter: str) -> str:
     return normalize("NFKD", letter).encode("ascii", "ignore").decode() or "?"
 
 
-def tell(output: Any, plain: Any, words: Callable[[], str]) -> None:
-    """Write what came out to stdout: as JSON with --json, else in words unless --quiet is given."""
-    if output.as_json:
+def tell(output: Any, plain: Any, words: Callable[[], str], *, out: Path | None = None) -> None:
+    """Write the result to stdout: as JSON with --json, else in words; --quiet does with *out*."""
+    if out is not None:
+        tell_done(output, plain, words)
+    elif output.as_json:
         write_json(plain)
-    elif not getattr(output, "quiet", False):
+    else:
         typer.echo(replace_controls(words()))
+
+
+def tell_done(output: Any, plain: Any, words: Callable[[], str]) -> None:
+    """Write to stdout what was done, where the result is elsewhere: no words with --quiet."""
+    if output.as_json or not getattr(output, "quiet", False):
+        tell(output, plain, words)
 
 
 def write_json(value: Any) -> None:

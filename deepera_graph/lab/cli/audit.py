@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_folder, check_input, needing, say, tell
+from deepera_graph.cli.shared.console import (
+    check_folder,
+    check_input,
+    needing,
+    say,
+    tell,
+    tell_done,
+)
 from deepera_graph.cli.shared.declaring import arg, opt, split_files
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli import running
@@ -77,7 +84,7 @@ def draw(
         build, chosen.out, per_grade=chosen.per_grade, seed=chosen.seed, overwrite=chosen.overwrite
     )
     plain = {"audit": str(chosen.out), "pairs": len(audit.pairs), **audit.about}
-    tell(output, plain, lambda: _describe(audit))
+    tell_done(output, plain, lambda: _describe(audit))
 
 
 def _describe(audit: Audit) -> str:
@@ -145,4 +152,6 @@ def report(
     plain = running.plain_result(AUDIT.name, result)
     if results.out is not None:
         write_audit(results.out, result, describe_audit(audit, labels, how), plain)
-    tell(output, plain, lambda: format_study(AUDIT, shorten(result), figures=False))
+    tell(
+        output, plain, lambda: format_study(AUDIT, shorten(result), figures=False), out=results.out
+    )

@@ -22,7 +22,7 @@ from deepera_graph.cli.shared.console import (
     check_folder,
     needing,
     progress_bar,
-    tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import arg, given, opt, split_names
 from deepera_graph.errors import SettingsError
@@ -113,7 +113,7 @@ def natural(
         chosen.out.unlink()
         raise SettingsError(f"no question of {data} can be used: {reasons or 'none given'}")
     plain = {"questions": n_written, "types": dict(types.most_common()), "left_out": left_out}
-    tell(
+    tell_done(
         output,
         {"out": str(chosen.out), **plain},
         lambda: (
@@ -151,7 +151,7 @@ def mix(
     pools = mix_pools(open_dataset(data), recipe, seed=chosen.seed, shortage=short)
     n_written = write_rows(chosen.out, pools)
     missing = ", ".join(f"{n:,} of {kind}" for kind, n in short.missing.items())
-    tell(
+    tell_done(
         output,
         {"out": str(chosen.out), "questions": n_written, "missing": short.missing},
         lambda: (

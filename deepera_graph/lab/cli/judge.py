@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import check_data, check_folder, needing, show_progress, tell
+from deepera_graph.cli.shared.console import (
+    check_data,
+    check_folder,
+    needing,
+    show_progress,
+    tell,
+    tell_done,
+)
 from deepera_graph.cli.shared.declaring import given, opt, split_names
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.plain import count
@@ -177,7 +184,7 @@ def train(
     check_folder(chosen.out, (HEAD, TRAINED_ON, SUMS), overwrite=wanted.pop("overwrite", False))
     with _stages(hidden=output.quiet) as log:
         made = train_judge(TrainingPlan(**wanted), log)
-    tell(output, made.to_dict(), lambda: _describe_made(made))
+    tell_done(output, made.to_dict(), lambda: _describe_made(made))
 
 
 def _describe_made(made: TrainingOutcome) -> str:
@@ -222,7 +229,7 @@ def reader(
     )
     with _stages(hidden=output.quiet) as log:
         made = train_reader(plan, log)
-    tell(
+    tell_done(
         output,
         made.to_dict(),
         lambda: (
@@ -248,8 +255,7 @@ def evaluate(*, pools: PoolOptions, chosen: EvaluateOptions, output: options.Out
         found = (evaluate_fits if chosen.cross_validate else evaluate_weights)(plan, log)
     if chosen.out is not None:
         _write(chosen.out, found)
-    shown = output if chosen.out is not None else replace(output, quiet=False)  # or all is lost
-    tell(shown, found.to_dict(), lambda: format_overview(found).removesuffix("\n"))
+    tell(output, found.to_dict(), lambda: format_overview(found).removesuffix("\n"), out=chosen.out)
 
 
 def _make_plan(pools: PoolOptions, chosen: EvaluateOptions) -> EvaluationPlan:
@@ -312,7 +318,7 @@ def export(*, chosen: ExportOptions, output: options.OutputOptions) -> None:
                 chosen.out, chosen.base, bits=chosen.bits, watch=lambda step: log({"step": step})
             )
     sums = files.read_sums(chosen.out)
-    tell(
+    tell_done(
         output,
         {"out": str(chosen.out), "sha256": sums},
         lambda: "\n".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -24,6 +24,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     say,
     tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import given, opt, opt_of
 from deepera_graph.errors import BackendError, BudgetError, SettingsError, StoreError
@@ -187,9 +188,8 @@ def finish(
 
     if results.out is not None:
         write_study(study, result, dict(setup()), results.out)
-    tell(
-        output, plain_result(study.name, result), lambda: format_study(study, result, figures=False)
-    )
+    plain = plain_result(study.name, result)
+    tell(output, plain, lambda: format_study(study, result, figures=False), out=results.out)
 
 
 def plain_result(name: str, result: StudyResult) -> dict[str, Any]:
@@ -285,7 +285,7 @@ def tell_built(
     problems: Sequence[str],
 ) -> None:
     """Say what came out, and what is not as it was to be."""
-    tell(output, built.manifest, lambda: describe(built))
+    tell_done(output, built.manifest, lambda: describe(built))
     for problem in problems:
         say(problem)
     if problems:
@@ -304,4 +304,4 @@ def tell_estimate(
     limits: Budget = Budget(**given(chat, of=options.BudgetOptions))
     calls, by_step, price = describe_estimate(found.usage, found.total_usage, limits)
     plain = {**found.counts, **calls}
-    tell(replace(output, quiet=False), plain, lambda: describe(found, by_step, price))
+    tell(output, plain, lambda: describe(found, by_step, price))

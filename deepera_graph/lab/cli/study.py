@@ -176,6 +176,7 @@ def study(
         output,
         [running.plain_result(one.name, result) for one, result in done],
         lambda: "\n".join(format_study(*one, figures=False) for one in done),
+        out=out,
     )
 
 

@@ -28,6 +28,7 @@ from deepera_graph.cli.shared.console import (
     say,
     say_some,
     tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import arg, opt, opt_of
 from deepera_graph.errors import BackendError, InputError, SettingsError
@@ -135,7 +136,7 @@ def answer(
     if chat.model is not None and any(_may_be_asked_again(one) for one in answers):
         say(f"ask for the rest again with: {go_on_command('--resume', without=['--overwrite'])}")
     plain = _summary(answers, files.out, log)
-    tell(output, plain, lambda: _in_words(plain, source))
+    tell_done(output, plain, lambda: _in_words(plain, source))
     raise typer.Exit(OK if all(one.is_settled for one in answers) else SOME_FAILED)
 
 

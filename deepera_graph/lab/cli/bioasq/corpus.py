@@ -25,7 +25,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     say,
     say_some,
-    tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
@@ -96,7 +96,7 @@ def read(
     if files.report is not None:
         files.report.write_bytes(json_bytes(report.to_dict()))
     _tell_problems(report, verbose=output.verbose)
-    tell(output, report.to_dict(), lambda: _describe(report, files.out))
+    tell_done(output, report.to_dict(), lambda: _describe(report, files.out))
     raise typer.Exit(SOME_FAILED if report.problems else OK)
 
 
@@ -177,7 +177,7 @@ def index(
         embeddings = opened.embeddings_name
     say_some([f"skipped {one}" for one in report.skipped], "skipped {} more", report.n_skipped)
     plain = {"collection": store.library, "mode": mode, "embeddings": embeddings}
-    tell(
+    tell_done(
         output,
         {**plain, "in_collection": n_in_all, **report.to_dict()},
         lambda: _describe_index(report, str(store.library), mode, n_in_all),

@@ -13,7 +13,14 @@ import typer
 
 from deepera_graph.bioasq.settings import FIRST, MAX_DOCUMENTS, SECOND, check_pair
 from deepera_graph.cli.shared import options
-from deepera_graph.cli.shared.console import SOME_FAILED, check_file, check_input, say, tell
+from deepera_graph.cli.shared.console import (
+    SOME_FAILED,
+    check_file,
+    check_input,
+    say,
+    tell,
+    tell_done,
+)
 from deepera_graph.cli.shared.declaring import arg, given, opt
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.cli.running import plain_number
@@ -293,7 +300,7 @@ def ensemble(
         result |= {"weights": [*found.best.weights], "map": found.best.map}
         result |= {"golden_questions": found.n_questions}
         result |= {"tried": [one._asdict() for one in found.tried]}
-    tell(output, result, lambda: _tell_join(n_written, found, files))
+    tell_done(output, result, lambda: _tell_join(n_written, found, files))
 
 
 def _check_join(first: Path, second: Path, chosen: JoinOptions, files: JoinFiles) -> None:

@@ -33,7 +33,7 @@ from deepera_graph.cli.shared.console import (
     may_write,
     progress_bar,
     say,
-    tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import A_KEY, arg, given, opt, opt_of
 from deepera_graph.errors import BackendError, SettingsError
@@ -299,7 +299,7 @@ def _tell_outcomes(
         "out": str(files.out),
     }
     others = "".join(f", {n} {name}" for name, n in sorted(outcomes.items()) if name != "ok")
-    tell(
+    tell_done(
         output,
         plain,
         lambda: (

@@ -19,7 +19,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     say,
     say_some,
-    tell,
+    tell_done,
 )
 from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of
 from deepera_graph.errors import InputError, SettingsError
@@ -144,7 +144,7 @@ def tune(
         )
         plain |= {"out": str(files.out), **report.to_dict()}
         said.append(_describe(files.out, report))
-    tell(output, plain, lambda: "\n".join(said))
+    tell_done(output, plain, lambda: "\n".join(said))
 
 
 def _check(
