@@ -5,7 +5,7 @@ What a line may hold, such as Cohere's `documents` and rank_llm's `candidates`, 
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,8 +98,8 @@ def open_run(
 ) -> Iterator[tuple[BinaryIO, int | None]]:
     """Give a TREC run as JSON lines, queries in the order of the run, documents by score."""
     # A line is the first one of a query. Only documents of the run are held in memory; those that
-    # the corpus does not have are left out and counted by *tell*.
-    # Raises `InputError` if a file cannot be read, or a line of the run has not six columns.
+    # the corpus does not have are left out and counted by *tell*. A query with a line that cannot
+    # be used is a record with an error. Raises `InputError` if a file cannot be read.
     wanted = _read_rankings(source.run)
     names = {name for ranking in wanted.values() for name in ranking.lines}
     skipped: list[Skipped] = []
@@ -130,11 +130,12 @@ def _run_line(
     ranking: "_Ranking",
     texts: Mapping[str | None, Mapping[str, Any]],
 ) -> RawRecord:
-    number = next(iter(ranking.lines.values()))
+    number = min((*ranking.lines.values(), *(line for line, _ in ranking.problems)))
+    if ranking.problems:
+        line, problem = ranking.problems[0]
+        return RawRecord(number, {}, problem if line == number else f"line {line}: {problem}")
     if question is None:
         return RawRecord(number, {}, f"query {query!r} is not in the file of queries")
-    if ranking.repeated:
-        return RawRecord(number, {}, f"query {query!r} {ranking.repeated[0]}")
     passages = [
         {"id": name, "score": score, **texts[name]}
         for name, score in ranking.by_score()
@@ -145,19 +146,30 @@ def _run_line(
 
 @dataclass(frozen=True, slots=True)
 class _Ranking:
-    """The documents of a query, the line that each is in first, and what is there twice."""
+    """The documents of a query, the line that each is in first, and what is wrong with others."""
 
     scores: dict[str, float] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
-    repeated: list[str] = field(default_factory=list)
+    problems: list[tuple[int, str]] = field(default_factory=list)  # (line, what is wrong with it)
 
-    def add(self, document: str, score: float, line: int) -> None:
+    def add(self, cells: Sequence[str], line: int) -> None:
         """Add a document."""
-        if document in self.lines:
-            first = self.lines[document]
-            self.repeated.append(f"has document {document!r} twice, in lines {first} and {line}")
+        # Source: Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of
+        # the run.
+        try:
+            query, _, document, _, score, _ = cells
+            number = float(score)
+        except ValueError:
+            wanted = "not a line of a TREC run (query, Q0, document, rank, score, name), got "
+            self.problems.append((line, f"{wanted}{' '.join(cells):.80}"))
             return
-        self.scores[document], self.lines[document] = score, line
+        if document in self.lines:
+            where = f"in lines {self.lines[document]} and {line}"
+            self.problems.append(
+                (line, f"query {query!r} has document {document!r} twice, {where}")
+            )
+            return
+        self.scores[document], self.lines[document] = number, line
 
     def by_score(self) -> list[tuple[str, float]]:
         """Return each document with its score, the highest first."""
@@ -168,27 +180,18 @@ def read_run(path: Path) -> dict[str, list[tuple[str, float]]]:
     """Return (document id, score) of each query id, the highest score first."""
     # Raises `InputError` if a line has not six columns, or a query has a document twice.
     rankings = _read_rankings(path)
-    for query, ranking in rankings.items():
-        if ranking.repeated:
-            raise InputError(f"{path}: query {query!r} {ranking.repeated[0]}")
+    for ranking in rankings.values():
+        for line, problem in ranking.problems:
+            raise InputError(f"{path}, line {line}: {problem}")
     return {query: ranking.by_score() for query, ranking in rankings.items()}
 
 
 def _read_rankings(path: Path) -> dict[str, _Ranking]:
-    # Source: Columns as `trec_eval` reads them: query, ``Q0``, document, rank, score, name of the
-    # run.
     rankings: dict[str, _Ranking] = {}
     with open_records(path) as (source, _):
         for line in read_raw_lines(source):
             cells = line.text.decode("utf-8", "replace").split()
-            try:
-                query, _, document, _, score, _ = cells
-                rankings.setdefault(query, _Ranking()).add(document, float(score), line.number)
-            except ValueError as error:
-                raise InputError(
-                    f"{path}, line {line.number}: not a line of a TREC run (query, Q0, document, "
-                    f"rank, score, name), got {' '.join(cells):.80}"
-                ) from error
+            rankings.setdefault(cells[0] if cells else "", _Ranking()).add(cells, line.number)
     return rankings
 
 

@@ -172,9 +172,20 @@ def test_a_document_that_a_query_has_twice_names_both_lines_of_the_run(run):
         one, two = read_lines(source)
     assert one.id == "q1"
     assert two.number == 4
-    assert two.error == "query 'q2' has document 'a' twice, in lines 4 and 6"
+    assert two.error == "line 6: query 'q2' has document 'a' twice, in lines 4 and 6"
     with pytest.raises(InputError, match="query 'q2' has document 'a' twice, in lines 4 and 6"):
         read_run(run.run)
+
+
+@pytest.mark.parametrize("bad", ["q1 Q0 a 1 high bm25", "q1 Q0 a 1", "qid Q0 doc rank score run"])
+def test_a_line_of_a_run_that_cannot_be_read_costs_its_query_alone(run, bad):
+    run.run.write_text(f"q1 Q0 b 2 1.5 bm25\n{bad}\nq2 Q0 a 1 0.1 bm25\n")
+    with open_run(run) as (source, _):
+        lines = [*read_lines(source)]
+    [wrong] = [one for one in lines if isinstance(one, BadLine)]
+    assert "not a line of a TREC run" in wrong.error
+    assert f"got {bad}" in wrong.error
+    assert [one.id for one in lines if one is not wrong][-1] == "q2"
 
 
 @pytest.mark.parametrize("line", ["q1 a 1 2.5", "q1 Q0 a 1 high bm25", "{}"])
