@@ -3,11 +3,12 @@
 import pytest
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.citing import ManuscriptParagraph, find_claims
+from deepera_graph.evidence.check.citing import find_claims
 from deepera_graph.evidence.check.manuscript import read_manuscript
+from deepera_graph.evidence.check.marks import ManuscriptParagraph
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex, read_printed
 from support.manuscripts import entry
-from support.pdfs import write_pdf
+from support.pdfs import draw_raised, write_pdf
 
 LISTED = [entry("lund2018"), entry("mori2019"), entry("tanaka2020"), entry("garcia2018")]
 NUMBERED = read_printed(LISTED)
@@ -246,16 +247,6 @@ def test_pages_of_a_pdf_are_told(tmp_path):
         )
     )
     assert [one.page for one in read_manuscript(tmp_path / "a.pdf").claims] == ["1", "2"]
-
-
-def draw_raised(*parts):
-    """A page as typesetters draw it: texts on a line, every other one small and raised."""
-    drawn = [b"BT 60 700 Td"]
-    for place, (text, at) in enumerate(parts):
-        size = b"/F 6 Tf 4 Ts" if place % 2 else b"/F 11 Tf 0 Ts"
-        drawn.append(b"%b (%b) Tj" % (size, text))
-        drawn += [at] if at else []
-    return b" ".join([*drawn, b"ET"])
 
 
 def test_raised_numbers_of_a_pdf_cite(tmp_path):

@@ -148,18 +148,23 @@ def check(
 
 
 def _find_references(manuscript: str, sources: list[str]) -> Path | None:
-    """Return the first source that lists references, if the manuscript has no list that serves."""
+    """Return the first source that lists references which the manuscript cites, and lacks."""
     from deepera_graph.evidence.check.manuscript import read_manuscript
-    from deepera_graph.evidence.check.references import BIBLIOGRAPHIES
+    from deepera_graph.evidence.check.references import BIBLIOGRAPHIES, read_bibliography
     from deepera_graph.text.jsonl import suffix_of
 
     paths = [Path(one) for one in sources]
     listed = [one for one in paths if suffix_of(one) in BIBLIOGRAPHIES and one.is_file()]
     if listed:
         try:
-            read_manuscript(manuscript)
+            found = read_manuscript(manuscript)
         except InputError:
             return listed[0]
+        known = {one.key for one in found.references}
+        lacking = {key for one in found.claims for key in one.keys} - known
+        for one in listed:
+            if lacking & {reference.key for reference in read_bibliography(one)}:
+                return one
     return None
 
 

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.citing import Claim, ManuscriptParagraph, find_claims
+from deepera_graph.evidence.check.citing import Claim, find_claims
 from deepera_graph.evidence.check.fields import (
     LISTED,
     RAISED_NUMBERS,
@@ -17,14 +18,16 @@ from deepera_graph.evidence.check.fields import (
     FieldReader,
     join_fields,
 )
+from deepera_graph.evidence.check.marks import ManuscriptParagraph
 from deepera_graph.evidence.check.references import (
     Reference,
     ReferenceIndex,
     read_bibliography,
     read_printed,
     split_entries,
+    write_notes,
 )
-from deepera_graph.evidence.check.tex import read_tex
+from deepera_graph.evidence.check.tex import mark_citations, read_tex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import title_key
 from deepera_graph.literature.same_study import list_ids
@@ -33,6 +36,7 @@ from deepera_graph.retrieval.documents import DOCX
 from deepera_graph.retrieval.documents.article import (
     Block,
     build_article,
+    decode,
     is_references,
     take_title,
     write_raised,
@@ -105,24 +109,26 @@ def read_manuscript(
     else:
         fields = list[CitedItems]()
         if form == DOCX:
-            (title, paragraphs, printed), fields = _read_docx(path)
+            (title, paragraphs, named, printed), fields = _read_docx(path)
         else:
-            title, paragraphs, printed = _READERS[form](path, given is None, pdf_reader)
-        references, cited = join_fields(fields, printed if given is None else given)
+            title, paragraphs, named, printed = _READERS[form](path, given is None, pdf_reader)
+        named = named if given is None else given
+        references, cited = join_fields(fields, named or printed)
         if not references:
             raise InputError(
                 f"{path}: no references found: it has no list under a heading such as References"
                 + (", and names no .bib file" if form in (".tex", ".md") else "")
                 + "; --bib names a file of them, also one that is a SOURCE"
             )
-        index = ReferenceIndex(references, cited)
+        index = ReferenceIndex(references, cited, printed if named else ())
         title, claims = index.show(title), find_claims(paragraphs, index)
+        references += index.list_used(key for one in claims for key in one.keys)
     if not claims:
         raise InputError(
             f"{path}: nothing cites any of its {len(references)} references; known are [3], [3-7], "
             "raised numbers, (Lee et al., 2019), [@key] and \\cite{key}"
         )
-    named = {key for one in claims for key in one.keys}
+    keys = {key for one in claims for key in one.keys}
     return Manuscript(
         path=path,
         title=title,
@@ -131,7 +137,7 @@ def read_manuscript(
         duplicates=tuple(
             tuple(one.key for one in group) for group in ReferenceIndex(references).duplicates()
         ),
-        uncited=tuple(one.key for one in references if one.key not in named),
+        uncited=tuple(one.key for one in references if one.key not in keys),
     )
 
 
@@ -179,7 +185,8 @@ def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any
     return replace(manuscript, duplicates=tuple(groups.values()))
 
 
-Read = tuple[str, list[ManuscriptParagraph], list[Reference]]
+# Title and text, and the references of files that it names, and those that it prints.
+Read = tuple[str, list[ManuscriptParagraph], list[Reference], list[Reference]]
 
 
 def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
@@ -190,16 +197,17 @@ def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
 
 
 def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
-    with path.open("rb") as source:
-        blocks, about, _ = read_markdown_blocks(
-            path, source, keep_lines=True, raise_text=_write_raised
-        )
+    text, notes = write_notes(mark_citations(decode(path.read_bytes(), path)))
+    blocks, about, _ = read_markdown_blocks(
+        path, BytesIO(text.encode()), keep_lines=True, raise_text=_write_raised
+    )
     named = about.get("bibliography")
-    title, paragraphs, printed = _read_blocks(blocks, str(about.get("title", "")))
+    title, paragraphs, _, printed = _read_blocks(blocks, str(about.get("title", "")))
     if named and wants_list:
         files = named if isinstance(named, list) else [named]
-        printed = [one for file in files for one in read_bibliography(path.parent / str(file))]
-    return title, paragraphs, printed
+        listed = [one for file in files for one in read_bibliography(path.parent / str(file))]
+        return title, paragraphs, listed, [*printed, *notes]
+    return title, paragraphs, [], [*printed, *notes]
 
 
 def _read_tex(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
@@ -207,7 +215,7 @@ def _read_tex(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
     references = [Reference.of_text(key, text) for key, text in found.printed]
     if not references and wants_list:
         references = [one for file in found.bibliographies for one in read_bibliography(file)]
-    return found.title, _read_blocks(found.blocks, found.title)[1], references
+    return found.title, _read_blocks(found.blocks, found.title)[1], [], references
 
 
 def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
@@ -224,7 +232,7 @@ def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
             page = max((start for start in page_of if start <= begin), default=0)
             text = section.text[begin:end].strip()
             paragraphs.append(ManuscriptParagraph(text, section.name, str(page_of.get(page, ""))))
-    return article.title, paragraphs, read_printed(lines, wrapped=True)
+    return article.title, paragraphs, [], read_printed(lines, wrapped=True)
 
 
 def _end_sentences(text: str, starts: Iterable[int]) -> list[int]:
@@ -251,13 +259,14 @@ def _write_raised(before: str, text: str) -> str:
 
 def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
     """Tell the text from the list of references, which stands under a heading."""
-    blocks = [Block(one.text, one.level or (1 if is_references(one.text) else 0)) for one in blocks]
+    levels = [one.level or (1 if is_references(one.text) else 0) for one in blocks]
+    blocks = [one._replace(level=level) for one, level in zip(blocks, levels, strict=True)]
     printed, inside = list[str](), 0
     for block in blocks:
         if block.level and (not inside or block.level <= inside):
             inside = block.level if is_references(block.text) else 0
         elif (inside or LISTED in block.text) and block.text.strip():
-            printed += split_entries(block.text.replace(LISTED, ""))
+            printed += split_entries(block.text.replace(LISTED, ""), block.number)
     body, title = take_title([one for one in blocks if LISTED not in one.text], title)
     article = build_article(body, title, {})
     sections = article.sections if article else ()
@@ -266,7 +275,7 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
         for section in sections
         for text in section.text.split("\n\n")
     ]
-    return "" if is_references(title) else title, paragraphs, read_printed(printed)
+    return "" if is_references(title) else title, paragraphs, [], read_printed(printed)
 
 
 def _read_pairs(

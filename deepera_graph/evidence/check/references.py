@@ -35,6 +35,11 @@ _AFTER_INITIALS = re.compile(
 _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
 _FAMILY = re.compile(rf"\A({SURNAME})")
 _NEW_ENTRY = re.compile(rf"\A{SURNAME},? [A-Z](?:[.A-Z]|, | \()")
+_NOTE = re.compile(r" {0,3}\[\^([^\]\s]+)\]:[ \t]*")
+_NOTED = re.compile(r"\[\^([^\]\s]+)\]")
+_MARK = re.compile(r"\[[^\[\]]*(?<!\w)@[^\[\]]+\]|\[\d[\d ,;–-]*\]|(?<![\w.])@\w[\w:-]*")
+_MOST_BESIDE, _MOST_OF_SHORT = 4, 8  # words of a note beside its citation; of "Lee 2019, p. 3"
+_NO_BRACKETS = str.maketrans("", "", "()")
 _LEAST_LETTERS = 12  # of a line that may be a reference
 
 
@@ -46,6 +51,7 @@ class Reference(PlainRecord):
     text: str  # as it is printed, or made up of its fields
     source: Citation  # what is known of the work
     abstract: str = ""  # of the work, if the file of references has it
+    is_numbered: bool = False  # whether the list prints its number
 
     @classmethod
     def of_fields(cls, key: str, fields: Mapping[str, Any]) -> Self:
@@ -54,7 +60,7 @@ class Reference(PlainRecord):
         return cls(key=key, text=str(source), source=source, abstract=fields.get("abstract", ""))
 
     @classmethod
-    def of_text(cls, key: str, text: str) -> Self:
+    def of_text(cls, key: str, text: str, *, is_numbered: bool = False) -> Self:
         """Make one of a printed entry."""
         doi, pmid, arxiv = _DOI.search(text), _PMID.search(text), _ARXIV.search(text)
         fields = {
@@ -66,7 +72,8 @@ class Reference(PlainRecord):
             "arxiv": arxiv[1] if arxiv else None,
         }
         known = {name: value for name, value in fields.items() if value}
-        return cls(key=key, text=" ".join(text.split()), source=Citation.of(known, key))
+        source, text = Citation.of(known, key), " ".join(text.split())
+        return cls(key=key, text=text, source=source, is_numbered=is_numbered)
 
     @property
     def name(self) -> tuple[str, str]:
@@ -105,11 +112,14 @@ def read_printed(lines: Iterable[str], *, wrapped: bool = False) -> list[Referen
             entries[-1] = key, f"{before} {text}"
         elif number or len(text) >= _LEAST_LETTERS:
             entries.append((number or str(len(entries) + 1), text))
-    return [Reference.of_text(key, text) for key, text in entries]
+    return [Reference.of_text(key, text, is_numbered=is_numbered) for key, text in entries]
 
 
-def split_entries(text: str) -> list[str]:
+def split_entries(text: str, number: str = "") -> list[str]:
     """Cut a paragraph that has an entry a line; a line that begins none goes on with the last."""
+    # The *number* is that of a list that its form counts.
+    if number and not _NUMBER.match(text):
+        return [f"{number}. {' '.join(text.split())}"]
     entries: list[str] = []
     for line in text.splitlines():
         if entries and not _NUMBER.match(line) and _goes_on([("", entries[-1])], line.strip()):
@@ -158,6 +168,45 @@ def _find_authors(text: str) -> str:
     return f"{family[1]}; others" if several else family[1]
 
 
+def write_notes(text: str) -> tuple[str, list[Reference]]:
+    """Return Markdown with what its footnotes cite in the places of their marks, and references."""
+    # A note that is a whole entry is a reference by itself, with ``^1`` as its key; one that cites,
+    # and says no more, stands in the sentence; any other is a paragraph.
+    body, notes = _cut_notes(text)
+    references, marks = list[Reference](), dict[str, str]()
+    for label, note in notes.items():
+        rest = _MARK.sub(" ", note)
+        has_doi = bool(_DOI.search(note))
+        if rest != note and len(rest.split()) <= _MOST_BESIDE:
+            marks[label] = f" {note.rstrip(' .')}"
+        elif rest != note or not (has_doi or find_year([note])):
+            marks[label] = ""
+            body += f"\n\n{note}\n"
+        elif len(note.split()) <= _MOST_OF_SHORT and not has_doi:
+            marks[label] = f" ({note.translate(_NO_BRACKETS).rstrip(' .')})"
+        else:
+            marks[label] = f"[@{{^{label}}}]"
+            references.append(Reference.of_text(f"^{label}", note))
+    return _NOTED.sub(lambda found: marks.get(found[1], found[0]), body), references
+
+
+def _cut_notes(text: str) -> tuple[str, dict[str, str]]:
+    """Return Markdown without its footnotes, and these by their labels; each is one paragraph."""
+    notes, lines, label = dict[str, str](), list[str](), ""
+    for line in text.splitlines(keepends=True):
+        begun = _NOTE.match(line)
+        if begun:
+            label = begun[1]
+        elif not line.strip():
+            label = ""
+        if label:
+            said = line[begun.end() if begun else 0 :].strip()
+            notes[label] = said if begun else f"{notes[label]} {said}"
+        else:
+            lines.append(line)
+    return "".join(lines), notes
+
+
 class FieldCitation(NamedTuple):
     """A citation that a citation manager wrote: as the text shows it, and what it cites."""
 
@@ -169,13 +218,30 @@ class ReferenceIndex:
     """Finds the references that a text names, by name, key or the marks of *fields*, by number."""
 
     def __init__(
-        self, references: Sequence[Reference], fields: Sequence[FieldCitation] = ()
+        self,
+        references: Sequence[Reference],
+        fields: Sequence[FieldCitation] = (),
+        others: Sequence[Reference] = (),
     ) -> None:
-        self.references, self.fields = references, fields
-        self._by_key = {one.key: one for one in reversed(references)}
+        # *others* are looked at for what the references do not have.
+        known, names = {one.key for one in references}, {one.name for one in references}
+        self.fields = fields
+        self._others = [one for one in others if one.key not in known]
+        self.references = [*references, *self._others]
+        self._by_key = {one.key: one for one in reversed(self.references)}
         self._by_name: dict[tuple[str, str], list[Reference]] = defaultdict(list)
-        for one in references:
+        for one in (*references, *(one for one in self._others if one.name not in names)):
             self._by_name[one.name].append(one)
+
+    def list_used(self, keys: Iterable[str]) -> list[Reference]:
+        """Return those of the others that keys name."""
+        named = {*keys}
+        return [one for one in self._others if one.key in named]
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether a list prints the numbers of its references."""
+        return any(one.is_numbered for one in self.references)
 
     def show(self, text: str) -> str:
         """Return a text with its citations as the manuscript shows them."""

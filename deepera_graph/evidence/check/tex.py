@@ -59,7 +59,7 @@ def read_tex(path: Path) -> TexText:
     printed = [one for found in _PRINTED.finditer(text) for one in _read_items(found[1])]
     title = _TITLE.search(whole)
     text = _DISPLAYED.sub(" ", _UNREAD.sub(" ", _PRINTED.sub(" ", text)))
-    blocks = list(_read_blocks(_CITE.sub(_mark_citation, text)))
+    blocks = list(_read_blocks(mark_citations(text)))
     if not any(not block.level for block in blocks):
         raise InputError(f"{path}: has no text")
     return TexText(
@@ -80,6 +80,11 @@ def _load(path: Path, folder: Path, depth: int = 0) -> str:
         return _load(other, folder, depth + 1)
 
     return _INPUT.sub(take, text)
+
+
+def mark_citations(text: str) -> str:
+    """Return a text with commands such as ``\\cite{key}`` as Markdown has citations."""
+    return _CITE.sub(_mark_citation, text)
 
 
 def _mark_citation(found: re.Match[str]) -> str:

@@ -212,6 +212,7 @@ class Block(NamedTuple):
 
     text: str
     level: int = 0  # of a heading, >= 1, the highest first; 0 for what is none
+    number: str = ""  # of an item of a list that its form counts, and does not write as text
 
 
 def join_pages(name: str, parts: Sequence[tuple[int, str]]) -> Section:

@@ -10,6 +10,7 @@ Source:
 import io
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
 from xml.etree.ElementTree import Element
@@ -36,6 +37,7 @@ class _Styles(NamedTuple):
     levels: Mapping[str, int]  # of headings, from 1
     contents: frozenset[str]  # lines of a table of contents
     titles: frozenset[str]
+    lists: Mapping[str, str]  # with numbers, by the styles of their items
 
 
 def read_docx(name: object, source: BinaryIO) -> Article:
@@ -75,16 +77,21 @@ def _read(
         if sum(one.file_size for one in archive.infolist()) > article.MOST_BYTES:
             raise InputError(f"{name}: unpacks to more than {article.MOST_BYTES >> 20} MB")
         main = _find_main(archive, name)
-        styles = _read_styles(
-            _load(archive, posixpath.join(main.rpartition("/")[0], "styles.xml"), name)
+        beside = (
+            posixpath.join(main.rpartition("/")[0], one) for one in ("styles.xml", "numbering.xml")
         )
+        parts = [_load(archive, one, name) for one in beside]
+        numbered, styles = _read_lists(parts[1]), _read_styles(parts[0])
         about = _read_about(_load(archive, "docProps/core.xml", name))
         document = _load(archive, main, name)
     body = None if document is None else document.find("body")
     if prepare is not None and body is not None:
         prepare(body)
-    titles, blocks = list[str](), list[Block]()
-    for style, block in () if body is None else _read_blocks(body, styles, raise_text):
+    titles, blocks, counts = list[str](), list[Block](), Counter[str]()
+    for style, found in () if body is None else _read_blocks(body, styles, raise_text):
+        counts[found.number] += 1
+        number = str(counts[found.number]) if found.number in numbered else ""
+        block = found._replace(number=number)
         if style in styles.titles and block.text and not blocks:
             titles.append(block.text)
         else:
@@ -126,7 +133,32 @@ def _read_styles(root: Element | None) -> _Styles:
         if parent in levels and one.get("styleId", "") not in contents:
             levels.setdefault(one.get("styleId", ""), levels[parent])
     titles = frozenset(id for id, name in names.items() if name.lower() == _TITLE)
-    return _Styles(levels, contents, titles)
+    lists = {id: number for one in styles if (id := one.get("styleId", ""))
+             and (number := _find_list(one))}  # fmt: skip
+    return _Styles(levels, contents, titles, lists)
+
+
+def _find_list(element: Element) -> str:
+    """Return the list whose item, of the first level, a paragraph or a style is; else nothing."""
+    is_first = _value(element.find("pPr/numPr/ilvl")) in ("", "0")
+    return _value(element.find("pPr/numPr/numId")) if is_first else ""
+
+
+def _read_lists(root: Element | None) -> frozenset[str]:
+    """Return the lists whose items have numbers, no bullets."""
+    if root is None:
+        return frozenset()
+    decimal = {
+        one.get("abstractNumId")
+        for one in root.iter("abstractNum")
+        for level in one.iter("lvl")
+        if level.get("ilvl") == "0" and _value(level.find("numFmt")) == "decimal"
+    }
+    return frozenset(
+        one.get("numId", "")
+        for one in root.iter("num")
+        if _value(one.find("abstractNumId")) in decimal
+    )
 
 
 def _read_level(style: Element, name: str) -> int:
@@ -155,7 +187,8 @@ def _read_blocks(
             style = _value(child.find("pPr/pStyle"))
             if style not in styles.contents:
                 level = _read_outline(child) or styles.levels.get(style, 0)
-                yield style, Block(_text_of(child, raise_text), level)
+                number = _find_list(child) or styles.lists.get(style, "")
+                yield style, Block(_text_of(child, raise_text), level, number)
         elif child.tag == "tbl":
             for row in child.iter("tr"):
                 cells = (_text_of(cell, raise_text) for cell in _cells_of(row))

@@ -69,8 +69,9 @@ def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:
     markdown: Any = import_extra("markdown_it")
     tokens = markdown.MarkdownIt("commonmark").enable("table").parse(text)
     nothing = import_extra("markdown_it.token").Token("", "", 0)
-    cells = list[str]()
+    cells, number = list[str](), ""
     for before, token in pairwise([nothing, *tokens]):
+        number = token.info if token.type == "list_item_open" else number  # or empty: a bullet
         if token.type == "tr_close":
             yield Block(article.CELLS.join(cells))
             cells = []
@@ -80,11 +81,17 @@ def _read_blocks(text: str, *, keep_lines: bool) -> Iterator[Block]:
             if before.type in {"th_open", "td_open"}:
                 cells.append(words)
             else:
-                yield Block(words, int(before.tag[1:]) if before.type == "heading_open" else 0)
+                yield Block(words, _level_of(before), number)
+                number = ""
         elif token.type in {"fence", "code_block"}:
             yield Block(token.content)
         elif token.type == "html_block":
             yield Block(article.join_words(_remove_tags(token.content)))
+
+
+def _level_of(token: Any) -> int:
+    """Return the level of the heading that a token opens; 0 of any other."""
+    return int(token.tag[1:]) if token.type == "heading_open" else 0
 
 
 def _remove_tags(html: str) -> str:

@@ -1,0 +1,237 @@
+"""Where a text cites references: by keys, numbers, or names and years, also side by side."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
+from deepera_graph.text.references import PARTICLES
+
+Style = Literal["keys", "numbers", "names"]
+_KEY = r"[\w][\w:.#$%&+?<>~/-]*"
+_KEYED = re.compile(
+    rf"\[(?P<group>[^\[\]]*(?<![\w.])@[^\[\]]+)\]"
+    rf"|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))"
+)
+_IN_GROUP = re.compile(rf"(?<![\w.])@(?:\{{([^{{}}]+)\}}|({_KEY}))")
+_NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
+_NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~∈])\s*$", re.IGNORECASE)
+_NAME = rf"{PARTICLES}[A-ZÀ-Þ][\w'’-]*\w(?<!['’]s)"
+_COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
+_OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})|et\sal\.?))?(?:['’]s)?"
+_YEAR = r"(?:19|20)\d\d[a-z]?"
+_NARRATIVE = re.compile(
+    rf"(?P<name>{_NAME}){_OTHERS}\s+[(\[](?P<years>{_YEAR}(?:\s*[,;]\s*{_YEAR})*)"
+    r"(?:[,:]\s*(?:pp?\.|chap\w*\.?|table|fig\w*\.?)?\s?[\d–-]+)?[)\]]"
+)
+NAMED = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s*\Z")
+_BRACKETED = re.compile(rf"\(([^()]*\b{_YEAR}[^()]*)\)|\[([^\[\]]*\b{_YEAR}[^\[\]]*)\]")
+_PART = re.compile(
+    rf"(?P<name>{_NAME}){_OTHERS}(?P<comma>,?)\s+(?P<years>{_YEAR}"
+    rf"(?:\s*,\s*(?:{_YEAR}|[a-z]\b))*)"
+)
+_YEARS = re.compile(_YEAR)
+_MONTHS = frozenset(
+    """
+    January February March April May June July August September October November December In
+    Since Until Before After By From During Between
+    """.split()  # noqa: SIM905
+)
+# A raised number whose place is lost, as in the text of a PDF: ``firm1,2.`` or ``firm.1-3 Then``.
+_RAISED = re.compile(
+    r"(?P<word>[a-zà-ÿ]{2}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
+    r"(?P<numbers>\d{1,3}(?:\s?[-–,]\s?\d{1,3})*)(?=[.,;:)]?(?:\s|\Z))"
+)
+_NAMED_NUMBER = re.compile(
+    r"\b(?:figs?|figures?|tables?|eqs?|nos?|vols?|refs?|sects?|pp?|steps?|days?|weeks?|version"
+    r"|types?|grades?|phases?|groups?|chapters?)\.?\Z",
+    re.IGNORECASE,
+)
+_LEAST_RAISED = 2  # marks that are no chance
+_LEAST_SHARE = 0.25  # of the list
+_MOST_IN_RANGE = 100
+_TAKEN = "\ue000"  # stands for what is read already
+
+
+class Cited(NamedTuple):
+    """A mark in a text: where it stands, and the keys that it names."""
+
+    start: int
+    end: int
+    keys: tuple[str, ...]
+
+
+class ManuscriptParagraph(NamedTuple):
+    """A part of a manuscript."""
+
+    text: str
+    section: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkReader:
+    """Finds the citations of a manuscript, in each of the styles that it has."""
+
+    index: ReferenceIndex
+    styles: frozenset[Style]
+    is_sure: bool  # whether of names only those count that are of the list, or of several authors
+
+    @classmethod
+    def of(cls, paragraphs: Iterable[ManuscriptParagraph], index: ReferenceIndex) -> Self:
+        """Tell the styles of a manuscript."""
+        # Numbers cite a list that prints them. Of any other list they may count places, where the
+        # text has no more citations by keys or names than by numbers; and if it has none at all,
+        # they cite a list that was not found.
+        every = cls(index, frozenset(("keys", "numbers", "names")), is_sure=True)
+        n: Counter[Style] = Counter()
+        has_numbers = False
+        for one in paragraphs:
+            for style, found in every._find_each(FIELD.sub(_hide, one.text)):
+                n[style] += style == "keys" or any(map(index.by_key, found.keys))
+                has_numbers |= style == "numbers"
+        n_others = n["keys"] + n["names"]
+        counts = index.is_numbered or n["numbers"] >= max(n_others, 1) or not n_others
+        styles: list[Style] = ["names"]
+        styles += ["keys"] if n["keys"] else []
+        styles += ["numbers"] if has_numbers and counts else []
+        is_sure = len(styles) > 1 and n["names"] <= n["keys"] + n["numbers"]
+        return cls(index, frozenset(styles), is_sure=is_sure)
+
+    def find(self, text: str) -> list[Cited]:
+        """Return the citations of a text in order."""
+        index = self.index
+        marks = [
+            Cited(*one.span(), index.fields[int(one[1])].keys)
+            for one in (FIELD.finditer(text) if index.fields else ())
+        ]
+        rest = FIELD.sub(_hide, text) if marks else text
+        found = list[Cited]()
+        for one in sorted([*marks, *(one for _, one in self._find_each(rest))]):
+            if found and one.start < found[-1].end:  # "(Lee 2019 [3])"
+                keys = dict.fromkeys((*found[-1].keys, *one.keys))
+                found[-1] = found[-1]._replace(keys=tuple(keys))
+            else:
+                found.append(one)
+        return found
+
+    def _find_each(self, text: str) -> Iterator[tuple[Style, Cited]]:
+        """Yield each citation with its style; what one style reads, the next does not."""
+        marks: list[Cited] = []
+        for style, find in (("keys", _find_keys), ("numbers", _find_numbers)):
+            if style in self.styles:
+                found = list(find(text, self.index))
+                marks += found
+                text = _hide_marks(text, found)
+                yield from ((style, one) for one in found)
+        for one in _find_names(text, self.index, is_sure=self.is_sure):
+            if not _is_told_twice(one, marks, text, self.index):
+                yield "names", one
+
+
+def _hide(mark: re.Match[str]) -> str:
+    return _TAKEN * len(mark[0])
+
+
+def _hide_marks(text: str, marks: Iterable[Cited]) -> str:
+    for one in marks:
+        text = text[: one.start] + _TAKEN * (one.end - one.start) + text[one.end :]
+    return text
+
+
+def _is_told_twice(name: Cited, marks: Sequence[Cited], text: str, index: ReferenceIndex) -> bool:
+    """Tell whether unknown names stand beside a mark that says which work they are of."""
+    # "Lee et al. (2017) found [3]", where the list has 2018.
+    if not marks or any(map(index.by_key, name.keys)):
+        return False
+    is_beside = text[name.end :].lstrip(" ,;").startswith(_TAKEN)
+    return is_beside or text[name.start] not in "(["
+
+
+def write_raised(
+    paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex, *, is_alone: bool
+) -> Sequence[ManuscriptParagraph]:
+    """Write raised numbers that follow a word as ``[1,2]``, if those that do are of the list."""
+    # Beside other citations (not *alone*) they have to cite a good share of a list with numbers.
+    n_marks, cited = 0, set[str]()
+
+    def mark(found: re.Match[str]) -> str:
+        nonlocal n_marks
+        head = f"{found.string[max(0, found.start() - 12) : found.start()]}{found['word']}"
+        keys = list(_expand(found["numbers"]))
+        if _NAMED_NUMBER.search(f"{head}{found['stop']}") or not all(map(index.by_key, keys)):
+            return found[0]
+        n_marks += 1
+        cited.update(keys)
+        numbers = "".join(found["numbers"].split())
+        return f"{found['word']} [{numbers}]{found['stop']}"
+
+    written = [one._replace(text=_RAISED.sub(mark, one.text)) for one in paragraphs]
+    is_share = index.is_numbered and len(cited) >= _LEAST_SHARE * len(index.references)
+    return written if n_marks >= _LEAST_RAISED and (is_alone or is_share) else paragraphs
+
+
+def _find_keys(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+    for found in _KEYED.finditer(text):
+        parts = _IN_GROUP.findall(found["group"]) if found["group"] else []
+        keys = [braced or bare for braced, bare in parts] or [found["braced"] or found["bare"]]
+        if found["bare"] and not index.by_key(keys[0].rstrip(".:,")):
+            continue  # part of a mail address, or a name on a social network
+        yield Cited(*found.span(), tuple(key.rstrip(".:,") for key in keys if key))
+
+
+def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
+    for found in _NUMBERED.finditer(text):
+        keys = tuple(_expand(found[1]))
+        is_interval = "0" in keys and not index.by_key("0")
+        is_year = all(map(_YEARS.fullmatch, keys)) and not any(map(index.by_key, keys))
+        if not (is_interval or is_year) and not _NO_CITATION.search(text[: found.start()]):
+            yield Cited(*found.span(), keys)
+
+
+def _expand(numbers: str) -> Iterator[str]:
+    """Yield ``3, 4, 5, 9`` for ``3-5,9``."""
+    for part in re.split(r"\s*[,;]\s*", numbers):
+        first, *last = re.split(r"\s*[-–—]\s*", part)
+        end = int(last[-1]) if last else int(first)
+        if not 0 <= end - int(first) < _MOST_IN_RANGE:
+            end = int(first)
+        yield from map(str, range(int(first), end + 1))
+
+
+def _find_names(text: str, index: ReferenceIndex, *, is_sure: bool = False) -> Iterator[Cited]:
+    """Yield names with years; if it must be *sure*, of one author only those of the list."""
+    marks = [
+        Cited(
+            *one.span(),
+            tuple(_name_key(one["name"], year, index) for year in _YEARS.findall(one["years"])),
+        )
+        for one in _NARRATIVE.finditer(text)
+        if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one["years"])[0])
+    ]
+    for found in _BRACKETED.finditer(text):
+        parts = [
+            one
+            for one in _PART.finditer(found[1] or found[2])
+            if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one[0])[0])
+        ]
+        keys = [key for one in parts for key in _keys_of_part(one, index)]
+        if keys:
+            marks.append(Cited(*found.span(), tuple(keys)))
+    yield from sorted(marks)
+
+
+def _keys_of_part(found: re.Match[str], index: ReferenceIndex) -> Iterator[str]:
+    """Yield the keys of ``Lee et al., 2019, 2020``; none of a date."""
+    if found["name"] in _MONTHS:
+        return
+    for year in _YEARS.findall(found["years"]):
+        if found["more"] or found["comma"] or index.by_name(found["name"], year):
+            yield _name_key(found["name"], year, index)
+
+
+def _name_key(name: str, year: str, index: ReferenceIndex) -> str:
+    known = index.by_name(name, year)
+    return known.key if known else f"{name} {year}"
