@@ -7,8 +7,9 @@ from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 from deepera_graph.export.page import evidence_page
-from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
+from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import name_status
+from deepera_graph.literature.reference_files import write_bibtex, write_ris
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from deepera_graph.literature.citation import Citation, write_bibtex, write_ris
+from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import (
     PaperStatus,
     family_key,
@@ -18,6 +18,7 @@ from deepera_graph.literature.paper_keys import (
     read_title,
     title_key,
 )
+from deepera_graph.literature.reference_files import write_bibtex, write_ris
 from deepera_graph.literature.same_study import MOST_YEARS, find_studies
 from deepera_graph.text.plain import write_sheet
 

@@ -12,7 +12,8 @@ from markdown_it import MarkdownIt
 
 from deepera_graph import EvidenceReranker, RerankResult, SettingsError, export_result
 from deepera_graph.export import answer_with_numbers, describe_result
-from deepera_graph.literature.citation import Citation, write_bibtex
+from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.reference_files import write_bibtex
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.testing import judged, scripted_backend
 
