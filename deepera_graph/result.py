@@ -1,19 +1,18 @@
 """What a rerank gives back: every passage in rank order, and how the run went."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
 from typing import Any, Self, cast
 
 from langchain_core.documents import Document
-from pydantic_core import to_jsonable_python
 
 from deepera_graph.literature.citation import Citation, find_pages
 from deepera_graph.literature.paper_keys import RETRACTED, PaperStatus
 from deepera_graph.literature.same_study import find_studies
+from deepera_graph.literature.versions import cite_as, order_passages, tell_versions
 from deepera_graph.passages import RETRIEVAL_KEYS
-from deepera_graph.pipeline.shown import result_html
+from deepera_graph.pipeline.shown import result_html, write_score
 from deepera_graph.pipeline.state import (
     AnswerRecord,
     IntentRecord,
@@ -24,10 +23,10 @@ from deepera_graph.pipeline.state import (
     read_outcome,
 )
 from deepera_graph.schema import EVIDENCE, POSSIBLE, Band, Direction
+from deepera_graph.text.jsonl import to_plain
 from deepera_graph.text.questions import count_directions, count_positions
 from deepera_graph.usage import HasUsage, Usage
 
-_DIGITS, _MOST_DIGITS = 2, 7  # of a score
 FORMAT = 1
 
 
@@ -240,25 +239,33 @@ class RerankResult(HasUsage):
         return count_positions(one.position for one in self._study_bests())
 
     def _study_bests(self) -> "list[RankedPassage]":
-        best: dict[int, RankedPassage] = {}
-        for one in sorted(self.evidence, key=lambda one: -(one.score or 0)):
-            best.setdefault(one.study, one)
-        return [one for one in best.values() if one.paper_status != RETRACTED]
+        by_score = sorted(self.evidence, key=lambda one: -(one.score or 0))
+        bests = [best for best, *_ in _group_studies(by_score)]
+        return [one for one in bests if one.paper_status != RETRACTED]
 
     @property
     def studies(self) -> tuple[tuple[RankedPassage, ...], ...]:
-        """The kept passages grouped by study, in the order of their first, best first within."""
-        groups: dict[int, list[RankedPassage]] = {}
-        for one in self.kept:
-            groups.setdefault(one.study, []).append(one)
-        return tuple(
-            tuple(sorted(group, key=lambda one: -(one.score or 0))) for group in groups.values()
-        )
+        """The kept passages grouped by study, in the order of their first, best first within.
+
+        One of the article goes before one of its preprint that is only a little better.
+        """
+        return _group_studies(self.kept)
 
     def cite(self, passage: RankedPassage) -> Citation:
-        """Return where a passage is from, with what other passages of its study know of that."""
+        """Return where a passage is from: the record of its study that it stands in.
+
+        A PDF has what records of the same version know of it. A preprint, or a notice, is cited
+        as such, and names the article in `version_of`, if that is among the passages.
+        """
         others = (one for one in self.all_passages if one.study == passage.study)
-        return passage.citation.borrow(one.citation for one in others if one is not passage)
+        return cite_as(passage.citation, [one.citation for one in others if one is not passage])
+
+    def same_record(self, passage: RankedPassage) -> tuple[RankedPassage, ...]:
+        """Return the passages that stand in the record that one is cited as, kept or not."""
+        study = [one for one in self.all_passages if one.study == passage.study]
+        versions = tell_versions([one.citation for one in study])
+        mine = versions[study.index(passage)]
+        return tuple(one for one, other in zip(study, versions, strict=True) if other == mine)
 
     def show_score(self, score: float | None) -> str:
         """Return a score for readers: two decimals, or as many as tell it from the thresholds.
@@ -267,15 +274,7 @@ class RerankResult(HasUsage):
         as if it reached it, nor the other way round: beside a threshold of 0.28 a score of 0.2796
         is shown as 0.2796. None is a dash.
         """
-        if score is None:
-            return "–"
-        shown = (f"{score:.{digits}f}" for digits in range(_DIGITS, _MOST_DIGITS))
-        cuts = [one for one in (self.threshold, self.evidence_point) if one is not None]
-
-        def tells(one: str) -> bool:
-            return all((float(one) >= float(f"{cut:g}")) == (score >= cut) for cut in cuts)
-
-        return next(filter(tells, shown), f"{score!r}")
+        return write_score(score, [self.threshold, self.evidence_point])
 
     @property
     def backend_failure(self) -> str | None:
@@ -301,7 +300,7 @@ class RerankResult(HasUsage):
                 Document(id=one.document_id, page_content=one.text, metadata=one.metadata),
                 asdict(one),
                 content,
-                [self.cite(one)],
+                self.cite(one),
             )
             for one in self.kept
         ]
@@ -324,7 +323,7 @@ class RerankResult(HasUsage):
             del plain["evidence_point"]
         if not self.missing_words:
             del plain["missing_words"]
-        return {"format": FORMAT, **_to_plain(plain)}
+        return {"format": FORMAT, **to_plain(plain)}
 
     def to_json(self) -> str:
         """Return JSON that `from_json` reads, see `to_dict`."""
@@ -372,17 +371,17 @@ class RerankResult(HasUsage):
         return result_html(self)
 
 
-def _to_plain(value: object) -> Any:
-    write = partial(to_jsonable_python, value, fallback=_from_numpy, inf_nan_mode="null")
-    try:
-        return write()
-    except UnicodeDecodeError:  # bytes that are no text
-        return write(bytes_mode="base64")
-
-
-def _from_numpy(value: object) -> Any:
-    to_list = getattr(value, "tolist", None)
-    return to_list() if callable(to_list) else str(value)
+def _group_studies(passages: Iterable[RankedPassage]) -> tuple[tuple[RankedPassage, ...], ...]:
+    """Group passages by study, in the order of the first of each; see `order_passages`."""
+    groups: dict[int, list[RankedPassage]] = {}
+    for one in passages:
+        groups.setdefault(one.study, []).append(one)
+    ordered = []
+    for group in groups.values():
+        scores = [(one.score or 0.0, one.band) for one in group]
+        order = order_passages(scores, [one.citation for one in group])
+        ordered.append(tuple(group[place] for place in order))
+    return tuple(ordered)
 
 
 def _read_intent(plain: Mapping[str, Any]) -> IntentRecord:

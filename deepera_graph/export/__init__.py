@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.literature.reference_files import write_bibtex, write_ris
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
@@ -31,6 +30,7 @@ _IF_KNOWN = ("band", "paper_status", "direction", "position")
 _COLUMNS = (
     "decision", "rank", "score", "direction", "title", "authors", "year", "venue", "doi", "url",
     "section", "page", "quote", "summary", "reason", "id", "study", "paper_status",
+    "version",
 )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _describe_page(passage: RankedPassage) -> dict[str, Any]:
 def describe_source(source: Citation) -> dict[str, Any]:
     """Return a source as JSON values: how it is cited, and those of its parts that are known."""
     known = {name: value for name, value in asdict(source).items() if value}
-    return {"text": str(source), **known}
+    return {"text": str(source), **known} | ({"version": source.version} if source.version else {})
 
 
 def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
@@ -216,13 +216,13 @@ def _list_sources(result: RerankResult) -> list[dict[str, Any]]:
 
 
 def list_cited(result: RerankResult, citations: Iterable[str]) -> list[str]:
-    """Return those of the kept passages that are cited, of each study the first."""
-    studies = {one.id: one.study for one in result.kept}
-    firsts: dict[int, str] = {}
+    """Return those of the kept passages that are cited, of each record of a study the first."""
+    kept = {one.id: one for one in result.kept}
+    firsts: dict[str, str] = {}
     for name in citations:
-        if name in studies:
-            firsts.setdefault(studies[name], name)
-    return list(firsts.values())
+        if name in kept and name not in firsts:
+            firsts |= {name: name} | {one.id: name for one in result.same_record(kept[name])}
+    return list(dict.fromkeys(firsts[name] for name in citations if name in firsts))
 
 
 def answer_with_numbers(result: RerankResult, *, as_listed: bool = False) -> str:
@@ -243,7 +243,7 @@ def _to_csv(result: RerankResult, passages: Iterable[RankedPassage]) -> str:
     rows: list[Sequence[Any]] = [_COLUMNS]
     for one in passages:
         source = result.cite(one)
-        fields: dict[str, Any] = {**asdict(source), "url": source.link}
+        fields: dict[str, Any] = {**asdict(source), "url": source.link, "version": source.version}
         fields |= {"decision": _decide(one), "authors": "; ".join(source.authors)}
         fields |= {"section": one.metadata.get("section")}
         rows.append([fields.get(name, getattr(one, name, None)) for name in _COLUMNS])
@@ -366,12 +366,13 @@ def _join_parts(result: RerankResult, parts: list[RankedPassage]) -> tuple[Citat
     said: dict[str, RankedPassage] = {}
     for one in parts:
         said.setdefault(in_one_line(one.quote or one.summary), one)
-    notes = (
-        f"{f'{POSSIBLE}, ' if one.band == POSSIBLE else ''}score {_show(result, one)}"
-        f"{f', p. {one.quote_page}' if one.quote_page else ''}: "
-        f"{one.quote or one.summary}"
-        for one in said.values()
-    )
-    source = result.cite(parts[0])
-    status = name_status(source.status)
-    return source, "; ".join(filter(None, (status, *notes)))
+    source, own = result.cite(parts[0]), {one.id for one in result.same_record(parts[0])}
+
+    def describe(one: RankedPassage) -> str:
+        other = "" if one.id in own else f"in {result.cite(one)}: "
+        band = f"{POSSIBLE}, " if one.band == POSSIBLE else ""
+        page = f", p. {one.quote_page}" if one.quote_page else ""
+        return f"{other}{band}score {_show(result, one)}{page}: {one.quote or one.summary}"
+
+    marks = (source.mark, source.version if source.version_of else "")
+    return source, "; ".join(filter(None, (*marks, *map(describe, said.values()))))

@@ -12,12 +12,14 @@ from typing import Any, Self
 
 from deepera_graph.literature.paper_keys import (
     FIELDS,
+    NOTICE,
     PaperStatus,
     family_name,
     find_preprint,
     gravest,
     name_status,
     names_notice,
+    names_preprint,
     normalize_id,
     read_fields,
     read_title,
@@ -58,6 +60,9 @@ class Citation:
         status: ``retracted``, ``concern`` (an expression of it), ``corrected`` or ``preprint``, as
             title and metadata say; None where they say nothing.
         is_notice: Whether it is the notice of a retraction or correction, not the paper itself.
+        is_preprint: Whether it is a preprint, whatever else became of it.
+        version_of: Of a preprint or a notice the article that it belongs to, if that is known:
+            ``Fruit Science, 2019, doi:10.1000/1``.
         key: By which the caller's own BibTeX file cites it.
     """
 
@@ -74,6 +79,8 @@ class Citation:
     arxiv: str = ""
     status: PaperStatus | None = None
     is_notice: bool = False
+    is_preprint: bool = False
+    version_of: str = ""
     key: str = ""
 
     @classmethod
@@ -103,6 +110,7 @@ class Citation:
         server = find_preprint(found["doi"] or "", found["venue"] or "", is_on_arxiv=is_on_arxiv)
         found["status"] = gravest((title.status, read_fields(known), server))
         found["is_notice"] = title.is_notice or names_notice(known)
+        found["is_preprint"] = bool(server) or names_preprint(known)
         return cls(id=passage_id, **{name: value for name, value in found.items() if value})
 
     def borrow(self, others: Iterable["Citation"]) -> Self:
@@ -139,6 +147,25 @@ class Citation:
         return _short_authors(self.authors) or self.title or self.id
 
     @property
+    def mark(self) -> str:
+        """What became of the paper, and what it is if no article: ``CORRECTED, PREPRINT``."""
+        also = name_status("preprint") if self.is_preprint else NOTICE if self.is_notice else ""
+        return ", ".join(dict.fromkeys(filter(None, (name_status(self.status), also))))
+
+    @property
+    def version(self) -> str:
+        """What it is if no article, and of which: ``preprint of Fruit Science, 2019, doi:...``."""
+        what = "preprint" if self.is_preprint else "notice" if self.is_notice else ""
+        between = "of" if self.is_preprint else "on"
+        return f"{what} {between} {self.version_of}" if what and self.version_of else what
+
+    @property
+    def place(self) -> str:
+        """Where the article stands, in short: ``Fruit Science, 2019, doi:10.1000/1``."""
+        found = self._locator() if self.link else ""
+        return ", ".join(filter(None, (self.venue, self.year, found))) or self.title
+
+    @property
     def is_known(self) -> bool:
         """Whether anything but the passage's id is known."""
         return any((self.title, self.authors, self.venue, self.link, self.source))
@@ -154,8 +181,10 @@ class Citation:
             self._locator(),
         )
         place = f", {'pp.' if '-' in self.page else 'p.'} {self.page}" if self.page else ""
-        status = f"{name_status(self.status)}: " if self.status else ""
-        return status + re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts))) + place
+        status = f"{self.mark}: " if self.mark else ""
+        version = f", {self.version}" if self.version_of else ""
+        told = re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts)))
+        return f"{status}{told}{place}{version}"
 
     def _locator(self) -> str:
         """Return DOI, PMID or URL; else the source, or the passage's id where that says more."""

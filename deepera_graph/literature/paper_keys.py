@@ -126,6 +126,7 @@ def family_key(authors: Sequence[str]) -> str:
 
 PaperStatus = Literal["retracted", "concern", "corrected", "preprint"]  # the gravest first
 RETRACTED: PaperStatus = "retracted"
+NOTICE = "NOTICE"  # on a paper, beside what it says of that, for readers
 _IN_WORDS: Mapping[PaperStatus, str] = FIELDS["in_words"]
 _ENDS = r"\s*(?::|\s[-–—]\s)"
 _MARK = r"(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter|manuscript))?"
@@ -197,6 +198,11 @@ def read_fields(known: Mapping[str, Any]) -> PaperStatus | None:
 def names_notice(known: Mapping[str, Any]) -> bool:
     """Tell whether metadata say that a record is the notice itself, not the paper."""
     return any(_key(word) in _NOTICE_WORDS["itself"] for word in _list_words(known))
+
+
+def names_preprint(known: Mapping[str, Any]) -> bool:
+    """Tell whether metadata say that a record is a preprint."""
+    return any(read_word(word) == "preprint" for word in _list_words(known))
 
 
 def _list_words(known: Mapping[str, Any]) -> list[str]:

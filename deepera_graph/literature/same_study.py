@@ -43,7 +43,7 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
     sources = [Citation.of(metadata, id) for id, metadata in given]
     if len(sources) == 1:
         return [StudyOf(1, sources[0].status)]
-    sources = _settle(sources)
+    sources = settle_notices(sources)
     numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
     graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
     for number, one in zip(numbers, sources, strict=True):
@@ -64,7 +64,7 @@ def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) ->
     """Return the number of the study of each source, from 1, as studies first come."""
     # What names no author or no year goes with the one study that it fits; where it fits several,
     # it stays apart.
-    sources = _settle(sources)
+    sources = settle_notices(sources)
     groups = _Groups(len(sources))
     for place, one in enumerate(sources):
         document = documents[place] if documents else ""
@@ -107,7 +107,7 @@ def list_ids(source: Citation) -> list[tuple[str, str]]:
     return ids
 
 
-def _settle(sources: Sequence[Citation]) -> list[Citation]:
+def settle_notices(sources: Sequence[Citation]) -> list[Citation]:
     """Take ``Retraction of ...`` for a notice where there is a paper of the title it names."""
     titles = {paper_keys.title_key(one.title) for one in sources if one.title}
     named = [paper_keys.find_named(one.title) for one in sources]

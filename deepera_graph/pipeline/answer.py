@@ -1,11 +1,20 @@
 """Answer node: an answer from the kept evidence, citing passages by id; optional."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
 from deepera_graph.errors import RoleError
 from deepera_graph.literature.paper_keys import RETRACTED
-from deepera_graph.pipeline.state import AnswerQuote, AnswerRecord, RankRecord, State, Update
+from deepera_graph.literature.versions import order_passages
+from deepera_graph.pipeline.state import (
+    AnswerQuote,
+    AnswerRecord,
+    RankRecord,
+    State,
+    Update,
+    cite_record,
+)
 from deepera_graph.schema import POSSIBLE, Answer, AnswerTask, EvidenceItem, with_repair_note
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
 
@@ -37,11 +46,25 @@ _CITATION = re.compile(r"\[(\d{1,6}(?:\s*,\s*\d{1,6})*)\]")
 def answerable_records(state: State) -> list[RankRecord]:
     """Return the kept passages that an answer may be made of, best first.
 
-    No possible ones, and none of a retracted paper.
+    No possible ones, and none of a retracted paper. Those of one study are in the order of
+    `order_passages`, in the places that they share.
     """
     kept = (record for record in state["ranking"] if record["kept"])
     usable = (record for record in kept if record.get("paper_status") != RETRACTED)
-    return [record for record in usable if record.get("band") != POSSIBLE]
+    found = [record for record in usable if record.get("band") != POSSIBLE]
+    places: dict[int | None, list[int]] = defaultdict(list)
+    for place, one in enumerate(found):
+        places[one.get("study")].append(place)
+    ordered = list(found)
+    for study, ones in places.items():
+        records = [found[place] for place in ones]
+        if study is None or len(records) == 1:
+            continue
+        scores = [(one["score"] or 0.0, one.get("band")) for one in records]
+        order = order_passages(scores, [cite_record(one, state["passages"]) for one in records])
+        for place, of in zip(ones, order, strict=True):
+            ordered[place] = records[of]
+    return ordered
 
 
 def ask(state: State) -> AnswerTask:

@@ -11,6 +11,7 @@ from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.literature.same_study import find_studies
+from deepera_graph.literature.versions import cite_as
 from deepera_graph.passages import retrieval_place, shown_text
 from deepera_graph.pipeline.score import Evidence, cut, is_proven, locate_quote, passes
 from deepera_graph.pipeline.state import (
@@ -19,6 +20,7 @@ from deepera_graph.pipeline.state import (
     RankRecord,
     State,
     Update,
+    cite_record,
     kept_document,
     read_judgements,
 )
@@ -328,18 +330,20 @@ def collect(state: State, *, settings: Settings) -> Update:
         if summary["status"] == "none" and may_drop:
             record["kept"], record["band"] = False, None
     kept = [record for record in ranking if record["kept"]]
-    sources: dict[int | None, list[Citation]] = defaultdict(list)
-    for record in ranking:
-        metadata = state["passages"][record["index"]].metadata
-        sources[record.get("study")].append(Citation.of(metadata, record["id"]))
+    sources: dict[int | None, dict[str, Citation]] = defaultdict(dict)
+    for record in (*ranking, *state.get("left_out", ())):
+        sources[record.get("study")][record["id"]] = cite_record(record, state["passages"])
+
+    def cite(record: RankRecord) -> Citation:
+        study = sources[record.get("study")]
+        others = [one for name, one in study.items() if name != record["id"]]
+        return cite_as(study[record["id"]], others)
+
     return {
         "ranking": ranking,
         "documents": [
             kept_document(
-                state["passages"][record["index"]],
-                record,
-                settings.content,
-                sources[record.get("study")],
+                state["passages"][record["index"]], record, settings.content, cite(record)
             )
             for record in kept
         ],

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deepera_graph.result import RankedPassage, RerankResult
 
 _STYLE = "text-align:left;vertical-align:top"
+_DIGITS, _MOST_DIGITS = 2, 7  # of a score
 SHOWN_DROPPED = 5
 SHOWN_UNASKED = 1  # all for the same reason
 _SHOWN_CHARS = 240
@@ -54,6 +55,19 @@ def result_html(result: "RerankResult") -> str:
     )
     body = f"<thead><tr>{titles}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return replace_controls(f"<div>{head}<table>{body}</table></div>")
+
+
+def write_score(score: float | None, cuts: "Sequence[float | None]") -> str:
+    """Return a score with two decimals, or as many as tell it from *cuts*; None is a dash."""
+    if score is None:
+        return "–"
+    shown = (f"{score:.{digits}f}" for digits in range(_DIGITS, _MOST_DIGITS))
+    known = [one for one in cuts if one is not None]
+
+    def tells(one: str) -> bool:
+        return all((float(one) >= float(f"{cut:g}")) == (score >= cut) for cut in known)
+
+    return next(filter(tells, shown), f"{score!r}")
 
 
 def describe_kept(result: "RerankResult") -> str:

@@ -1,6 +1,6 @@
 """What travels through the graph: plain data and LangChain documents; and what is told of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Annotated, Any, Literal, NotRequired, Protocol, cast
@@ -267,23 +267,29 @@ _RECORD_KEYS = (
 )  # fmt: skip
 
 
+def cite_record(record: RankRecord, passages: Sequence[Document]) -> Citation:
+    """Return where a passage is from, as it says by itself, with what became of its paper."""
+    metadata = passages[record["index"]].metadata
+    source = Citation.of(metadata, record["id"], record["quote_span"])
+    return replace(source, status=record.get("paper_status") or source.status)
+
+
 def kept_document(
     passage: Document,
     record: Mapping[str, Any],
     content: Content,
-    others: Iterable[Citation] = (),
+    source: Citation,
 ) -> Document:
     """Return a copy of a kept passage with its verdict, a `RankRecord` or like it.
 
     `metadata` keeps every key and gains `relevance_score` in [0, 1] and one `deepera` key with the
     rest, JSON-serialisable. Where `page_content` is the summary, that has the passage as `text`.
-    *others* are other sources of its study, of which its citation has what its own does not say.
+    *source* is how it is cited.
     """
     verdict: dict[str, Any] = {key: record.get(key) for key in _RECORD_KEYS}
     for key in ("quote_span", "window"):
         verdict[key] = None if record[key] is None else list(record[key])
-    source = Citation.of(passage.metadata, record["id"], record["quote_span"]).borrow(others)
-    verdict["citation"] = str(replace(source, status=record.get("paper_status") or source.status))
+    verdict["citation"] = str(source)
     shown = passage.page_content
     if content == "summary" and record["summary"]:
         shown, verdict["text"] = record["summary"], passage.page_content

@@ -7,10 +7,13 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from gzip import GzipFile
 from pathlib import Path
 from struct import unpack
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+
+from pydantic_core import to_jsonable_python
 
 from deepera_graph.errors import InputError
 from deepera_graph.text.plain import OBEYED
@@ -181,3 +184,17 @@ def naming_full_file(path: object) -> Iterator[None]:
         if error.errno in _NO_ROOM and error.filename is None:
             error.filename = str(path)
         raise
+
+
+def to_plain(value: object) -> Any:
+    """Return a value as JSON has it: NumPy's numbers and arrays too, NaN as None."""
+    write = partial(to_jsonable_python, value, fallback=_from_numpy, inf_nan_mode="null")
+    try:
+        return write()
+    except UnicodeDecodeError:  # bytes that are no text
+        return write(bytes_mode="base64")
+
+
+def _from_numpy(value: object) -> Any:
+    to_list = getattr(value, "tolist", None)
+    return to_list() if callable(to_list) else str(value)

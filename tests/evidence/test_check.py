@@ -366,3 +366,49 @@ async def test_async_asks_services_as_sync_does(services):
     text = SLEEP.format(title=TRIAL)
     here, there = checker.check_text(text), await checker.acheck_text(text)
     assert here.pairs == there.pairs
+
+
+PAPER = {"title": "Wax on stored apples", "authors": "Lund, Ann", "year": 2018}
+ARTICLE = PAPER | {"journal": "Fruit Science", "doi": "10.1000/wax"}
+PREPRINT = PAPER | {"year": 2017, "journal": "bioRxiv", "doi": "10.1101/2017.01.01.1"}
+
+
+def versions(**texts):
+    known = {"article": ARTICLE, "preprint": PREPRINT}
+    return WorkLibrary(
+        [Document(id=name, page_content=texts[name], metadata=known[name]) for name in texts]
+    )
+
+
+def check_doi(folder, doi, works):
+    path = folder / "a.md"
+    path.write_text(
+        "# On\n\nWax coating keeps apples 31% firmer [1].\n\n# References\n\n"
+        f"1. Lund A. Wax on stored apples. 2018. doi:{doi}\n"
+    )
+    [pair] = ManuscriptCheck(library=works).check(path).pairs
+    return pair
+
+
+@pytest.mark.parametrize(
+    ("cited", "number", "other"), [(ARTICLE, "12%", "31%"), (PREPRINT, "31%", "12%")]
+)
+def test_a_work_is_read_in_the_version_that_is_cited(tmp_path, cited, number, other):
+    works = versions(
+        preprint="Wax coating kept apples 31% firmer.",
+        article="Wax coating kept apples 12% firmer.",
+    )
+    pair = check_doi(tmp_path, cited["doi"], works)
+    assert number in pair.quote
+    assert other not in pair.quote
+    assert f"doi:{cited['doi']}" in pair.source
+    assert pair.source.startswith("PREPRINT: ") == (cited is PREPRINT)
+
+
+def test_another_version_is_read_where_the_cited_one_is_not_there_and_named(tmp_path):
+    works = versions(preprint="Wax coating kept apples 31% firmer.")
+    pair = check_doi(tmp_path, ARTICLE["doi"], works)
+    assert pair.verdict == "supported"
+    assert pair.source.startswith("PREPRINT: Lund. Wax on stored apples. bioRxiv, 2017.")
+    article = versions(article="Wax coating kept apples 31% firmer.")
+    assert check_doi(tmp_path, PREPRINT["doi"], article).source.startswith("Lund. Wax on stored")

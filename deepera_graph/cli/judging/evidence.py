@@ -16,7 +16,6 @@ from deepera_graph.export import (
     describe_outcome,
     list_cited,
 )
-from deepera_graph.literature.paper_keys import name_status
 from deepera_graph.pipeline.shown import describe_calls, describe_failures
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count
@@ -145,13 +144,15 @@ def _show_study(console: Console, result: RerankResult, study: Sequence[RankedPa
     """Show the best passage of a study, and a line for each of the others."""
     best, *others = study
     _show_passage(console, result, best)
+    same = {one.id for one in result.same_record(best)}
     for one in others:
         page = f" p. {one.quote_page}" if one.quote_page else ""
         band = f", {POSSIBLE}" if one.band == POSSIBLE and best.band != POSSIBLE else ""
         said = f", {name_direction(one.direction)}" if one.direction != best.direction else ""
         words = f": {_say(one)}" if _say(one) != _say(best) else ""
         head = f"also{page} [{one.id}] ({result.show_score(one.score)}{band}{said.rstrip(', ')})"
-        console.print(_indent(Text(f"{head}{words}", style="dim")))
+        source = "" if one.id in same else f" in {result.cite(one)}"
+        console.print(_indent(Text(f"{head}{source}{words}", style="dim")))
 
 
 def _say(passage: RankedPassage) -> str:
@@ -229,11 +230,10 @@ def _show_in_lines(
 
 def _cite(result: RerankResult, passage: RankedPassage) -> Text:
     """Return the source of a passage; what became of its paper stands out."""
-    source = Text(str(result.cite(passage)))
-    if passage.paper_status:
-        grave = passage.paper_status in ("retracted", "concern")
-        length = len(name_status(passage.paper_status))
-        source.stylize("bold white on red" if grave else "bold yellow", 0, length)
+    cited = result.cite(passage)
+    source = Text(str(cited))
+    grave = cited.status in ("retracted", "concern")
+    source.stylize("bold white on red" if grave else "bold yellow", 0, len(cited.mark))
     return source
 
 

@@ -23,6 +23,7 @@ from deepera_graph.literature.paper_keys import (
     title_key,
 )
 from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
+from deepera_graph.literature.versions import choose_version, cite_as
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.stores.words import WordIndex
 
@@ -88,7 +89,8 @@ class WorkLibrary:
         groups: dict[int, list[tuple[Document, PaperStatus | None]]] = defaultdict(list)
         for one, (study, status) in zip(held, found, strict=True):
             groups[study].append((one, status))
-        self._works = {study: self._join(study, group) for study, group in groups.items()}
+        self._groups = groups
+        self._works = {study: self._join(study, groups[study], Citation(id="")) for study in groups}
         self._study_of = {
             one.id: study for one, (study, _) in zip(held, found, strict=True) if one.id
         }
@@ -105,14 +107,17 @@ class WorkLibrary:
     def find(self, reference: Reference) -> CitedWork | None:
         """Return the work of a reference, with the status that any notice gives it; else None."""
         study = self._find_study(reference)
-        found = self._works.get(study) if study else None
+        found = self._join(study, self._groups[study], reference.source) if study else None
         if found is None and reference.abstract.strip():
             metadata = {"title": reference.source.title, "doi": reference.source.doi}
             text = Document(id=reference.key, page_content=reference.abstract, metadata=metadata)
-            found = CitedWork(passages=(text,), source=reference.source)
+            source = reference.source
+            found = CitedWork(passages=(text,), source=source, status=source.status)
         if found is None:
             return None
-        return replace(found, status=gravest((found.status, self.status_of(reference))))
+        told = self.status_of(reference)  # that the entry is a preprint says nothing of an article
+        graver = None if told == "preprint" else told
+        return replace(found, status=gravest((found.status, graver)))
 
     def status_of(self, reference: Reference) -> PaperStatus | None:
         """Return what became of a work, as its entry or a notice says."""
@@ -124,11 +129,23 @@ class WorkLibrary:
         others = [one for one in found if self._study_of.get(one.id or "") != without]
         return others[:k]
 
-    def _join(self, study: int, group: Sequence[tuple[Document, PaperStatus | None]]) -> CitedWork:
-        first, *rest = [Citation.of(one.metadata, one.id or "") for one, _ in group]
-        source = replace(first.borrow(rest), page="")
-        status = gravest((*(status for _, status in group), self._notices.find(source)))
-        passages = tuple(one for one, _ in group)
+    def _join(
+        self,
+        study: int,
+        group: Sequence[tuple[Document, PaperStatus | None]],
+        wanted: Citation,
+    ) -> CitedWork:
+        """Return a study in the version that is wanted, else in another that there is."""
+        sources = [Citation.of(one.metadata, one.id or "") for one, _ in group]
+        places = choose_version(wanted, sources)
+        first, others = (
+            sources[places[0]],
+            [one for one in sources if one is not sources[places[0]]],
+        )
+        source = replace(cite_as(first, others), page="")
+        notices = (self._notices.find(one) for one in sources)
+        status = gravest((*(group[place][1] for place in places), source.status, *notices))
+        passages = tuple(group[place][0] for place in places)
         return CitedWork(passages=passages, source=source, status=status, study=study)
 
     def _name(self, study: int, source: Citation) -> None:
@@ -197,8 +214,12 @@ def choose_found(reference: Reference, found: Sequence[Document]) -> CitedWork |
     ]
     if not same:
         return None
-    source = Citation.of(same[0].metadata, same[0].id or "")
-    return CitedWork(passages=tuple(same), source=source, status=source.status)
+    sources = [Citation.of(one.metadata, one.id or "") for one in same]
+    places = choose_version(reference.source, sources)
+    others = [one for n, one in enumerate(sources) if n != places[0]]
+    source = cite_as(sources[places[0]], others)
+    passages = tuple(same[place] for place in places)
+    return CitedWork(passages=passages, source=source, status=source.status)
 
 
 async def ask_services(

@@ -73,7 +73,7 @@ def _read_study(
 ) -> tuple[ReportStudy, CitedWork]:
     best = group[0]
     source = result.cite(best)
-    passages = in_order([one for one in result.all_passages if one.study == best.study])
+    passages = in_order(result.same_record(best))
     held = tuple(
         Document(id=one.id, page_content=one.text, metadata=one.metadata) for one in passages
     )

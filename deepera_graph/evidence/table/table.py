@@ -304,13 +304,13 @@ def _read_input(question: str, passages: Iterable[PassageLike]) -> TableInput:
 
 
 def _list_studies(result: RerankResult) -> dict[str, Any]:
-    """Return the studies that are kept, each with all passages of it that were judged."""
+    """Return the studies that are kept, each with the passages of its record that were judged."""
     kept = result.studies if result.fallback is None else ()
     studies = []
     for number, group in enumerate(kept, start=1):
         best = group[0]
         source = result.cite(best)
-        passages = [one for one in result.all_passages if one.study == best.study]
+        passages = result.same_record(best)
         about = {
             "source": str(source),
             "name": source.name,

@@ -123,7 +123,7 @@ function sourceOf({ id, citation = {}, metadata = {}, quote_page: quoted, paper_
   const who = authors.length > 2 ? `${authors[0]} et al.` : authors.join(" and ");
   const where = [citation.venue, citation.year].filter(Boolean).join(", ");
   const part = [metadata.section, (quoted || metadata.page) && `page ${quoted || metadata.page}`].filter(Boolean).join(", ");
-  const parts = [PAPERS[became], who, where, citation.doi && `doi:${citation.doi}`, citation.pmid && `PMID ${citation.pmid}`, part];
+  const parts = [PAPERS[became], who, where, citation.doi && `doi:${citation.doi}`, citation.pmid && `PMID ${citation.pmid}`, citation.version, part];
   return [...parts.filter(Boolean), `passage ${id}`].join(" · ");
 }
 

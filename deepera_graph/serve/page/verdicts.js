@@ -10,6 +10,8 @@ export const DIRECTIONS = {
   unclear: { sign: "?", one: "unclear", many: "unclear" },
 };
 
+const NEARLY = 0.1; // of a score, by which the article may be below its preprint and go first
+
 /** The passages of a result at a threshold: kept, dropped, failed, notNeeded, best first.
  *
  * As the package does it: `top_n` at most are kept, and what was held back for want of a quote stays
@@ -93,10 +95,14 @@ function mainReason(passages) {
 
 /** Each study once, by its best passage, and none of a retracted paper; as `direction_counts` does. */
 export function describeDirections(passages) {
-  const best = new Map();
+  const best = new Map(), firsts = new Map();
+  const isArticle = ({ citation }) => !citation?.version;
   for (const one of [...passages].sort((a, b) => b.score - a.score)) {
     const study = one.study || one.id;
-    if (!best.has(study)) best.set(study, one);
+    if (!best.has(study)) {
+      best.set(study, one);
+      firsts.set(study, one.score);
+    } else if (!isArticle(best.get(study)) && isArticle(one) && one.score >= firsts.get(study) - NEARLY) best.set(study, one);
   }
   const counted = [...best.values()].filter((one) => one.paper_status !== "retracted");
   return Object.entries(DIRECTIONS)

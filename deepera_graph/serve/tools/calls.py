@@ -257,7 +257,7 @@ def _read_passage(given: str | GivenPassage) -> Any:
 
 def _describe(result: "RerankResult", given: QuestionArguments) -> dict[str, Any]:
     evidence = [
-        _describe_piece(number, one, with_text=given.with_text)
+        _describe_piece(result, number, one, with_text=given.with_text)
         for number, one in enumerate(result.kept, start=1)
     ]
     return {
@@ -269,16 +269,20 @@ def _describe(result: "RerankResult", given: QuestionArguments) -> dict[str, Any
         "direction_counts": result.direction_counts,
         "n_passages": len(result.all_passages),
         "n_dropped": len(result.dropped),
-        "dropped": [*map(_describe_other, result.dropped)] if given.with_dropped else [],
-        "failed": [*map(_describe_other, result.failed)],
+        "dropped": [_describe_other(result, one) for one in result.dropped]
+        if given.with_dropped
+        else [],
+        "failed": [_describe_other(result, one) for one in result.failed],
         "warnings": list(result.warnings),
     }
 
 
-def _describe_piece(number: int, one: "RankedPassage", *, with_text: bool) -> dict[str, Any]:
+def _describe_piece(
+    result: "RerankResult", number: int, one: "RankedPassage", *, with_text: bool
+) -> dict[str, Any]:
     from deepera_graph.export import describe_source  # noqa: PLC0415
 
-    source = describe_source(one.citation)
+    source = describe_source(result.cite(one))
     known = {name: source[name] for name in _SOURCE if source.get(name)}
     return {
         "number": number,
@@ -295,8 +299,8 @@ def _describe_piece(number: int, one: "RankedPassage", *, with_text: bool) -> di
     }
 
 
-_SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "page")
+_SOURCE = ("text", "title", "authors", "year", "venue", "doi", "pmid", "url", "page", "version")
 
 
-def _describe_other(one: "RankedPassage") -> dict[str, Any]:
-    return {"id": one.id, "score": one.score, "reason": one.reason, "source": str(one.citation)}
+def _describe_other(result: "RerankResult", one: "RankedPassage") -> dict[str, Any]:
+    return {"id": one.id, "score": one.score, "reason": one.reason, "source": str(result.cite(one))}

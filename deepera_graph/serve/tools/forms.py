@@ -160,6 +160,9 @@ class SourceForm(BaseModel):
     pmid: str = ""
     url: str = ""
     page: str = Field("", description="On which the quote stands.")
+    version: str = Field(
+        "", description="What it is if no article: a preprint or notice, of which."
+    )
 
 
 class PieceOfEvidence(BaseModel):
