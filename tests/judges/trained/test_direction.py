@@ -42,6 +42,30 @@ def test_the_opposite_question_turns_support_into_contradiction() -> None:
     assert read_direction("Does tutoring decrease reading scores?", text) == "contradicts"
 
 
+PLAIN = [
+    (
+        "Does mulch raise soil moisture?",
+        "Soil moisture was 9% lower with mulch than without.",
+    ),
+    ("Does wax reduce weight loss of plums?", "Waxed plums lost 9% more weight than bare plums."),
+    ("Does a splint prevent bone loss?", "Patients with a splint lost 9% more bone than others."),
+    (
+        "Does yoga improve sleep quality?",
+        "Sleep quality was 9% lower after yoga (p = 0.01).",
+    ),
+    ("Does biochar increase nitrogen uptake?", "Nitrogen uptake fell by 15% with biochar."),
+]
+
+
+@pytest.mark.parametrize(("question", "opposite"), PLAIN)
+def test_the_opposite_of_what_is_asked_contradicts_whatever_the_reader_says(
+    question: str, opposite: str
+) -> None:
+    likely = DirectionModel.load().weigh(describe(question, opposite))
+    assert max(likely, key=lambda name: likely[name]) == "contradicts"
+    assert read_direction(question, opposite, reader=[4.0, 0.0, 0.0, 0.0]) != "supports"
+
+
 def test_a_claim_of_no_effect_is_supported_by_none_and_contradicted_by_one() -> None:
     claim = "Night work does not increase the risk of diabetes."
     rise = "Night work significantly increased the risk of diabetes (hazard ratio 1.40)."

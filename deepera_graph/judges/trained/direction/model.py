@@ -159,7 +159,7 @@ def _judge_sign(
     if way and sign in ("up", "down"):
         value = POLAR[sign] * way * turned
     elif asked.value:
-        value = _find_value(read, place) * asked.value * turned
+        value = _find_value(asked, read, place) * asked.value * turned
     if value:
         kind = "agrees" if value > 0 else "opposes"
         yield f"{denied}{kind}", 0.5
@@ -169,13 +169,16 @@ def _judge_sign(
         yield f"{denied}moves", 0.5
 
 
-def _find_value(read: SignedWords, place: int) -> int:
+def _find_value(asked: ReadQuestion, read: SignedWords, place: int) -> int:
     """Return +1 for good news, -1 for bad news, 0 where a polar word is neither."""
     sign = read.signs[place]
     if sign in ("good", "bad"):
         return POLAR[sign]
     around = read.words[max(0, place - 4) : place + 5]
-    return -POLAR[sign] if any(map(BAD_OUTCOME.match, around)) else 0
+    if any(map(BAD_OUTCOME.match, around)):
+        return -POLAR[sign]
+    is_wanted = asked.wants_more and _is_close(asked, read, place)
+    return POLAR[sign] if is_wanted else 0
 
 
 def _is_close(asked: ReadQuestion, read: SignedWords, place: int) -> bool:

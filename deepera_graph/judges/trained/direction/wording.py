@@ -70,6 +70,11 @@ BAD_OUTCOME: Final = re.compile(
     r"bias|loss|toxic|damage|delay|mutation|pollut|emission|conflict|crime|poverty|unemploy|"
     r"inequal|deficit|apopto|resist|incidence|sever(?!al)|fracture|seizure|nausea|vomit|drop-?out|cost)"
 )
+_GOOD_OUTCOME: Final = re.compile(
+    r"(?:quality|surviv|growth|yield|performan|health|function|accura|memory|cognit|strength|diversity|"
+    r"fertil|efficien|adheren|recall|precision|learning|attention|mood|fitness|richness|capacity|"
+    r"germinat|clearance|density|mobility|stability|satisf|nutri|scores?$|abundance|biomass)"
+)
 POLAR: Final = {"up": 1, "down": -1, "good": 1, "bad": -1}
 
 
@@ -196,6 +201,7 @@ class ReadQuestion:
     kind: str  # the sign of its predicate: up, down, good, bad, null, link, or none
     place: int  # of the predicate
     value: int  # +1 if yes is good news, -1 if bad, 0 if neither
+    wants_more: bool  # whether what is to become better or worse is better the more there is
     negated: bool
     is_claim: bool
     read: SignedWords
@@ -218,6 +224,7 @@ def read_question(question: str) -> ReadQuestion:
     elif kind in ("up", "down"):
         after = read.words[place + 1 : place + 8]
         value = -POLAR[kind] if any(map(BAD_OUTCOME.match, after)) else 0
+    wants_more = kind in ("good", "bad") and any(map(_GOOD_OUTCOME.match, read.words[place + 1 :]))
     is_negated = any(sign == "not" for sign in read.signs[max(0, place - 5) : place + 5])
     parts = COMPARED.split(question, maxsplit=1)
     first: frozenset[str] = frozenset()
@@ -231,6 +238,7 @@ def read_question(question: str) -> ReadQuestion:
         kind="null" if is_negated and kind in ("link", "none") else kind,
         place=place,
         value=value,
+        wants_more=wants_more,
         negated=is_negated,
         is_claim=looks_like_claim(question),
         read=read,

@@ -70,7 +70,28 @@ _PLAIN_FINDINGS: Final = (
     ("With {what} and without it, {outcome} did not differ significantly (p = 0.52).", 0),
     ("{what} did not increase or reduce {outcome} (p = 0.64).", 0),
     ("{what} had no effect on {outcome}, which stayed similar.", 0),
+    ("With {what}, {outcome} was 9% higher than in the controls (p = 0.02).", 1),
+    ("With {what}, {outcome} was 9% lower than in the controls (p = 0.02).", -1),
+    ("{outcome} was 23% higher with {what} than without it.", 1),
+    ("{outcome} was 23% lower with {what} than without it.", -1),
+    ("{outcome} was 1.4 times higher after {what} (95% CI 1.2 to 1.7).", 1),
+    ("{what} cut {outcome} by 15%.", -1),
+    ("{outcome} rose by 12% with {what} (p = 0.001).", 1),
+    ("{outcome} fell by 12% with {what} (p = 0.001).", -1),
+    ("{outcome} was not increased by {what}.", 0),
+    ("In 40 cases, {outcome} was not reduced after {what}.", 0),
+    ("{outcome} was neither higher nor lower after {what}.", 0),
 )
+_WANTED: Final = (
+    ("massage", "sleep quality"), ("choir singing", "memory"), ("hedge planting", "bird diversity"),
+    ("the coating", "seed germination"), ("coaching", "reading scores"),
+)  # fmt: skip
+_WANTED_VERBS: Final = (("improve", 1), ("worsen", -1), ("increase", 1))
+_LOSSES: Final = (
+    ("shade", "water loss", "lost {} water"), ("the film", "weight loss", "lost {} weight"),
+    ("pruning", "fruit drop", "dropped {} fruit"), ("the splint", "bone loss", "lost {} bone"),
+)  # fmt: skip
+_LOST: Final = (("9% more", 1), ("9% less", -1), ("more", 1), ("less", -1))
 _OF_OTHERS: Final[Mapping[tuple[str, str], Labels]] = {
     ("yes", "agree"): _YES,
     ("yes", "contrary"): frozenset({"contradicts"}),
@@ -128,9 +149,9 @@ def _turn(rows: Iterable[LabelledDirection]) -> Iterator[LabelledDirection]:
 
 def _write_plain() -> Iterator[LabelledDirection]:
     """Yield plain findings in sentences of our own, so that nothing plain is misread."""
-    for place, (what, outcome) in enumerate(_PLAIN_THINGS):
-        for verb, way in _PLAIN_VERBS:
-            for sentence, found in _PLAIN_FINDINGS:
+    for place, (what, outcome, verbs, findings) in enumerate(_list_plain()):
+        for verb, way in verbs:
+            for sentence, found in findings:
                 label = _compare_ways(found, way)
                 denied: Direction = "contradicts" if label == "supports" else "supports"
                 for question, answer in (
@@ -146,6 +167,22 @@ def _write_plain() -> Iterator[LabelledDirection]:
                         labels=frozenset({answer}),
                         weight=0.15,
                     )
+
+
+_Ways = Sequence[
+    tuple[str, int]
+]  # a verb or a finding, and +1 for more of the outcome, -1 for less
+
+
+def _list_plain() -> Iterator[tuple[str, str, _Ways, _Ways]]:
+    """Yield causes and outcomes, with the verbs that ask and the findings that answer."""
+    for what, outcome in _PLAIN_THINGS:
+        yield what, outcome, _PLAIN_VERBS, _PLAIN_FINDINGS
+    for what, outcome in _WANTED:
+        yield what, outcome, _WANTED_VERBS, _PLAIN_FINDINGS
+    for what, outcome, lost in _LOSSES:
+        told = f"Those with {{what}} {lost} than the controls (p = 0.01)."
+        yield what, outcome, _PLAIN_VERBS, [(told.replace("{}", how), way) for how, way in _LOST]
 
 
 def _compare_ways(found: int, asked: int) -> Direction:
