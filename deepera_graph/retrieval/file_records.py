@@ -61,6 +61,7 @@ class BadRecord(NamedTuple):
 
     skipped: Skipped
     fields: Mapping[str, Any] = MappingProxyType({})
+    is_repeated: bool = False  # whether it has the id of another
 
 
 class _NoTextError(InputError):

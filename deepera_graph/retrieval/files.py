@@ -33,6 +33,12 @@ class Skipped(NamedTuple):
     reason: str
     other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
     without_text: bool = False  # whether it is a paper, or a row, that merely has no abstract
+    is_known: bool = False  # whether another record has the same id and text, so nothing is lost
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something of it could have been read, and was not."""
+        return not (self.other_kind or self.without_text or self.is_known)
 
     def __str__(self) -> str:
         """Return the place and the reason."""
@@ -66,11 +72,12 @@ class SkippedKind:
     def __str__(self) -> str:
         """Return ``6 records without text: lib.csv:3, 4, 6, 7, 9 and 1 more``."""
         one = self.first[0]
-        if self.n == 1 and not one.without_text:
+        if self.n == 1 and not (one.without_text or one.is_known):
             return str(one)
         what = "record" if _LINE.search(one.place) else "file"
         example = "e.g. " if len({each.reason for each in self.first}) > 1 else ""
         why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
+        why = " with the id and text of another" if one.is_known else why
         more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
         return f"{count(self.n, what)}{why}: {self._places()}{more}"
 

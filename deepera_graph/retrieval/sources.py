@@ -159,7 +159,8 @@ class _Reader:
                 is_right_kind = True
                 yield one
             else:
-                is_right_kind |= form in REFERENCES and bool(one.fields)
+                # One that was read before is of the right kind, too.
+                is_right_kind |= bool(one.fields) and (form in REFERENCES or one.is_repeated)
                 held.append(one)
             if is_right_kind or self.on_skip is None:
                 self._skip_all(held)
@@ -174,7 +175,7 @@ class _Reader:
         if self.on_record is not None:
             if isinstance(one, Record):
                 self.on_record(_describe_record(one))
-            elif one.skipped.without_text:
+            elif one.skipped.without_text or one.skipped.is_known:
                 self.on_record(one.fields)
         return one
 
@@ -196,7 +197,7 @@ class _Reader:
                 _logger.warning("%s", one)
 
     def _skip_all(self, held: list[BadRecord]) -> None:
-        for skipped, _ in held:
+        for skipped, *_ in held:
             if self.on_skip is None:
                 raise InputError(str(skipped))
             self.on_skip(skipped)
@@ -212,7 +213,11 @@ class _Reader:
         if known != about and (not record.has_own_id or known[1] != about[1]):
             record = record._replace(id=record.place)
         if record.id in self._seen:
-            return BadRecord(Skipped(record.place, f"id {record.id!r} is used twice"))
+            is_known = self._seen[record.id] == about
+            same = ", with the same text" if is_known else ""
+            reason = f"id {record.id!r} is used twice{same}"
+            skipped = Skipped(record.place, reason, is_known=is_known)
+            return BadRecord(skipped, _describe_record(record), is_repeated=True)
         self._seen[record.id] = about
         return record
 
@@ -226,7 +231,7 @@ def _describe_empty(file: InFile, form: str) -> str:
 
 def _wrong_file(file: Path, bad: list[BadRecord], *, whole: bool) -> InputError:
     hint = _IS_QUESTIONS if guess_kind(bad[0].fields) == "questions" else ""
-    errors = [(int(one.place.rpartition(":")[2]), one.reason) for one, _ in bad]
+    errors = [(int(one.place.rpartition(":")[2]), one.reason) for one, *_ in bad]
     return InputError(f"{file}: {describe_wrong_file(errors, whole=whole, hint=hint)}")
 
 

@@ -417,7 +417,45 @@ def test_several_texts_of_one_paper_are_told_apart_and_a_repeated_record_is_not_
     skipped = []
     name = write("a.jsonl", "\n".join(map(json.dumps, lines)))
     assert [row[0] for row in read(name, on_skip=skipped.append)] == ["10.1/x", "a.jsonl:2"]
-    assert [str(one) for one in skipped] == ["a.jsonl:3: id '10.1/x' is used twice"]
+    assert [str(one) for one in skipped] == [
+        "a.jsonl:3: id '10.1/x' is used twice, with the same text"
+    ]
+    assert not skipped[0].is_lost
+
+
+@pytest.mark.parametrize("ext", ["ris", "bib", "csv", "jsonl"])
+@pytest.mark.parametrize("text", ["Kelp grew.", "Kelp grew less."])
+def test_a_file_that_begins_with_papers_of_another_is_read_for_its_new_ones(write, ext, text):
+    write("f/a.csv", _write_papers("csv", range(MOST_BAD + 5), "Kelp grew."))
+    write(f"f/b.{ext}", _write_papers(ext, range(MOST_BAD + 6), text))
+    skipped = []
+    found = list(read_passages("f", on_skip=skipped.append))
+    assert any(one.metadata["doi"] == f"10.1000/{MOST_BAD + 5}" for one in found)
+    assert not any(one.is_lost for one in skipped)
+    assert len(found) + len(skipped) == 2 * MOST_BAD + 11
+
+
+def _write_papers(ext, numbers, text):
+    """Return papers with a DOI each, in a form of exports."""
+    form = {
+        "csv": "{t},{t} {n},10.1000/{n}\n",
+        "ris": "TY  - JOUR\nTI  - Kelp\nAB  - {t} {n}\nDO  - 10.1000/{n}\nER  - \n",
+        "bib": "@article{{k{n}, title={{Kelp}}, abstract={{{t} {n}}}, doi={{10.1000/{n}}}}}\n",
+        "jsonl": '{{"title": "Kelp", "text": "{t} {n}", "doi": "10.1000/{n}"}}\n',
+    }[ext]
+    head = "title,text,doi\n" if ext == "csv" else ""
+    return head + "".join(form.format(t=text, n=n) for n in numbers)
+
+
+def test_ids_that_a_file_gives_itself_and_another_has_do_not_give_it_up(write):
+    lines = [json.dumps({"id": f"{n}", "text": f"Kelp {n}."}) for n in range(MOST_BAD + 2)]
+    write("f/a.jsonl", "\n".join(lines[:-1]))
+    write("f/b.jsonl", "\n".join(lines).replace("Kelp", "Moss"))
+    skipped = []
+    found = list(read_passages("f", on_skip=skipped.append))
+    assert found[-1].page_content == f"Moss {MOST_BAD + 1}."
+    assert len(skipped) == MOST_BAD + 1
+    assert all(one.is_lost for one in skipped)
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ class PassageSource:
             self.skipped.append(skipped)
         if skipped.other_kind:
             return
-        self._failed |= not skipped.without_text
+        self._failed |= skipped.is_lost
         kind = kind_of(skipped)
         if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
             self._kinds.setdefault(kind, SkippedKind()).add(skipped)
