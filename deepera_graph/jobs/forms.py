@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from deepera_graph.errors import InputError
-from deepera_graph.jobs.lines import UNREADABLE
 from deepera_graph.passages import TEXT_FIELDS, field_key, take_field
 from deepera_graph.retrieval.files import Skipped
 from deepera_graph.retrieval.sources import read_passages
@@ -23,7 +22,7 @@ from deepera_graph.text.jsonl import (
     read_raw_lines,
     suffix_of,
 )
-from deepera_graph.text.records import QUESTION_FIELDS, read_records
+from deepera_graph.text.records import QUESTION_FIELDS, UNREADABLE, read_records
 
 TREC_TAG = "deepera"
 _MOST_SKIPPED = 5  # records of a corpus that are named

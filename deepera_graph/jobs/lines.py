@@ -33,6 +33,7 @@ from deepera_graph.text.records import (
     MOST_BAD,
     QUESTION_FIELDS,
     TABLES,
+    UNREADABLE,
     describe_wrong_file,
     guess_kind,
 )
@@ -40,7 +41,6 @@ from deepera_graph.text.terms import missing_terms
 from deepera_graph.usage import UsageRecord
 
 _ID_FIELDS = ("id", "_id", "qid", "query_id")
-UNREADABLE = "\0error"  # what is wrong with a line that was no JSON in its file
 _SCORE_FIELDS = ("score", "first_stage_score")
 
 

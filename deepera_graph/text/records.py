@@ -22,6 +22,7 @@ REFERENCES = tuple(_READERS)
 SUFFIXES = (*LINES, ".json", *TABLES, *REFERENCES)
 QUESTION_FIELDS = ("question", "query")
 CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
+UNREADABLE = "\0error"  # the field that says why a record was no JSON in its file
 MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wrong file
 _SHOWN = 3
 _DELIMITERS = (",", ";", "\t")
