@@ -90,6 +90,7 @@ def test_a_percentile_is_one_of_the_values(size, values, percent, expected):
     assert size.percentile(values, percent) == expected
 
 
+@pytest.mark.full
 def test_no_two_files_of_this_package_import_each_other(size):
     package = Path(__file__).parents[2] / "deepera_graph"
     assert size.find_cycles(size.Package.read(package).find_imports(running=True)) == []
