@@ -9,7 +9,7 @@ from urllib.parse import quote
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.reference_files import write_bibtex, write_ris
-from deepera_graph.pipeline.shown import describe_failures
+from deepera_graph.pipeline.shown import are_retracted, count_bands, describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.settings.ranges import check_choice
@@ -98,17 +98,21 @@ def _outcome_line(result: RerankResult) -> str:
         return f"The search found no passages for this question. {_NOTHING}"
     if result.kept and result.fallback is not None:
         return f"No passage gives direct evidence ({cut}). The nearest of {n} are weak evidence:"
-    n_sure, n_possible = len(result.evidence), len(result.possible)
+    n_sure, n_possible, n_gone = count_bands(result)
+    gone = f"; {n_gone} more {are_retracted(n_gone)}" if n_gone else ""
     if n_sure:
         verb = "gives" if n_sure == 1 else "give"
         said = "; ".join(
             filter(None, (cut, describe_directions(result.direction_counts, result.positions)))
         )
         more = f"; {n_possible} more {_is_are(n_possible)} possible evidence" if n_possible else ""
-        return f"{n_sure} of {count(n, 'passage')} {verb} direct evidence ({said}){more}:"
+        return f"{n_sure} of {count(n, 'passage')} {verb} direct evidence ({said}){more}{gone}:"
     if n_possible:
         found = f"{n_possible} of {n} {_is_are(n_possible)} possible evidence, not certain"
-        return f"No passage gives direct evidence ({cut}). {found}:"
+        return f"No passage gives direct evidence ({cut}). {found}{gone}:"
+    if n_gone:
+        found = f"what passed {are_retracted(n_gone)}"
+        return f"No passage of {n} gives direct evidence ({cut}); {found}. {_NOTHING}"
     best = max((one.score for one in result.dropped if one.score is not None), default=None)
     rejected = "" if best is None else f"; best rejected score {result.show_score(best)}"
     return f"No passage of {n} gives direct evidence ({cut}{rejected}). {_NOTHING}"
@@ -311,17 +315,22 @@ def describe_outcome(result: RerankResult) -> str:
 
 def _describe_bands(result: RerankResult, passages: str) -> str:
     """Say how many passages are evidence, and how many may be; as ``verdicts.js`` does."""
-    n_sure, n_possible = len(result.evidence), len(result.possible)
+    n_sure, n_possible, n_gone = count_bands(result)
     from_on = f"{result.threshold:g}"
+    gone = f"; {n_gone} more {are_retracted(n_gone)}" if n_gone else ""
+    if not n_sure and not n_possible:
+        return (
+            f"No evidence: {n_gone} of {passages} reached {from_on}, and {are_retracted(n_gone)}."
+        )
     if not n_sure:
-        reach = f"reaching {from_on}"
-        return f"No evidence: {n_possible} of {passages} {_is_are(n_possible)} possible, {reach}."
+        are = f"{_is_are(n_possible)} possible, reaching {from_on}"
+        return f"No evidence: {n_possible} of {passages} {are}{gone}."
     said = describe_directions(result.direction_counts, result.positions)
     sides = f" ({said})" if said else ""
     if not n_possible:
-        return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}."
+        return f"Evidence: {n_sure} of {passages} reached {from_on}{sides}{gone}."
     more = f"{n_possible} more {_is_are(n_possible)} possible, reaching {from_on}"
-    return f"Evidence: {n_sure} of {passages}{sides}; {more}."
+    return f"Evidence: {n_sure} of {passages}{sides}; {more}{gone}."
 
 
 def _describe_others(result: RerankResult) -> str:

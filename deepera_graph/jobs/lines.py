@@ -19,6 +19,7 @@ from deepera_graph.passages import (
     has_value,
     take_field,
 )
+from deepera_graph.pipeline.shown import count_bands
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.jsonl import (
     RawLine,
@@ -316,7 +317,7 @@ def count_question(result: RerankResult, subject: str | None = None) -> Question
         "n_passages": len(result.all_passages),
         "n_kept": len(result.kept),
         "n_passed": 0 if result.fallback else len(result.kept),
-        "n_evidence": 0 if result.fallback else len(result.evidence),
+        "n_evidence": 0 if result.fallback else count_bands(result).evidence,
         "statuses": dict(Counter(one.status for one in result.all_passages)),
         "causes": dict(Counter(one.reason for one in result.failed)),
         "usage": {stage: used.record() for stage, used in result.usage.items()},

@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count, replace_controls
 from deepera_graph.text.questions import describe_directions, name_direction
@@ -70,10 +71,36 @@ def write_score(score: float | None, cuts: "Sequence[float | None]") -> str:
     return next(filter(tells, shown), f"{score!r}")
 
 
+class BandCounts(NamedTuple):
+    """How many passages passed, by what they count for; one of a retracted paper for nothing."""
+
+    evidence: int
+    possible: int
+    retracted: int
+
+
+def count_bands(result: "RerankResult") -> BandCounts:
+    """Count what passed, those of retracted papers apart."""
+    evidence, possible = (
+        [one for one in ones if one.paper_status != RETRACTED]
+        for ones in (result.evidence, result.possible)
+    )
+    n_all = len(result.evidence) + len(result.possible)
+    return BandCounts(len(evidence), len(possible), n_all - len(evidence) - len(possible))
+
+
+def are_retracted(n: int) -> str:
+    """Return what *n* passages are: ``are of retracted papers``."""
+    return "is of a retracted paper" if n == 1 else "are of retracted papers"
+
+
 def describe_kept(result: "RerankResult") -> str:
-    """Return how many were kept, and how many of them are possible: ``kept 3, 1 possible``."""
-    n_possible = len(result.possible)
-    return f"kept {len(result.kept)}" + (f", {n_possible} possible" if n_possible else "")
+    """Return how many were kept, and of them are no evidence: ``kept 3, 1 possible``."""
+    n = count_bands(result)
+    others = {"possible": n.possible, "retracted": n.retracted}
+    return "".join(
+        [f"kept {len(result.kept)}", *(f", {many} {what}" for what, many in others.items() if many)]
+    )
 
 
 def describe_failures(result: "RerankResult") -> str:

@@ -1,14 +1,18 @@
 """What became of a paper is read from titles, metadata and files of notices, and shown."""
 
 import json
+from io import StringIO
 
 import pytest
 from langchain_core.documents import Document
+from rich.console import Console
 
 from deepera_graph import EvidenceReranker, InputError, export_result
+from deepera_graph.cli.judging.evidence import show_result
 from deepera_graph.export import describe_evidence
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_studies, read_retractions
+from deepera_graph.pipeline.shown import count_bands, describe_kept
 from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.testing import judged, scripted_backend
 
@@ -92,6 +96,33 @@ def test_a_retracted_study_counts_for_nothing_and_no_answer_is_made_of_it():
     [task] = backend.answerer.tasks
     assert [one["text"] for one in task["evidence"]] == ["It did not."]
     assert "2 passages that were kept are of retracted papers" in result.warnings[-1]
+
+
+def test_counts_of_evidence_are_without_retracted_papers():
+    result, _ = rerank()
+    assert count_bands(result) == (1, 0, 2)
+    assert describe_kept(result) == "kept 3, 2 retracted"
+    said = "Evidence: 1 of 3 passages reached 0.8 (1 contradicts); 2 more are of retracted papers."
+    assert said in export_result(result, "markdown")
+    assert describe_evidence(result).startswith(
+        "1 of 3 passages gives direct evidence (threshold 0.80; 1 contradicts); "
+        "2 more are of retracted papers:"
+    )
+    console = Console(file=StringIO(), width=200)
+    show_result(console, result)
+    assert "ok: 3 kept (1 evidence, 2 retracted), 0 dropped" in console.file.getvalue()
+
+
+def test_a_retracted_paper_alone_is_no_evidence():
+    passage = {"text": "Wax kept apples firm.", "metadata": {"retracted": True}}
+    backend = scripted_backend(lambda task: judged(0.9))
+    result = EvidenceReranker(backend).rerank(QUESTION, [passage])
+    said = "No evidence: 1 of 1 passage reached 0.8, and is of a retracted paper."
+    assert said in export_result(result, "markdown")
+    first = describe_evidence(result).splitlines()[0]
+    assert first.startswith(
+        "No passage of 1 gives direct evidence (threshold 0.80); what passed is of"
+    )
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "csv", "bibtex", "ris"])

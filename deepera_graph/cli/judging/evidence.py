@@ -16,7 +16,7 @@ from deepera_graph.export import (
     describe_outcome,
     list_cited,
 )
-from deepera_graph.pipeline.shown import describe_calls, describe_failures
+from deepera_graph.pipeline.shown import count_bands, describe_calls, describe_failures
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count
 from deepera_graph.text.questions import describe_directions, name_direction
@@ -88,8 +88,11 @@ def _closing_line(result: RerankResult) -> str:
     undone = f", {n_undone} not judged" if n_undone else ""
     unasked = f", {len(result.not_needed)} not needed" if result.not_needed else ""
     kept = f"{len(result.kept)} kept"
-    if result.possible:
-        kept += f" ({len(result.evidence)} evidence, {len(result.possible)} possible)"
+    n = count_bands(result)
+    others = {"possible": n.possible, "retracted": n.retracted}
+    if any(others.values()):
+        parts = [f"{n.evidence} evidence", *(f"{m} {one}" for one, m in others.items() if m)]
+        kept += f" ({', '.join(parts)})"
     if result.fallback is not None:
         kept = f"0 kept, {len(result.kept)} shown by on_empty={result.fallback}"
     words = (

@@ -58,12 +58,16 @@ export function describe(result, parts, threshold) {
 }
 
 function describeBands(result, kept, passages, threshold) {
-  const sure = kept.filter((one) => bandOf(one, result) === "evidence");
-  const n = kept.length - sure.length, are = n === 1 ? "is" : "are";
-  if (!sure.length) return `No evidence: ${n} of ${passages} ${are} possible, reaching ${threshold}.`;
+  const standing = kept.filter((one) => one.paper_status !== "retracted");
+  const sure = standing.filter((one) => bandOf(one, result) === "evidence");
+  const n = standing.length - sure.length, are = n === 1 ? "is" : "are";
+  const nGone = kept.length - standing.length, retracted = nGone === 1 ? "is of a retracted paper" : "are of retracted papers";
+  const gone = nGone ? `; ${nGone} more ${retracted}` : "";
+  if (!standing.length) return `No evidence: ${nGone} of ${passages} reached ${threshold}, and ${retracted}.`;
+  if (!sure.length) return `No evidence: ${n} of ${passages} ${are} possible, reaching ${threshold}${gone}.`;
   const said = describeDirections(sure), sides = said ? ` (${said})` : "";
-  if (!n) return `Evidence: ${sure.length} of ${passages} reached ${threshold}${sides}.`;
-  return `Evidence: ${sure.length} of ${passages}${sides}; ${n} more ${are} possible, reaching ${threshold}.`;
+  if (!n) return `Evidence: ${sure.length} of ${passages} reached ${threshold}${sides}${gone}.`;
+  return `Evidence: ${sure.length} of ${passages}${sides}; ${n} more ${are} possible, reaching ${threshold}${gone}.`;
 }
 
 function describeOthers(n, threshold) {
