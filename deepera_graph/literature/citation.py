@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from deepera_graph.literature.notices import read_title
 from deepera_graph.literature.paper_keys import (
     FIELDS,
     NOTICE,
@@ -22,7 +23,6 @@ from deepera_graph.literature.paper_keys import (
     names_preprint,
     normalize_id,
     read_fields,
-    read_title,
 )
 
 _NAMES: Mapping[str, Sequence[str]] = FIELDS["names"]

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from deepera_graph.text.plain import read_lists
 
@@ -128,60 +128,11 @@ PaperStatus = Literal["retracted", "concern", "corrected", "preprint"]  # the gr
 RETRACTED: PaperStatus = "retracted"
 NOTICE = "NOTICE"  # on a paper, beside what it says of that, for readers
 _IN_WORDS: Mapping[PaperStatus, str] = FIELDS["in_words"]
-_ENDS = r"\s*(?::|\s[-–—]\s)"
-_MARK = r"(?:retracted|withdrawn)(?:\s+(?:article|paper|chapter|manuscript))?"
-_MARKED = re.compile(rf"(?i)\s*(?:[\[(]\s*{_MARK}\s*[\])]\s*[:.–—-]?|{_MARK}{_ENDS})\s*(?=\S)")
-_MARKED_AT_END = re.compile(rf"(?i)(?<=\S)\s*[\[(]\s*{_MARK}(?:\W[^\[\]()]{{0,60}})?[\])]\W*$")
-# Titles of notices, which name the paper that they are about.
-_OF_PAPER = r"(?:\s+(?:to|of|for|on))?"
-_QUOTED = r"(?=[\"“‘'«])"
-_NOTICES: Mapping[PaperStatus, re.Pattern[str]] = {
-    "retracted": re.compile(
-        rf"(?i)\s*(?:(?:retraction|withdrawal)\s+(?:note|notice|statement){_OF_PAPER}\s*:?"
-        rf"|notice\s+of\s+(?:retraction|withdrawal){_OF_PAPER}\s*:?"
-        rf"|retraction{_OF_PAPER}\s*:|retraction\s+of\s*{_QUOTED})\s*(?=\S)"
-    ),
-    "concern": re.compile(
-        r"(?i)\s*(?:editorial\s+)?(?:expression|note)\s+of\s+concern"
-        r"(?:\s+(?:about|for|on|regarding|to))?\s*:?\s*(?=\S)"
-    ),
-    "corrected": re.compile(
-        rf"(?i)\s*(?:(?:author|publisher)(?:['’]s)?\s+)?(?:correction|corrigendum|erratum)"
-        rf"{_OF_PAPER}\s*(?::|{_QUOTED})\s*(?=\S)"
-    ),
-}
-_MAYBE_OF = re.compile(r"(?i)\s*(?:retraction|withdrawal)\s+of\s+(?=\S)")
 _TYPES: Mapping[PaperStatus, Sequence[str]] = FIELDS["status"]
 _NOTICE_WORDS: Mapping[str, Sequence[str]] = FIELDS["notices"]
 _PREPRINT_DOI = re.compile(rf"(?i)10\.(?:{'|'.join(_FORMS['preprint_dois'])})")
 _PREPRINT_VENUE = re.compile(rf"(?i)(?:{'|'.join(_FORMS['preprint_venues'])})\b")
 _BETWEEN = re.compile(r"[;|,\n]")
-
-
-class TitleStatus(NamedTuple):
-    """What a title says of its paper, and the title without it."""
-
-    status: PaperStatus | None
-    title: str
-    is_notice: bool  # of a paper, by its own title, and not the paper itself
-
-
-def read_title(title: str) -> TitleStatus:
-    """Read ``RETRACTED: Wax on apples`` and ``Retraction notice to: "Wax on apples"``."""
-    for pattern in (_MARKED, _MARKED_AT_END):
-        if found := pattern.search(title) if pattern is _MARKED_AT_END else pattern.match(title):
-            rest = title[: found.start()] if found.start() else title[found.end() :]
-            return TitleStatus("retracted", rest, is_notice=False)
-    for status, pattern in _NOTICES.items():
-        if found := pattern.match(title):
-            return TitleStatus(status, title[found.end() :], is_notice=True)
-    return TitleStatus(None, title, is_notice=False)
-
-
-def find_named(title: str) -> str:
-    """Return what ``Retraction of wax on apples`` may be a notice of; a paper may begin so, too."""
-    found = _MAYBE_OF.match(title)
-    return title[found.end() :] if found else ""
 
 
 def read_fields(known: Mapping[str, Any]) -> PaperStatus | None:

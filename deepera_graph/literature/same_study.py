@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deepera_graph.errors import InputError
 from deepera_graph.literature import paper_keys
 from deepera_graph.literature.citation import Citation, find_arxiv
+from deepera_graph.literature.notices import list_named, read_title
 from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.passages import field_key
 
@@ -72,7 +73,7 @@ def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) ->
             groups.name(id, place)
     by_title: dict[str, set[int]] = defaultdict(set)
     for place, one in enumerate(sources):
-        by_title[paper_keys.title_key(paper_keys.read_title(one.title).title)].add(place)
+        by_title[paper_keys.title_key(read_title(one.title).title)].add(place)
     links = [
         pair
         for title, places in by_title.items()
@@ -108,15 +109,18 @@ def list_ids(source: Citation) -> list[tuple[str, str]]:
 
 
 def settle_notices(sources: Sequence[Citation]) -> list[Citation]:
-    """Take ``Retraction of ...`` for a notice where there is a paper of the title it names."""
-    titles = {paper_keys.title_key(one.title) for one in sources if one.title}
-    named = [paper_keys.find_named(one.title) for one in sources]
-    return [
-        replace(one, title=title, status=paper_keys.RETRACTED, is_notice=True)
-        if title and paper_keys.title_key(title) in titles
-        else one
-        for one, title in zip(sources, named, strict=True)
-    ]
+    """Give notices the titles of the papers that they name, where there are papers of these."""
+    told = [read_title(one.title) for one in sources]
+    titles = {paper_keys.title_key(one.title): one.title for one in told if not one.is_notice}
+    return [_settle_one(one, titles) for one in sources]
+
+
+def _settle_one(source: Citation, titles: Mapping[str, str]) -> Citation:
+    for named in list_named(source.title):
+        if title := titles.get(paper_keys.title_key(named.title)):
+            status = paper_keys.gravest((source.status, named.status))
+            return replace(source, title=title, status=status, is_notice=True)
+    return source
 
 
 class _About(NamedTuple):

@@ -9,13 +9,12 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import list_named, read_title
 from deepera_graph.literature.paper_keys import (
     PaperStatus,
     family_key,
-    find_named,
     gravest,
     main_title,
-    read_title,
     title_key,
 )
 from deepera_graph.literature.reference_files import write_bibtex, write_ris
@@ -229,7 +228,7 @@ def cite_paper(paper: Paper) -> Citation:
 def mark_papers(papers: Sequence[Paper], notices: Sequence[Paper] = ()) -> list[Paper]:
     """Return papers with what became of them, as titles of all of them and of *notices* tell."""
     every = [*papers, *notices]
-    if not any(read_title(one.title).status or find_named(one.title) for one in every):
+    if not any(read_title(one.title).status or list_named(one.title) for one in every):
         return list(papers)
     studies = find_studies((one.id, to_passage(one).metadata) for one in every)
     told = (one.status if one.status in _TOLD else None for one in studies)

@@ -222,7 +222,8 @@ class ManuscriptCheck:
             async def ask(one: Reference) -> None:
                 async with places:
                     found = await ask_services(services, one, works.get(one.key))
-                works.update({} if found is None else {one.key: found})
+                if found is not None:
+                    works[one.key] = self.library.mark(found, one)
 
             asked = (ask(one) for one in manuscript.references if one.key in cited)
             await asyncio.gather(*asked)
@@ -239,7 +240,9 @@ class ManuscriptCheck:
         known = self._journal.entries.get(_name_pair(task)) if self._journal else None
         if known is not None:
             return {"pairs": [CheckedPair.from_dict(known["pair"]).to_dict()]}
-        settled = settle_pair(claim, task["key"], task["reference"], work)
+        reference = None if task["reference"] is None else Reference.from_dict(task["reference"])
+        status = None if reference is None else self.library.status_of(reference)
+        settled = settle_pair(claim, task["key"], reference, work, status)
         if settled is not None or work is None:
             return {"pairs": [] if settled is None else [settled.to_dict()]}
         verified = yield from self._verifier.verify(claim.statement, work)

@@ -15,11 +15,11 @@ from deepera_graph.errors import InputError
 from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.notices import list_named, read_title
 from deepera_graph.literature.paper_keys import (
     PaperStatus,
     gravest,
     main_title,
-    read_title,
     title_key,
 )
 from deepera_graph.literature.same_study import Retractions, find_studies, is_same_study, list_ids
@@ -96,6 +96,7 @@ class WorkLibrary:
         }
         self._by_id: dict[Any, int] = {}
         self._by_title: dict[str, int] = {}
+        self._told: dict[str, PaperStatus | None] = {}  # by titles that notices name
         for study, group in groups.items():
             for one, _ in group:
                 self._name(study, Citation.of(one.metadata, one.id or ""))
@@ -113,15 +114,19 @@ class WorkLibrary:
             text = Document(id=reference.key, page_content=reference.abstract, metadata=metadata)
             source = reference.source
             found = CitedWork(passages=(text,), source=source, status=source.status)
-        if found is None:
-            return None
+        return None if found is None else self.mark(found, reference)
+
+    def mark(self, work: CitedWork, reference: Reference) -> CitedWork:
+        """Return a work with the gravest of what it, its reference and notices say of it."""
         told = self.status_of(reference)  # that the entry is a preprint says nothing of an article
         graver = None if told == "preprint" else told
-        return replace(found, status=gravest((found.status, graver)))
+        return replace(work, status=gravest((work.status, graver, self._notices.find(work.source))))
 
     def status_of(self, reference: Reference) -> PaperStatus | None:
-        """Return what became of a work, as its entry or a notice says."""
-        return gravest((reference.source.status, self._notices.find(reference.source)))
+        """Return what became of a work, as its entry or a notice says, also if it is not there."""
+        source = reference.source
+        told = self._told.get(title_key(read_title(source.title).title))
+        return gravest((source.status, self._notices.find(source), told))
 
     def search_others(self, statement: str, k: int, *, without: int) -> list[Document]:
         """Return the best *k* passages of other studies."""
@@ -155,6 +160,10 @@ class WorkLibrary:
             self._by_id.setdefault(("key", source.key), study)
         if key := title_key(read_title(source.title).title):
             self._by_title.setdefault(key, study)
+        for named in list_named(source.title):
+            key = title_key(named.title)
+            if len(key.split()) >= _LEAST_WORDS:
+                self._told[key] = gravest((self._told.get(key), named.status))
 
     def _find_study(self, reference: Reference) -> int | None:
         for id in (*list_ids(reference.source), ("key", reference.key)):
@@ -173,7 +182,8 @@ class WorkLibrary:
 
     def _find_title(self, reference: Reference) -> int | None:
         """Find a work by its title: as it was read of the entry, or anywhere within the entry."""
-        title, text = title_key(reference.source.title), f" {title_key(reference.text)} "
+        title = title_key(read_title(reference.source.title).title)
+        text = f" {title_key(reference.text)} "
         if title in self._by_title:
             return self._by_title[title]
         inside = [
@@ -219,7 +229,8 @@ def choose_found(reference: Reference, found: Sequence[Document]) -> CitedWork |
     others = [one for n, one in enumerate(sources) if n != places[0]]
     source = cite_as(sources[places[0]], others)
     passages = tuple(same[place] for place in places)
-    return CitedWork(passages=passages, source=source, status=source.status)
+    told = (one.status for one in sources if one.status != "preprint")
+    return CitedWork(passages=passages, source=source, status=gravest((source.status, *told)))
 
 
 async def ask_services(

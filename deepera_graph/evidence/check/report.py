@@ -1,7 +1,7 @@
 """What a check of a manuscript found, and the forms that people and programs read it in."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby
@@ -10,10 +10,11 @@ from typing import Any, Literal, Self, get_args
 from deepera_graph.evidence.check.citing import Claim
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
+from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.export.page import build_page, head_html, link_html
-from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.result import RerankResult
 from deepera_graph.settings.ranges import check_choice
@@ -97,17 +98,20 @@ class CheckedPair(PlainRecord):
 
 
 def settle_pair(
-    claim: Claim, key: str, reference: Mapping[str, Any] | None, work: CitedWork | None
+    claim: Claim,
+    key: str,
+    reference: Reference | None,
+    work: CitedWork | None,
+    status: PaperStatus | None = None,
 ) -> CheckedPair | None:
-    """Return the verdict that needs no judge, if there is one."""
-    text = "" if reference is None else reference["text"]
+    """Return the verdict that needs no judge, if there is one; *status* is that of the work."""
+    text = "" if reference is None else reference.text
     about = {"reference": text, **({} if work is None else describe_work(work))}
     if reference is None:
         note = f"the list of references has no {key!r}"
         return CheckedPair.of(claim, key, Decision(verdict="missing", notes=(note,)))
     if work is None:
-        source = Citation(**{**reference["source"], "authors": ()})
-        gone = source.status == "retracted"
+        gone = status == "retracted"
         note = "it is in no place that was searched, or has no abstract there"
         verdict = Decision(verdict="retracted" if gone else "unavailable", notes=(note,))
     elif claim.purpose == "method":
