@@ -28,12 +28,9 @@ if hasattr(typer.testing, "_get_command"):
     typer.testing._get_command = cache(typer.testing._get_command)
 
 
-def pytest_configure(config):
-    """Point at a folder without certificates: the list of the system takes 20 ms a client."""
-    gc.disable()  # until all tests are read, as nothing that reading makes is to go
-    if "not live" in config.option.markexpr:
-        os.environ.pop("SSL_CERT_FILE", None)
-        os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+def pytest_configure():
+    """Set nothing aside until all tests are read, as nothing that reading makes is to go."""
+    gc.disable()
 
 
 def _share_schemas():
@@ -43,10 +40,18 @@ def _share_schemas():
         schemas.deepcopy = lambda found: found
 
 
-def pytest_collection_finish():
+def _spare_certificates():
+    """Point at a folder without certificates: the list of the system takes 30 ms a client."""
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+
+def pytest_collection_finish(session):
     """Set aside what stays for the whole run: looking through it again took a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)  # not after every 700 objects, as one test makes thousands
     gc.enable()
     _share_schemas()
+    if not any(item.get_closest_marker("live") for item in session.items):
+        _spare_certificates()
