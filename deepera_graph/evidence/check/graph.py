@@ -242,7 +242,10 @@ class ManuscriptCheck:
             return {"pairs": [CheckedPair.from_dict(known["pair"]).to_dict()]}
         reference = None if task["reference"] is None else Reference.from_dict(task["reference"])
         status = None if reference is None else self.library.status_of(reference)
-        settled = settle_pair(claim, task["key"], reference, work, status)
+        namesakes = [] if reference is None else self.library.list_namesakes(reference)
+        settled = settle_pair(
+            claim, task["key"], reference, work, status=status, namesakes=namesakes
+        )
         if settled is not None or work is None:
             return {"pairs": [] if settled is None else [settled.to_dict()]}
         verified = yield from self._verifier.verify(claim.statement, work)

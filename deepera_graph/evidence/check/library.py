@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
-from deepera_graph.evidence.check.references import Reference
+from deepera_graph.evidence.check.references import CitedName, Reference
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.notices import list_named, read_title
@@ -97,6 +97,7 @@ class WorkLibrary:
         self._by_id: dict[Any, int] = {}
         self._by_title: dict[str, int] = {}
         self._told: dict[str, PaperStatus | None] = {}  # by titles that notices name
+        self._by_year: dict[str, list[tuple[Citation, int]]] = defaultdict(list)
         for study, group in groups.items():
             for one, _ in group:
                 self._name(study, Citation.of(one.metadata, one.id or ""))
@@ -127,6 +128,12 @@ class WorkLibrary:
         source = reference.source
         told = self._told.get(title_key(read_title(source.title).title))
         return gravest((source.status, self._notices.find(source), told))
+
+    def list_namesakes(self, reference: Reference) -> list[Citation]:
+        """List the works that names and a year may stand for, where these are several."""
+        studies = self._find_names(reference)
+        works = (self._works[study] for study in studies if len(studies) > 1)
+        return [replace(one.source, status=one.status) for one in works]
 
     def search_others(self, statement: str, k: int, *, without: int) -> list[Document]:
         """Return the best *k* passages of other studies."""
@@ -160,6 +167,8 @@ class WorkLibrary:
             self._by_id.setdefault(("key", source.key), study)
         if key := title_key(read_title(source.title).title):
             self._by_title.setdefault(key, study)
+        if source.year and source.authors:
+            self._by_year[source.year].append((source, study))
         for named in list_named(source.title):
             key = title_key(named.title)
             if len(key.split()) >= _LEAST_WORDS:
@@ -171,7 +180,17 @@ class WorkLibrary:
                 reference, self._by_id[id], by_key=id[0] == "key"
             ):
                 return self._by_id[id]
-        return self._find_title(reference)
+        if study := self._find_title(reference):
+            return study
+        named = self._find_names(reference)
+        return named[0] if len(named) == 1 else None
+
+    def _find_names(self, reference: Reference) -> list[int]:
+        """Return the studies that a reference may be of which has names and a year alone."""
+        named = None if reference.source.title else CitedName.read(reference.key)
+        known = self._by_year[named.year] if named else []
+        places = named.choose([source for source, _ in known]) if named else []
+        return list(dict.fromkeys(known[place][1] for place in places))
 
     def _may_be(self, reference: Reference, study: int, *, by_key: bool) -> bool:
         """Tell whether a work fits: of two papers that bear one key by chance, titles differ."""
@@ -184,8 +203,9 @@ class WorkLibrary:
         """Find a work by its title: as it was read of the entry, or anywhere within the entry."""
         title = title_key(read_title(reference.source.title).title)
         text = f" {title_key(reference.text)} "
-        if title in self._by_title:
-            return self._by_title[title]
+        for key in (title, text.strip()):
+            if key in self._by_title:
+                return self._by_title[key]
         inside = [
             (len(key), study)
             for key, study in self._by_title.items()

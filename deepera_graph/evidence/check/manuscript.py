@@ -20,6 +20,7 @@ from deepera_graph.evidence.check.fields import (
 )
 from deepera_graph.evidence.check.marks import ManuscriptParagraph
 from deepera_graph.evidence.check.references import (
+    CitedName,
     Reference,
     ReferenceIndex,
     read_bibliography,
@@ -282,9 +283,7 @@ def _read_pairs(
     path: Path, given: Sequence[Reference] | None
 ) -> tuple[str, list[Claim], list[Reference]]:
     """Read a table of claims and references; equal references are one."""
-    references = {one.key: one for one in given or ()}
-    by_title = {title_key(one.source.title): one.key for one in given or () if one.source.title}
-    by_id = {id: one.key for one in given or () for id in list_ids(one.source)}
+    listed = _TableReferences(given)
     claims: list[Claim] = []
     with open_records(path) as (source, _):
         for row in read_records(source, suffix_of(path)):
@@ -301,19 +300,54 @@ def _read_pairs(
                     f"{path}, line {row.number}: a claim must have at most {MOST_QUESTION} "
                     f"characters, got {len(claim)}"
                 )
-            ids = list_ids(Reference.of_text(cited, cited).source) if by_id else ()
-            known = (by_id[id] for id in ids if id in by_id)
-            key = next(known, by_title.get(title_key(cited), cited))
-            if key and key not in references and given is None:
-                references[key] = _read_cell(key)
+            keys = [listed.find(one) for one in _split_cell(cited)]
             claims.append(
-                Claim(number=len(claims) + 1, sentence=claim, statement=claim, keys=(key,))
+                Claim(number=len(claims) + 1, sentence=claim, statement=claim, keys=tuple(keys))
             )
-    if not references:
+    if not listed.references:
         raise InputError(
             f"{path}: no references found: it has no column `reference`, or it is empty"
         )
-    return "", claims, list(references.values())
+    return "", claims, list(listed.references.values())
+
+
+def _split_cell(cited: str) -> list[str]:
+    """Return what a cell cites: ``(Lee, 2019; Roy et al., 2020)`` is two works."""
+    parts = [part.strip() for part in re.sub(r"\A\s*\((.*)\)\s*\Z", r"\1", cited).split(";")]
+    are_names = len(parts) > 1 and all(map(CitedName.read, parts))
+    return list(dict.fromkeys(parts)) if are_names else [cited]
+
+
+class _TableReferences:
+    """The references of a table: those *given*, or else what its cells cite."""
+
+    def __init__(self, given: Sequence[Reference] | None) -> None:
+        self._given = list(given or ())
+        self._is_open = given is None
+        self.references = {one.key: one for one in self._given}
+        sources = [(one.key, one.source) for one in self._given]
+        self._by_title = {title_key(one.title): key for key, one in sources if one.title}
+        self._by_id = {id: key for key, one in sources for id in list_ids(one)}
+
+    def find(self, cited: str) -> str:
+        """Return the key of what a cell cites; what it says if there is none."""
+        ids = list_ids(Reference.of_text(cited, cited).source) if self._by_id else ()
+        known = (self._by_id[id] for id in ids if id in self._by_id)
+        key = next(known, self._by_title.get(title_key(cited), cited))
+        if not key or key in self.references:
+            return key
+        if self._is_open:
+            self.references[key] = _read_cell(key)
+            return key
+        named = CitedName.read(cited)
+        places = named.choose([one.source for one in self._given]) if named else []
+        if len(places) == 1:
+            return self._given[places[0]].key
+        if places:
+            keys = " or ".join(self._given[place].key for place in places)
+            text = f"{cited}, which may be {keys}"
+            self.references[cited] = replace(_read_cell(cited), text=text)
+        return cited
 
 
 def _first(fields: dict[str, Any], names: Sequence[str]) -> str:
@@ -324,6 +358,9 @@ def _first(fields: dict[str, Any], names: Sequence[str]) -> str:
 def _read_cell(text: str) -> Reference:
     """Read a reference of a cell: an entry, an id, or else a title."""
     found = Reference.of_text(text, text)
+    if named := CitedName.read(text):
+        source = replace(found.source, title="", year=named.year)
+        return replace(found, source=source)
     if found.source.doi or found.source.pmid or (found.source.title and found.source.year):
         return found
     return Reference.of_fields(text, {"title": text})

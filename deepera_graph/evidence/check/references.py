@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.citation import Citation
-from deepera_graph.literature.paper_keys import family_key, title_key
+from deepera_graph.literature.paper_keys import family_key, family_name, title_key
 from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.records import read_records
@@ -40,6 +40,16 @@ _NOTED = re.compile(r"\[\^([^\]\s]+)\]")
 _MARK = re.compile(r"\[[^\[\]]*(?<!\w)@[^\[\]]+\]|\[\d[\d ,;–-]*\]|(?<![\w.])@\w[\w:-]*")
 _MOST_BESIDE, _MOST_OF_SHORT = 4, 8  # words of a note beside its citation; of "Lee 2019, p. 3"
 _NO_BRACKETS = str.maketrans("", "", "()")
+_CITED_NAME = re.compile(
+    r"[\[(]?\s*(?P<names>[^\d()\[\]]{2,150}?)[\s,.:]*[\[(]?\s*(?P<year>(?:1[89]|20)\d\d)[a-z]?"
+    r"(?:,\s*(?:pp?\.)?\s*[\d–-]+)?\s*[\])]*[.,;]?"
+)
+_ET_AL = re.compile(
+    r"[\s,]*(?:\bet\.?\s+al(?:ii)?\b\.?|\band\s+(?:colleagues|co-?workers|others)\b)", re.IGNORECASE
+)
+_BETWEEN_NAMES = re.compile(r"\s*(?:[;,&]|\b(?:and|und|et|y)\b(?!['’-]))\s*")
+_INITIALS = re.compile(r"(?:[A-ZÀ-Þ]\.?[\s-]?){1,3}")
+_MOST_OF_NAME = 4  # words, and letters of a particle
 _LEAST_LETTERS = 12  # of a line that may be a reference
 
 
@@ -205,6 +215,59 @@ def _cut_notes(text: str) -> tuple[str, dict[str, str]]:
         else:
             lines.append(line)
     return "".join(lines), notes
+
+
+class CitedName(NamedTuple):
+    """Authors and year as they stand for a work: ``Okoro & Lind (2020)``."""
+
+    names: tuple[frozenset[str], ...]  # words of the family names, in the form they are compared in
+    year: str
+    has_others: bool  # "et al."
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Read a text that is names and a year, and nothing else."""
+        found = _CITED_NAME.fullmatch(text.strip())
+        if not found:
+            return None
+        bare = _ET_AL.sub("", found["names"])
+        parts = [part.strip(" .") for part in _BETWEEN_NAMES.split(bare) if part.strip(" .")]
+        names = [part for n, part in enumerate(parts) if not n or not _INITIALS.fullmatch(part)]
+        if not names or not all(map(_is_surname, names)):
+            return None
+        keys = tuple(map(_words_of_name, names))
+        return cls(keys, found["year"], bare != found["names"]) if all(keys) else None
+
+    def choose(self, sources: Sequence[Citation]) -> list[int]:
+        """Return the places of the sources that it may be; of several those of as many authors."""
+        fitting = [place for place, one in enumerate(sources) if self._fits(one)]
+        is_short = len(self.names) == 1 and not self.has_others  # which may leave others out
+        as_many = [place for place in fitting if self._has_as_many(sources[place])]
+        return fitting if is_short else as_many or fitting
+
+    def _fits(self, source: Citation) -> bool:
+        pairs = zip(self.names[:2], source.authors, strict=False)
+        is_theirs = all(name <= _words_of_name(author) for name, author in pairs)
+        return bool(source.authors) and source.year == self.year and is_theirs
+
+    def _has_as_many(self, source: Citation) -> bool:
+        n_authors = len(source.authors)
+        return n_authors > len(self.names) if self.has_others else n_authors == len(self.names)
+
+
+def _words_of_name(name: str) -> frozenset[str]:
+    return frozenset(title_key(family_name(name)).split())
+
+
+def _is_surname(name: str) -> bool:
+    """Tell whether words are a name, and no title: all but particles begin with a capital."""
+    *others, last = name.split()
+    is_name = any(letter.isupper() for letter in last) or not last[0].isascii()
+    return (
+        is_name
+        and len(others) < _MOST_OF_NAME
+        and all(one[0].isupper() or len(one) < _MOST_OF_NAME for one in others)
+    )
 
 
 class FieldCitation(NamedTuple):

@@ -14,6 +14,7 @@ from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.export.page import build_page, head_html, link_html
+from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.result import RerankResult
@@ -22,6 +23,7 @@ from deepera_graph.text.plain import count, in_one_line, name_some, replace_cont
 from deepera_graph.usage import Usage
 
 _MOST_NAMED = 20  # keys, in a line
+_MOST_NAMESAKES = 5
 _FREE = Usage()
 BAD: tuple[Verdict, ...] = ("contradicted", "retracted")
 DOUBTFUL: tuple[Verdict, ...] = ("not_found", "missing", "unavailable", "not_judged", "partly")
@@ -102,9 +104,12 @@ def settle_pair(
     key: str,
     reference: Reference | None,
     work: CitedWork | None,
+    *,
     status: PaperStatus | None = None,
+    namesakes: Sequence[Citation] = (),
 ) -> CheckedPair | None:
     """Return the verdict that needs no judge, if there is one; *status* is that of the work."""
+    # *namesakes* are works that names and a year may stand for.
     text = "" if reference is None else reference.text
     about = {"reference": text, **({} if work is None else describe_work(work))}
     if reference is None:
@@ -113,6 +118,9 @@ def settle_pair(
     if work is None:
         gone = status == "retracted"
         note = "it is in no place that was searched, or has no abstract there"
+        if namesakes:
+            note = f"it may be any of {len(namesakes)} works; a DOI or a title would tell: "
+            note += "; ".join(map(str, namesakes[:_MOST_NAMESAKES]))
         verdict = Decision(verdict="retracted" if gone else "unavailable", notes=(note,))
     elif claim.purpose == "method":
         gone = work.status == "retracted"
