@@ -61,8 +61,10 @@ def test_the_documentation_shows_what_is_printed(deepera, tmp_path):
     page = DOCS.read_text(encoding="utf-8")
     [draft] = re.findall(r"```markdown\n(.*?)```", page, re.DOTALL)
     [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    [works] = re.findall(r"```jsonl\n(.*?)```", page, re.DOTALL)
     (tmp_path / "draft.md").write_text(draft)
-    result = deepera("check", tmp_path / "draft.md", LIBRARY, "--quiet")
+    (tmp_path / "works.jsonl").write_text(works)
+    result = deepera("check", tmp_path / "draft.md", tmp_path / "works.jsonl", "--quiet")
     assert (result.exit_code, result.stdout) == (1, shown)
 
 

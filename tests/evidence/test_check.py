@@ -412,3 +412,13 @@ def test_another_version_is_read_where_the_cited_one_is_not_there_and_named(tmp_
     assert pair.source.startswith("PREPRINT: Lund. Wax on stored apples. bioRxiv, 2017.")
     article = versions(article="Wax coating kept apples 31% firmer.")
     assert check_doi(tmp_path, PREPRINT["doi"], article).source.startswith("Lund. Wax on stored")
+
+
+def test_a_check_without_papers_says_what_to_give(tmp_path):
+    path = write_claim(tmp_path)
+    alone = ManuscriptCheck().check(path)
+    assert [one.verdict for one in alone.pairs] == ["unavailable"]
+    assert "SOURCE" in alone.notes[0]
+    assert "--source europe_pmc" in export_check(alone, "text")
+    assert ManuscriptCheck(library=library("Figs.", title="Figs")).check(path).notes == ()
+    assert ManuscriptCheck(literature=OneSource("Figs")).check(path).notes == ()

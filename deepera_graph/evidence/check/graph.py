@@ -7,7 +7,7 @@ decide -> report.
 
 import asyncio
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from deepera_graph.agents.journal import Journal
     from deepera_graph.papers.sources import Literature
 
+NOTHING_GIVEN = (
+    "no papers were given to read: name files or folders of what is cited (SOURCE), a library "
+    "(--library), or services (--source europe_pmc); abstracts in a --bib are read, too"
+)
 _AT_ONCE = 4  # references that services are asked for
 
 
@@ -291,11 +295,18 @@ class ManuscriptCheck:
                 CheckedPair.from_dict({**one, "other": others.get(one["claim"]["number"])})
                 for one in pairs
             ),
-            notes=tuple(state.get("notes", [])),
+            notes=(*state.get("notes", []), *self._tell_nothing_to_read(pairs)),
             usage=sum((Usage.of(one) for one in state.get("usage", {}).values()), Usage()),
             judge=self.reranker.backend.name,
         )
         return {"report": report.to_dict()}
+
+    def _tell_nothing_to_read(self, pairs: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """Say what to give where works are unavailable because no place of papers was given."""
+        is_given = len(self.library) or self._literature is not None
+        if is_given or all(one["verdict"] != "unavailable" for one in pairs):
+            return ()
+        return (NOTHING_GIVEN,)
 
 
 class CheckRun(AgentRun[CheckReport]):
