@@ -14,7 +14,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.settings.ranges import check_choice
 from deepera_graph.text.jsonl import format_json
-from deepera_graph.text.plain import count, in_one_line, write_sheet
+from deepera_graph.text.plain import count, in_one_line, mark_markdown, write_sheet
 from deepera_graph.text.questions import describe_directions, name_direction
 
 ExportFormat = Literal["markdown", "html", "csv", "json", "bibtex", "ris"]
@@ -285,7 +285,8 @@ def _to_markdown(result: RerankResult, passages: Iterable[RankedPassage]) -> str
     answer = "\n".join(map(escape_markdown, _describe_answer(result).splitlines()))
     outcome = escape_markdown(describe_outcome(result))
     parts = [f"# {escape_markdown(result.question)}", *notes, answer, outcome]
-    return "\n\n".join(filter(None, [*parts, "\n".join([*head, *rows]) if rows else ""])) + "\n"
+    table = "\n".join([*head, *rows]) if rows else ""
+    return mark_markdown("\n\n".join(filter(None, [*parts, table])))
 
 
 def _describe_answer(result: RerankResult) -> str:

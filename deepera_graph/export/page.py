@@ -13,7 +13,7 @@ from deepera_graph.pipeline.shown import (
 )
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import in_one_line, replace_controls
+from deepera_graph.text.plain import MARK_OF_PAGES, in_one_line, replace_controls
 from deepera_graph.text.questions import name_direction
 
 _LONG, _AROUND = 700, 220  # characters of a passage shown whole; else those around its quote
@@ -43,7 +43,7 @@ def build_page(title: str, head: str, main: str, *, more_style: str = "") -> str
     """Return a page in the style of all; *head* and *main* are HTML, the title is text."""
     return replace_controls(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{MARK_OF_PAGES}\n'
         f"<title>{escape(in_one_line(title))}</title>\n<style>\n{_STYLE}{more_style}</style>\n</head>\n"
         f"<body>\n<header>\n<h1>{escape(title)}</h1>\n{head}</header>\n"
         f"<main>\n{main}</main>\n</body>\n</html>\n"

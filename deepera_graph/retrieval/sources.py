@@ -20,7 +20,7 @@ from deepera_graph.retrieval.files import (
     Skipped,
     cut_article,
     cut_text,
-    describe_other_kinds,
+    describe_left_out,
     find_files,
 )
 from deepera_graph.settings.ranges import check_at_least
@@ -98,7 +98,8 @@ def read_passages(
         for one in others:
             on_skip(one)
     elif others:
-        _logger.warning("%s", describe_other_kinds(others))
+        for line in describe_left_out(others):
+            _logger.warning("%s", line)
     return _Reader(
         files=files,
         max_words=max_words,

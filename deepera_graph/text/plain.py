@@ -9,6 +9,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+# That this package wrote a text, for its own commands: no reader is shown it.
+MARK = "<!-- written by deepera -->"
+MARK_OF_PAGES = '<meta name="generator" content="deepera">'
 _ATTRIBUTES = r"(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*\s*"
 _HEADING = re.compile(
     rf"<((?:jats:)?(?:h[1-6]|title)){_ATTRIBUTES}>(.*?)</\1\s*>", re.IGNORECASE | re.DOTALL
@@ -43,6 +46,16 @@ def clean_markup(text: str) -> str:
     text = _HEADING.sub(lambda found: _to_label(found[2]), text)
     bare = _TAG.sub("", _BLOCK.sub(" ", text))
     return " ".join(html.unescape(bare).split())
+
+
+def mark_markdown(text: str) -> str:
+    """Return Markdown with the mark that this package wrote it."""
+    return f"{text.rstrip()}\n\n{MARK}\n"
+
+
+def drop_mark(text: str) -> str:
+    """Return Markdown without the mark."""
+    return text.removesuffix(f"\n{MARK}\n")
 
 
 def drop_markup(text: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deepera_graph.text.plain import drop_mark
 from support.manuscripts import LIBRARY
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def test_the_documentation_shows_what_is_printed(deepera):
     [shown] = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
     args = ("table", QUESTION, ROOT / "notebooks" / "apples.jsonl", "--top-n", "4", "--quiet")
     result = deepera(*args)
-    assert (result.exit_code, result.stdout) == (0, shown)
+    assert (result.exit_code, drop_mark(result.stdout)) == (0, shown)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from deepera_graph import EvidenceReranker, RerankResult, export_result
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_studies, group_sources, is_same_study
 from deepera_graph.testing import judged, scripted_backend
+from deepera_graph.text.plain import drop_mark
 
 QUESTION = "Does wax keep apples firm?"
 LEE = {
@@ -247,7 +248,8 @@ def test_what_several_records_of_a_study_say_alike_is_said_once():
         text = export_result(result, form)
         assert text.count("Wax kept apples firm.") == 1
         assert text.index("Wax kept apples firm.") < text.index("score 0.95: Wax kept firmness.")
-    *_, first, second, third, other = export_result(result, "markdown").splitlines()
+    markdown = drop_mark(export_result(result, "markdown"))
+    *_, first, second, third, other = markdown.splitlines()
     assert first.endswith("| Wax kept apples firm. | Wax kept apples firm. |")
     assert second.endswith("| as number 1 | as number 1 |")
     assert third.endswith("| Wax kept firmness. | Wax kept firmness. |")

@@ -13,6 +13,7 @@ from deepera_graph.export import describe_evidence
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.versions import choose_version, order_passages, tell_versions
 from deepera_graph.testing import judged, scripted_backend
+from deepera_graph.text.plain import drop_mark
 
 QUESTION = "Does wax keep apples firm?"
 ARTICLE = {
@@ -157,7 +158,7 @@ def test_every_form_cites_the_sentence_of_the_preprint_with_the_preprint():
         PREPRINT["doi"], "10.1000/wax.1",
     ]  # fmt: skip
     assert plain["ranking"][0]["citation"]["version"] == first["version"]
-    markdown = export_result(result, "markdown").splitlines()[-2]
+    markdown = drop_mark(export_result(result, "markdown")).splitlines()[-2]
     assert f"doi:{PREPRINT['doi']}" in markdown
     assert "21%" in markdown
     assert f'href="https://doi.org/{PREPRINT["doi"]}"' in export_result(result, "html")

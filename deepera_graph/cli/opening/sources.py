@@ -123,12 +123,12 @@ class PassageSource:
 
     def tell(self) -> None:
         """Say on stderr what was left out: a line a reason, or a line each."""
-        from deepera_graph.retrieval.files import describe_other_kinds
+        from deepera_graph.retrieval.files import describe_left_out
 
-        others = [one for one in self.skipped if one.other_kind]
-        bad = [one for one in self.skipped if not one.other_kind]
-        if others:
-            say(describe_other_kinds(others, most=len(others) if self._verbose else MOST_TOLD))
+        others = [one for one in self.skipped if one.other_kind or one.is_written]
+        bad = [one for one in self.skipped if not (one.other_kind or one.is_written)]
+        for line in describe_left_out(others, most=len(others) if self._verbose else MOST_TOLD):
+            say(line)
         told: list[Any] = bad if self._verbose else [*self._kinds.values()][:MOST_TOLD]
         for one in told:
             say(f"skipped {one}")
@@ -165,7 +165,7 @@ class PassageSource:
         self._n_skipped += 1
         if len(self.skipped) < _MOST_KEPT:
             self.skipped.append(skipped)
-        if skipped.other_kind:
+        if skipped.other_kind or skipped.is_written:
             return
         self._failed |= skipped.is_lost
         kind = kind_of(skipped)

@@ -23,7 +23,7 @@ import typer
 
 from deepera_graph.errors import SettingsError
 from deepera_graph.text.jsonl import format_json
-from deepera_graph.text.plain import count, in_one_line, replace_controls
+from deepera_graph.text.plain import count, drop_mark, in_one_line, replace_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -301,7 +301,9 @@ def write_json(value: Any) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write a text to stdout, in UTF-8 whatever the terminal says."""
+    """Write a text to stdout, in UTF-8 whatever the terminal says; marks are for files alone."""
+    if sys.stdout.isatty():
+        text = drop_mark(text)
     write_bytes(replace_controls(text).encode("utf-8", "backslashreplace"))
 
 

@@ -19,7 +19,14 @@ from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.pipeline.shown import describe_calls
 from deepera_graph.result import RerankResult
 from deepera_graph.settings.ranges import check_choice
-from deepera_graph.text.plain import count, in_one_line, name_some, replace_controls, write_sheet
+from deepera_graph.text.plain import (
+    count,
+    in_one_line,
+    mark_markdown,
+    name_some,
+    replace_controls,
+    write_sheet,
+)
 from deepera_graph.usage import Usage
 
 _MOST_NAMED = 20  # keys, in a line
@@ -198,7 +205,8 @@ def export_check(report: CheckReport, form: CheckFormat) -> str:
         return write_sheet([_COLUMNS, *map(_to_row, report.pairs)])
     if form == "html":
         return _to_page(report)
-    return replace_controls("\n".join(_to_lines(report, markdown=form == "markdown")) + "\n")
+    text = replace_controls("\n".join(_to_lines(report, markdown=form == "markdown")) + "\n")
+    return mark_markdown(text) if form == "markdown" else text
 
 
 def _to_row(pair: CheckedPair) -> Sequence[object]:

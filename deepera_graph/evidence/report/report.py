@@ -20,7 +20,7 @@ from deepera_graph.pipeline.shown import describe_calls, describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import EVIDENCE, POSSIBLE, read_direction
 from deepera_graph.settings.ranges import check_choice
-from deepera_graph.text.plain import in_one_line, replace_controls
+from deepera_graph.text.plain import in_one_line, mark_markdown, replace_controls
 from deepera_graph.text.questions import describe_directions, name_direction
 from deepera_graph.usage import Usage
 
@@ -263,7 +263,8 @@ def export_report(report: EvidenceReport, form: ReportFormat) -> str:
         return report.to_json()
     if form == "html":
         return _to_page(report)
-    return replace_controls("\n".join(_to_lines(report, markdown=form == "markdown")) + "\n")
+    text = replace_controls("\n".join(_to_lines(report, markdown=form == "markdown")) + "\n")
+    return mark_markdown(text) if form == "markdown" else text
 
 
 def describe_writing(report: EvidenceReport) -> Iterator[str]:

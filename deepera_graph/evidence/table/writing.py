@@ -17,6 +17,7 @@ from deepera_graph.text.plain import (
     count,
     defuse,
     in_one_line,
+    mark_markdown,
     replace_controls,
     write_sheet,
 )
@@ -109,7 +110,7 @@ def _to_markdown(table: EvidenceTable) -> str:
         if _say(cell)
     ]
     lines += ["", "## Words", "", *said] if said else []
-    return replace_controls("\n".join(lines) + "\n")
+    return mark_markdown(replace_controls("\n".join(lines)))
 
 
 def _to_line(cells: Sequence[str]) -> str:
