@@ -80,6 +80,7 @@ def test_subjects_are_compared():
     assert drift["subjects"]["b"]["quantiles"]["p90"] == 0.4
 
 
+@pytest.mark.full
 def test_many_subjects_are_lumped():
     diagnostics = Diagnostics()
     result = judged([0.5])

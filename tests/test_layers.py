@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[1]
 OURS = re.compile(r"(?:langchain|llama_index|haystack)_deepera|deepera_graph\.\w+")
 CALLS = {"import_module", "__import__", "import_extra"}

@@ -153,6 +153,7 @@ def test_the_wheel_has_every_file_of_the_packages():
     assert {"deepera_graph/cli/help.txt", "deepera_graph/lab/cli/help.txt"} < there
 
 
+@pytest.mark.full
 def test_an_extra_that_is_named_exists():
     """A message that says ``pip install 'deepera-graph[NAME]'`` names what pip knows."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][

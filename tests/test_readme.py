@@ -67,6 +67,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_home")
 def test_the_first_command_prints_what_is_shown_of_it() -> None:
     (shown,) = re.findall(r"```console\n\$ (.*?)```", section("Your own papers"), re.DOTALL)
@@ -75,6 +76,7 @@ def test_the_first_command_prints_what_is_shown_of_it() -> None:
     assert without_seconds(result.stdout) == without_seconds(expected)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("at_home")
 def test_the_first_commands_can_be_run() -> None:
     (block,) = re.findall(r"```bash\n(.*?apples.*?)```", section("Your own papers"), re.DOTALL)

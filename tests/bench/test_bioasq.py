@@ -39,6 +39,8 @@ from deepera_graph.retrieval.collections.store import open_store
 from support.bioasq import CORPUS, plant_questions, write_set
 from support.hops import CountingEmbeddings
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def bench():

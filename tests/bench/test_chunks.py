@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.build.corpus import count_tokens, cut_chunks
 
+pytestmark = pytest.mark.full
+
 WORDS = st.lists(st.sampled_from(["lakes", "warm", "slowly", "trout", "ice"]), min_size=1)
 SENTENCES = st.lists(WORDS.map(lambda words: " ".join(words).capitalize() + "."), max_size=12)
 BREAKS = st.sampled_from([" ", "  ", "\n", "\n\n"])

@@ -10,6 +10,8 @@ from deepera_graph.lab.bench.fidelity import check_fidelity, golden_outputs
 from deepera_graph.lab.cli.main import app
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 CASES = golden_outputs()
 
 

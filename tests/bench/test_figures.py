@@ -61,6 +61,7 @@ def test_the_same_shares_give_the_same_bytes(tmp_path, suffix):
     assert first == (tmp_path / f"two.{suffix}").read_bytes()
 
 
+@pytest.mark.full
 def test_a_figure_carries_no_date():
     drawn = RankFigure(name="ranks", title="", panels={"first stage": shares()}).draw()
     text = figure_bytes(drawn, ".svg").decode()

@@ -108,6 +108,7 @@ def test_run_and_judgements_must_have_the_same_questions():
         evaluate_run(ir_measures.RR, {"a": {"x": 1}, "b": {"x": 1}}, {"a": {"x": 1.0}})
 
 
+@pytest.mark.full
 def test_hit_rate_and_reciprocal_rank_equal_a_count_on_1000_random_runs():
     rng = np.random.default_rng(7)
     judged, ranks = [], []
@@ -123,6 +124,7 @@ def test_hit_rate_and_reciprocal_rank_equal_a_count_on_1000_random_runs():
         assert list(hit_rate(judged, k).values) == [0 < rank <= k for rank in ranks]
 
 
+@pytest.mark.full
 def test_hit_rate_and_reciprocal_rank_equal_ir_measures_on_1000_random_runs():
     """Among them cut and empty ones, several golden passages, and golden ones that are missing."""
     rng = np.random.default_rng(8)

@@ -16,6 +16,8 @@ from deepera_graph.lab.studies.base import StudyConfig
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 N_QUESTIONS, N_PASSAGES = 120, 6
 Z_99 = 2.576
 
@@ -73,7 +75,6 @@ def measured(error, n_questions):
     return table.rows[0].estimates[0].mean
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("error", [0, 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_hit_rate_lies_in_the_interval_of_the_analytic_value(error):
     expected, half = analytic(error)

@@ -40,6 +40,7 @@ def measure(data, **how):
     return {row[1]: dict(zip(heads, row, strict=True)) for row in grid.rows}
 
 
+@pytest.mark.full
 def test_every_method_reads_at_most_the_budget_and_each_passage_once(data):
     search = HopSearch(data, CountingEmbeddings())
     for name, method in METHODS.items():

@@ -26,6 +26,8 @@ from support.openai_server import ChatServer, Reply
 from support.openai_wire import content
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 SUPPORTING = {
     world.TWO: ["versus", "anna"],
     world.FOUR: ["versus", "anna", "nils", "falun"],

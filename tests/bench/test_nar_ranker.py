@@ -13,6 +13,8 @@ from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 TEXTS = [
     "Liming of lakes is debated by anglers.",
     "The heron Falun nests beside lake Varda.",

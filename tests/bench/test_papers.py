@@ -24,6 +24,8 @@ from deepera_graph.lab.studies.papers.study import (
 from deepera_graph.lab.studies.run import write_study
 from deepera_graph.lab.tables import format_csv
 
+pytestmark = pytest.mark.full
+
 
 def query(name, *gold, intent="method", **more):
     return PaperQuery(id=name, text=f"papers like {name}", intent=intent, gold={*gold}, **more)

@@ -130,6 +130,7 @@ def test_an_accuracy_is_a_share(bench, everything):
         judge_run(everything, bench.queries, 2)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not PLANTED.is_dir(), reason="the larger planted world is not here")
 def test_a_judge_of_the_shared_world_agrees_with_its_truth():
     path = PLANTED.parent / "make_planted.py"

@@ -25,6 +25,7 @@ def test_a_metric_without_spread_has_an_interval_of_one_point():
     assert bootstrap(Values.of([0.5] * 10)) == (0.5, 0.5, 0.5)
 
 
+@pytest.mark.full
 def test_the_interval_of_a_share_is_near_the_normal_one():
     values = coins(1000, 0.3)
     mean, low, high = bootstrap(values)
@@ -32,6 +33,7 @@ def test_the_interval_of_a_share_is_near_the_normal_one():
     assert (low, high) == pytest.approx((mean - half, mean + half), abs=0.003)
 
 
+@pytest.mark.full
 def test_intervals_cover_the_true_share_about_as_often_as_they_say():
     intervals = [
         bootstrap(coins(200, 0.4, seed), n_resamples=500, seed=seed) for seed in range(200)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from deepera_graph.judges.llm.listwise import read_order
 from deepera_graph.lab.rankers.llm import slide, sliding_windows
 
+pytestmark = pytest.mark.full
+
 QUICK = settings(max_examples=80, deadline=None)
 SIZES = st.integers(2, 25).flatmap(lambda size: st.tuples(st.just(size), st.integers(1, size - 1)))
 
@@ -73,7 +75,6 @@ def test_a_permutation_is_left_as_it_is(order):
     assert read_order(order, 11) == (order, 0, 0, 0)
 
 
-@pytest.mark.full
 @QUICK
 @given(st.integers(0, 60), SIZES, st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_nothing_is_doubled(n, sizes, random):

@@ -13,6 +13,8 @@ from deepera_graph.errors import InputError
 from support.bioasq import SHARED
 from support.bioasq_answers import asked
 
+pytestmark = pytest.mark.full
+
 FILE = Path(__file__).parents[2] / "benchmarks" / "bioasq" / "extractive.py"
 _spec = importlib.util.spec_from_file_location("extractive", FILE)
 extractive = importlib.util.module_from_spec(_spec)

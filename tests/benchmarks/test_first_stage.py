@@ -8,6 +8,8 @@ import pytest
 
 from deepera_graph.judges.trained.backend import SUMS, Weights
 
+pytestmark = pytest.mark.full
+
 FILE = Path(__file__).parents[2] / "benchmarks" / "judge" / "first_stage.py"
 DOCUMENTS = {
     "tides": "Tides lifted the boats twice a day.",

@@ -10,6 +10,8 @@ from deepera_graph import open_store
 from deepera_graph.bioasq.questions import BioasqQuestion, Snippet
 from support.moths import QUESTION, documents
 
+pytestmark = pytest.mark.full
+
 FILE = Path(__file__).parents[2] / "benchmarks" / "bioasq" / "phase_a.py"
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from bench.build.lake_abstracts import lake_abstracts
 
+pytestmark = pytest.mark.full
+
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "readers"
 
 
@@ -28,7 +30,6 @@ def test_every_reader_is_found_where_it_is_and_reads_an_abstract(run):
     assert {name: one.raised for name, one in found.items() if one.raised} == {}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("part", range(8))
 def test_no_reader_raises_on_what_is_repeated(part, run):
     found = run.measure(

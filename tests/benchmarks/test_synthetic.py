@@ -3,6 +3,10 @@
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.full
+
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "multihop"
 
 

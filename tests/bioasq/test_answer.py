@@ -24,6 +24,8 @@ from support.bioasq_answers import ALL, IDEAL, answered, asked, part_of, play, s
 from support.faults import ATTEMPTS, EVERY, Good
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 RETRY = {
     "attempts": ATTEMPTS, "timeout": 0.5,
     "first_wait": 0.02, "longest_wait": 0.5, "total_wait": 2.0,

@@ -17,6 +17,8 @@ from deepera_graph.bioasq.pubmed.corpus import write_corpus
 from deepera_graph.errors import InputError, SettingsError
 from support.pubmed_xml import article, book, deletion, document, write
 
+pytestmark = pytest.mark.full
+
 
 def read(path):
     """The texts of a corpus by their ids."""

@@ -275,6 +275,7 @@ def test_a_list_ends_where_names_are_much_less_likely_than_the_best():
     assert choose_names("list", terms, []) == ["dorixil", "mevatine"]
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared data is not here")
 def test_the_shipped_weights_are_used_for_golden_questions():
     """What is reached on questions they were fitted on; the record has what is cross-validated."""

@@ -183,6 +183,7 @@ async def test_a_worker_embeds_as_this_process_does():
         assert await embed(["moss"]) == Counting().embed_documents(["moss"])
 
 
+@pytest.mark.full
 def test_the_commands_lead_from_pubmed_to_a_collection(deepera, deepera_lab, tmp_path):
     folder = tmp_path / "pubmed"
     folder.mkdir()

@@ -11,6 +11,7 @@ from deepera_graph.judges.llm.listwise import fill_listwise, read_order
 from support.openai_server import ChatServer
 
 
+@pytest.mark.full
 @settings(max_examples=100, deadline=None)
 @given(said=st.lists(st.integers(-5, 40)), n=st.integers(0, 30))
 def test_every_document_has_one_place_and_everything_wrong_is_counted(said, n):

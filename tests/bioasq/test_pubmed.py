@@ -76,6 +76,7 @@ _TEXT = st.text(
 _LABEL = st.sampled_from(["", "AIM", "METHODS AND SITES", "RESULTS"])
 
 
+@pytest.mark.full
 @given(st.lists(st.tuples(_LABEL, st.one_of(_TEXT, st.just(" \n "))), max_size=5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_parts_are_where_they_say_and_nothing_else_is_in_the_abstract(read, parts):
@@ -333,6 +334,7 @@ def _touch(path):
     return path
 
 
+@pytest.mark.full
 def test_memory_does_not_grow_with_the_file(tmp_path):
     long = [("", "Moss covered the wall. " * 1500)]
     path = write(tmp_path, 1, *(article(n, abstract=long) for n in range(300)))

@@ -44,6 +44,7 @@ QUESTIONS = st.builds(
 )
 
 
+@pytest.mark.full
 @given(asked=st.lists(QUESTIONS, max_size=4, unique_by=lambda one: one.id))
 def test_what_was_written_is_read_again(tmp_path_factory, asked):
     path = tmp_path_factory.getbasetemp() / "questions.json"

@@ -28,6 +28,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
     assert json.loads(first) == {"id": "q1", "ranked": [["12", 3.5], ["7", 3.5], ["905", -1.0]]}
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(
     run=st.dictionaries(

@@ -208,6 +208,7 @@ def test_the_pointwise_judge_is_one_more_ranker():
     assert result.total_usage.calls == len(FIRST) + 1
 
 
+@pytest.mark.full
 async def test_sync_and_async_give_the_same():
     with ChatServer(play) as server:
         roles = search_roles("openai:m", base_url=server.base_url)
@@ -297,6 +298,7 @@ def test_an_odd_order_is_mended_and_told(order, told):
     assert len(result.documents) == 10
 
 
+@pytest.mark.full
 def test_a_query_that_fails_leaves_the_question():
     def reply(request):
         return Reply(status=500) if request.system.startswith("You turn") else play(request)
@@ -350,6 +352,7 @@ def test_snippets_that_fail_cost_no_document():
     assert len(result.documents) == 10
 
 
+@pytest.mark.full
 def test_a_wrong_key_is_told_apart_from_a_bad_day():
     wrong, _ = sorted_by(lambda request: Reply(status=401))
     assert "refused the API key" in wrong.unusable
@@ -452,6 +455,7 @@ def test_the_first_stages_scores_are_scaled_by_what_they_are():
     assert [one.score for one in unscored.runs["retrieved"]] == [1.0, 0.5]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name", ["500, lasting", "prose, lasting", "refusal, lasting", "401, once"]
 )

@@ -60,6 +60,7 @@ def served(answer):
         yield ("--model", "m", "--base-url", server.base_url, "--cache", "off"), server
 
 
+@pytest.mark.full
 def test_a_submission_and_its_runs_are_written(search, files):
     with served(play) as (model, _):
         done = search("--run", files / "run.jsonl", "--stages", files / "stages", *model)
@@ -96,6 +97,7 @@ def test_what_failed_is_told_and_searched_for_again(search, files):
     assert again.exit_code == 0, again.output
 
 
+@pytest.mark.full
 def test_a_search_goes_on_where_it_was_cut_short(search, files):
     assert search("--limit", "1").exit_code == 0
     assert len(read_questions(files / "a.json")) == 1

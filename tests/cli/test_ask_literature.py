@@ -50,6 +50,7 @@ def test_evidence_of_all_services_is_fused_cited_and_has_directions(ask, world):
     assert RerankResult.from_json(result.stdout).sources == tuple(found["sources"])
 
 
+@pytest.mark.full
 def test_services_that_fail_leave_the_others_results_and_are_named(ask, world, monkeypatch):
     monkeypatch.setenv("DEEPERA_SOURCE_SECONDS", "2")
     world.faults.update(openalex="hours", arxiv="html", europe_pmc="500", semantic_scholar="slow")

@@ -77,6 +77,7 @@ def test_an_empty_file_leaves_code_1_and_no_files_as_other_empty_input_does(
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
+@pytest.mark.full
 def test_a_very_long_passage_is_read_in_windows(rerank, questions):
     passages = [{"id": "long", "text": "Hills. " * 28_000 + "Green tea lowered fasting glucose."}]
     result = rerank(questions(line(passages=passages)))

@@ -10,6 +10,8 @@ import pytest
 from support.bioasq import CORPUS, plant_questions, write_set
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 QUICK = ("--resamples", "20", "--quiet")
 
 

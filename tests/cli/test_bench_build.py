@@ -10,6 +10,8 @@ from bench.lakes import write_jsonl
 from support.literature import Literature
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 SMALL = ("--questions", 3, "--contexts", 8, "--generator", "lmqg")
 
 
@@ -44,7 +46,6 @@ def test_data_sets_are_built_and_can_be_measured(build, server, deepera_lab, tmp
     assert "| BM25 |" in table.stdout
 
 
-@pytest.mark.full
 def test_json_is_the_manifest(build, server, tmp_path):
     done = build(*SMALL, "--json", url=server.base_url)
     assert json.loads(done.stdout) == json.loads((tmp_path / "out" / "manifest.json").read_text())
@@ -114,7 +115,6 @@ def files(folder):
     return {one.name: one.read_bytes() for one in folder.iterdir() if one.is_file()}
 
 
-@pytest.mark.full
 def test_a_manifest_builds_the_same_bytes_again(build, again, server, tmp_path):
     build(*SMALL, "--seed", 5, "--limit", 35, url=server.base_url)
     done = again()
@@ -122,7 +122,6 @@ def test_a_manifest_builds_the_same_bytes_again(build, again, server, tmp_path):
     assert files(tmp_path / "again") == files(tmp_path / "out")
 
 
-@pytest.mark.full
 def test_a_manifest_beside_the_kept_answers_asks_for_nothing(build, again, server, tmp_path):
     build(*SMALL, url=server.base_url)
     before, n_calls = files(tmp_path / "out"), server.calls
@@ -130,7 +129,6 @@ def test_a_manifest_beside_the_kept_answers_asks_for_nothing(build, again, serve
     assert (files(tmp_path / "out"), server.calls) == (before, n_calls)
 
 
-@pytest.mark.full
 def test_what_comes_out_otherwise_than_in_the_manifest_is_told(build, again, server, lakes):
     build(*SMALL, url=server.base_url)
     lines = lakes.read_text().splitlines(keepends=True)
@@ -141,7 +139,6 @@ def test_what_comes_out_otherwise_than_in_the_manifest_is_told(build, again, ser
     assert "documents" in done.stderr
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
@@ -169,7 +166,6 @@ def test_a_manifest_of_pairs_made_elsewhere_needs_their_file(build, again, serve
     assert again(*named).exit_code == 0
 
 
-@pytest.mark.full
 def test_a_data_set_without_a_question_is_told_with_code_1(build):
     def script(request):
         return {"pairs": []} if step_of(request) == "guided" else answer(request)
@@ -181,7 +177,6 @@ def test_a_data_set_without_a_question_is_told_with_code_1(build):
     assert "guided has no question, see dropped.jsonl" in done.stderr
 
 
-@pytest.mark.full
 def test_a_model_that_refuses_everything_is_one_line(build):
     with ChatServer(lambda request: "I cannot help with that.") as server:
         done = build(*SMALL, url=server.base_url)
@@ -190,7 +185,6 @@ def test_a_model_that_refuses_everything_is_one_line(build):
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.full
 def test_nobody_listening_is_code_3(build):
     done = build(*SMALL, url="http://127.0.0.1:9/v1")
     assert done.exit_code == 3

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ENTRY = {
     "QUESTION": "Do trout grow in warm lakes?",
     "CONTEXTS": ["Trout like cold water.", "We weighed 90 trout in {n} lakes.", "{n} trout grew."],
@@ -115,7 +117,6 @@ def test_realism_says_what_tells_distractors_apart(realism):
     assert "- made: **flagged**: " in result.stdout
 
 
-@pytest.mark.full
 def test_realism_writes_its_report(realism, tmp_path):
     out = tmp_path / "report"
     assert realism("--out", out, "--quiet").output == ""

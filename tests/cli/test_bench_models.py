@@ -81,6 +81,7 @@ def test_all_rankers_that_ask_take_the_model_of_the_table(table, server):
     assert found["RankGPT tiny"]["calls"] == 1
 
 
+@pytest.mark.full
 def test_a_model_without_named_rankers_is_asked_by_deepera(table, server):
     assert "DeepEra tiny" in rows(table(*at(server), "--json"))
 

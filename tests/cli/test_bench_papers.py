@@ -11,6 +11,8 @@ from deepera_graph.papers import PaperBase
 from deepera_graph.papers.calls import answer_call
 from support.planted_papers import write_world
 
+pytestmark = pytest.mark.full
+
 QUICK = ("--resamples", "20", "--quiet")
 
 

@@ -17,6 +17,8 @@ from papers.world import write_lines
 from support.literature import Literature
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 FEW = ("--prefilter", "words", "--min-answers", 1, "--max-hops", 0, "--max-scored", 10)
 AT_ONCE = 2
 

@@ -9,6 +9,8 @@ import pytest
 from deepera_graph.lab.quest.audit.drawing import Audit, draw_audit
 from support.quest_build import fill_sheet, published_labels, write_build
 
+pytestmark = pytest.mark.full
+
 DOCS = Path(__file__).parents[2] / "docs" / "quest-audit.md"
 COMMAND = ("bench", "quest", "audit")
 

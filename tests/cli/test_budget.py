@@ -11,6 +11,8 @@ from support.faults import EVERY
 from support.faulty_model import FaultyModel, Plan, question
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 N_LINES = 6
 TOKENS = ("input_tokens", "output_tokens")
 LIMITS = {
@@ -44,7 +46,6 @@ def statuses(lines):
     return [ranked["status"] for one in lines for ranked in one["ranking"]]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("at_once", [1, 4])
 @pytest.mark.parametrize("max_calls", [1, 7])
 def test_calls_never_exceed_the_limit(rerank, server, max_calls, at_once):
@@ -84,7 +85,6 @@ def test_what_is_missing_is_paid_for_in_the_next_run(rerank, server):
     assert {one["outcome"] for one in lines} == {"ok"}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "args",
     [
@@ -107,7 +107,6 @@ def test_a_dry_run_counts_without_the_limit(deepera, questions):
     assert plain["usage"]["calls"] == 7
 
 
-@pytest.mark.full
 def test_requests_are_paced(rerank, server):
     started = time.monotonic()
     rerank("--requests-per-minute", "600", "--limit", "1")
@@ -131,7 +130,6 @@ def test_a_limit_that_cannot_be_is_one_line(deepera, questions, args, problem):
     assert problem in result.stderr
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "limit"),
     [

@@ -9,6 +9,8 @@ import pytest
 from cli.conftest import TEA, line
 from deepera_graph.packages import install_command
 
+pytestmark = pytest.mark.full
+
 QUICK = ("--resamples", "20")
 
 
@@ -37,7 +39,6 @@ def curve(deepera, labelled, tmp_path):
     return out
 
 
-@pytest.mark.full
 def test_a_curve_becomes_the_threshold_of_rerank(deepera, questions, curve):
     args = ("rerank", questions(line()), "--backend", TEA, "--curve", curve)
     low, high = (
@@ -61,7 +62,6 @@ def test_a_curve_of_another_judge_is_used_with_a_warning(deepera, questions, cur
     assert "calibrated for another judge" in caplog.text
 
 
-@pytest.mark.full
 def test_quiet_says_nothing_where_the_curve_goes_into_a_file(deepera, labelled, tmp_path):
     args = ("--backend", TEA, "--method", "platt", *QUICK, "-q")
     assert deepera("calibrate", labelled, "-o", tmp_path / "c.json", *args).output == ""
@@ -69,7 +69,6 @@ def test_quiet_says_nothing_where_the_curve_goes_into_a_file(deepera, labelled, 
     assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))["method"] == "platt"
 
 
-@pytest.mark.full
 def test_a_curve_is_not_replaced_unasked(deepera, labelled, curve):
     args = ("calibrate", labelled, "-o", curve, "--backend", TEA, *QUICK)
     before = curve.read_bytes()
@@ -80,7 +79,6 @@ def test_a_curve_is_not_replaced_unasked(deepera, labelled, curve):
     assert deepera(*args, "--overwrite").exit_code == 0
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("package", "command", "extra"),
     [
@@ -133,7 +131,6 @@ def test_unlabelled_lines_are_named(deepera, questions):
     assert "line 1" in result.stderr
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "problem"),
     [

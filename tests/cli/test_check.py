@@ -8,6 +8,8 @@ import pytest
 
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 
+pytestmark = pytest.mark.full
+
 DOCS = Path(__file__).parents[2] / "docs" / "check.md"
 RULES = ("--backend", "rules", "--quiet")
 

@@ -237,6 +237,7 @@ def test_a_collection_may_be_configured_for_index(folder, deepera, papers):
     assert "mode" not in configurable(index)  # that of a judge, not of an index
 
 
+@pytest.mark.full
 def test_what_is_shown_and_measured_is_the_same_for_everybody(folder, deepera):
     (folder / "deepera.toml").write_text('modell = "x"')
     result = deepera("demo", "--question", "q01", "--json")

@@ -167,6 +167,7 @@ def test_what_comes_from_a_thread_is_the_same_and_so_is_its_error():
     assert list(from_thread(iter("ab"))) == ["a", "b"]
 
 
+@pytest.mark.full
 def test_an_interrupt_does_not_wait_for_a_thread_that_hangs():
     released, ended = Event(), Event()
 

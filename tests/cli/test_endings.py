@@ -14,6 +14,8 @@ import pytest
 from cli.conftest import PASSAGES, TEA, TESTS, line
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 SLOW_JUDGE = '''
 """A judge that is slow, or hangs where the text says so."""
 import asyncio
@@ -60,7 +62,6 @@ def finish(process, seconds=30):
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("factory", ["asleep", "blocked"])
 def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
     start, questions, read, tmp_path, factory
@@ -109,7 +110,6 @@ def test_an_interrupt_during_imports_is_one_line(environment, tmp_path, program,
     assert (done.returncode, done.stdout, done.stderr) == (130, "", f"{program}: interrupted\n")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("more", [(), ("--multihop",)])
 def test_an_interrupt_of_ask_waits_for_no_server(start, questions, more):
     source = questions(*PASSAGES, name="papers.jsonl")
@@ -125,7 +125,6 @@ def test_an_interrupt_of_ask_waits_for_no_server(start, questions, more):
     assert err == "deepera: interrupted\n"
 
 
-@pytest.mark.full
 def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
     process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
     process.stdin.write(json.dumps(line("q1")).encode() + b"\n")
@@ -137,7 +136,6 @@ def test_an_interrupt_while_waiting_for_stdin_ends_at_once(start):
     assert "finished lines kept in stdout: 1" in err
 
 
-@pytest.mark.full
 def test_a_pipe_goes_through_stdin_and_stdout(start):
     process = start("rerank", "-", "--backend", TEA, stdin=subprocess.PIPE)
     raw = b"".join(json.dumps(line(f"q{n}")).encode() + b"\n" for n in range(3))
@@ -147,7 +145,6 @@ def test_a_pipe_goes_through_stdin_and_stdout(start):
     assert b"3 lines written" in err
 
 
-@pytest.mark.full
 def test_a_line_that_is_not_utf_8_leaves_code_1(deepera, questions):
     result = deepera("rerank", questions(b"\xff", line("q2")), "--backend", TEA)
     assert result.exit_code == 1
@@ -155,7 +152,6 @@ def test_a_line_that_is_not_utf_8_leaves_code_1(deepera, questions):
     assert "line 1: not UTF-8" in result.stderr
 
 
-@pytest.mark.full
 def test_nobody_reading_on_is_no_traceback(start, questions):
     process = start("rerank", questions(*(line(f"q{n}") for n in range(300))), "--backend", TEA)
     process.stdout.readline()
@@ -166,7 +162,6 @@ def test_nobody_reading_on_is_no_traceback(start, questions):
     assert b"Traceback" not in err
 
 
-@pytest.mark.full
 def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, environment):
     code = "from support.scripted import tea_backend as build\n"
     (tmp_path / "my_judges.py").write_text(code, encoding="utf-8")
@@ -183,7 +178,6 @@ def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, enviro
     assert json.loads(result.stdout)["ranking"][0]["id"] == "b"
 
 
-@pytest.mark.full
 def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -196,7 +190,6 @@ def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
     assert not out.exists()
 
 
-@pytest.mark.full
 def test_a_refused_key_leaves_code_3_and_is_not_printed(deepera, questions, tmp_path, monkeypatch):
     monkeypatch.setenv("MY_KEY", "sk-verysecret")
 

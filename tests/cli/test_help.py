@@ -81,6 +81,7 @@ def test_help_and_messages_name_the_same_command_that_brings_an_extra(
     assert install_command(extra) in text
 
 
+@pytest.mark.full
 def test_help_loads_no_langchain():
     loaded = "import sys; print(*sys.modules)"
     code = f"from deepera_graph.cli.main import app; {loaded}"
@@ -254,6 +255,7 @@ def test_an_unknown_preset_is_one_line(deepera, questions):
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "offered"),
     [

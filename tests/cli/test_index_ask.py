@@ -149,6 +149,7 @@ def test_an_interrupt_of_index_says_what_the_library_holds(deepera, source, tmp_
     assert "'papers' holds 3 passages; the same command again adds the rest" in result.stderr
 
 
+@pytest.mark.full
 def test_limits_at_the_end_of_a_question_leave_out_what_is_named(deepera, questions):
     about = {"title": "Green tea and fasting glucose"}
     text = "Green tea lowered fasting glucose in 60 adults."
@@ -734,6 +735,7 @@ def test_two_collections_are_refused(ask, second):
     assert result.stderr.count("library is given twice") == 1
 
 
+@pytest.mark.full
 def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, source, store):
     place = ("--library", "papers", "--path", store)
     assert deepera("index", source, *place, "--embeddings", "local").exit_code == 0

@@ -13,6 +13,8 @@ from deepera_graph.judges.trained.kept import FILE_NAME
 from deepera_graph.judges.trained.reading import encoder as encoder_module
 from deepera_graph.judges.trained.reading.encoder import Encoder
 
+pytestmark = pytest.mark.full
+
 PAPERS = [
     {"id": "trial", "text": "Green tea lowered fasting glucose by 4% in 60 adults."},
     {"id": "review", "text": "Effects of green tea on glucose are debated.", "title": "A review"},

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 PAPERS = [
     {"id": "a", "text": "Kelp grew.", "year": 2019, "doi": "10.1/kelp"},
     {"id": "b", "text": "Otters ate.", "year": 2021},

@@ -7,6 +7,8 @@ import pytest
 from support import hop_world as hops
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def notes(questions):

@@ -7,6 +7,8 @@ import pytest
 
 from papers.world import invent_papers, write_lines
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def base(deepera, tmp_path):

@@ -11,6 +11,8 @@ from support.openai_wire import Reply
 from support.tea import QUESTION as TEA_QUESTION
 from support.tea import TEA as PASSAGES
 
+pytestmark = pytest.mark.full
+
 RULES = ("--backend", "rules", "--quiet")
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from cli.conftest import CALLS, TEA, line
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def source(questions):

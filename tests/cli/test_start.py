@@ -9,6 +9,8 @@ import pytest
 
 from cli.conftest import TESTS
 
+pytestmark = pytest.mark.full
+
 HEAVY = {"grpc", "langchain_core.runnables.base", "langchain_openai", "langgraph", "numpy"}
 HEAVY |= {"onnxruntime", "openai", "qdrant_client", "sklearn"}
 ERRORS = [

@@ -9,6 +9,8 @@ import pytest
 from deepera_graph.text.plain import drop_mark
 from support.manuscripts import LIBRARY
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).parents[2]
 QUESTION = "Does wax coating keep apples firm?"
 

@@ -11,6 +11,8 @@ from deepera_graph import __version__
 from deepera_graph.cli import main
 from deepera_graph.lab.cli import main as lab
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):

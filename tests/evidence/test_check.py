@@ -30,6 +30,8 @@ from support.literature import TRIAL, Literature
 from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 TEXT = "Wax coating kept apples firm. Night cooling did nothing to pears."
 
 

@@ -16,6 +16,8 @@ from support.fields import (
     csl_item,
 )
 
+pytestmark = pytest.mark.full
+
 WAX = csl_item(
     "wax", "Wax on stored apples", "Lund", 2018, DOI="10.5555/wax",
     abstract="<p>Wax coating kept stored apples firm. Colour did not differ.</p>",

@@ -128,6 +128,7 @@ ROWS = st.builds(
 )
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=30)
 @given(st.lists(ROWS, min_size=1, max_size=20), ODD)
 def test_every_study_is_drawn_once_within_the_figure_and_no_text_is_markup(rows, question):

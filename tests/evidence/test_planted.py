@@ -5,6 +5,8 @@ import pytest
 from deepera_graph import ManuscriptCheck, WorkLibrary, read_passages
 from support.manuscripts import LIBRARY, PLANTED, WORKS, write_manuscript
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def checker():

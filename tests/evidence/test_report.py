@@ -25,6 +25,8 @@ from deepera_graph.stores.judgements import JudgementCache
 from support.injections import INJECTIONS, ORDER
 from support.scripted import Script, ScriptedAgentModel
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does green tea lower fasting glucose?"
 TEXTS = {
     "a": "We randomised 210 adults. Green tea lowered fasting glucose by 4% in adults. Sleep was "

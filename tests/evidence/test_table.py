@@ -58,6 +58,7 @@ def test_a_design_that_only_the_title_names_is_shown():
 SENTENCES = [one for row in read("seen.jsonl") for one in row["text"].split(". ")]
 
 
+@pytest.mark.full
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=6), st.text(max_size=20))
 def test_the_words_of_every_cell_stand_in_the_text(sentences, other):

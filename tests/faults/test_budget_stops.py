@@ -16,6 +16,8 @@ from support.faults import FAULTS
 from support.faulty_model import NO_FAULTS, THRESHOLD, FaultyModel, Plan, question
 from support.openai_server import ChatServer, Reply, Request
 
+pytestmark = pytest.mark.full
+
 AT_ONCE = 4
 N_QUESTIONS, N_PASSAGES = 4, 10
 RETRY = {"first_wait": 0.01, "timeout": 20.0}
@@ -83,7 +85,6 @@ class Trial:
                 assert one.score == (self.model.known[one.id].score if scored else None)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [
@@ -97,7 +98,6 @@ def test_calls_never_exceed_the_budget(fault: str, kind: str) -> None:
     assert len(trial.arrived) == 7
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("kind", ["rerank", "abatch"])
 @pytest.mark.parametrize(
     ("budget", "limit"),
@@ -112,7 +112,6 @@ def test_tokens_and_money_exceed_the_budget_by_calls_in_flight_at_most(
     assert 400 <= trial.usage.tokens < 400 + AT_ONCE * MOST_TOKENS_A_CALL
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_call_starts_after_the_time_is_up(kind: str) -> None:
     trial = Trial(kind, NO_FAULTS, {"max_seconds": 0.35}, latency=0.1)

@@ -15,6 +15,8 @@ from deepera_graph.jobs.rerank import rerank_lines
 from support.faulty_model import NO_FAULTS, FaultyModel, question
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 N_QUESTIONS, N_PASSAGES = 20, 10
 CALLS_BEFORE_IT_IS_CLEAR = 8 + 16  # refused in a row, and in flight meanwhile
 
@@ -29,7 +31,6 @@ def jobs() -> list[tuple[str, list[str]]]:
     ]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_server_that_refuses_everything_is_not_asked_for_every_passage(
@@ -56,7 +57,6 @@ def test_a_file_of_questions_ends_with_one_clear_error() -> None:
         assert server.calls <= CALLS_BEFORE_IT_IS_CLEAR
 
 
-@pytest.mark.full
 def test_a_server_that_fails_at_everything_is_not_asked_for_every_passage() -> None:
     with ChatServer(lambda request: Reply(status=500)) as server:
         backend = llm_backend("openai:m", base_url=server.base_url, retry={"first_wait": 0.01})

@@ -20,6 +20,7 @@ def interrupted(times, done):
         done.append("all of it")
 
 
+@pytest.mark.full
 def test_an_interrupt_waits_for_the_end_of_the_block():
     done = []
     with pytest.raises(KeyboardInterrupt):

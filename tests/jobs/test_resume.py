@@ -24,6 +24,8 @@ from deepera_graph.jobs.report import JobReport
 from deepera_graph.jobs.rerank import rerank_lines
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 SCORES = {"lowered": 0.9}
 SPEC = {"kind": "factory", "path": "tests:build"}
 
@@ -104,7 +106,6 @@ def test_a_run_that_is_complete_is_left_as_it_is(job, whole):
     assert report["earlier"]["usage"]["calls"] == report["usage"]["calls"]
 
 
-@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_wherever_both_files_are_torn_the_rest_is_done(of_out, of_manifest):
@@ -165,7 +166,6 @@ def test_lines_behind_one_that_hung_are_not_done_again(job, whole):
     assert (job.out.read_bytes(), counted(report)) == whole
 
 
-@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1))
 def test_lines_that_wait_for_their_turn_survive_a_second_tear(of_out, of_manifest):

@@ -191,6 +191,7 @@ def answer(request: Request) -> Reply:
     return Reply(content=json.dumps(said), headers=LAST)
 
 
+@pytest.mark.full
 def test_a_server_is_called_once_for_each_step(documents, question):
     with ChatServer(answer) as server:
         compressor = DeepEraCompressor.from_llm("openai:scripted", base_url=server.base_url)

@@ -17,6 +17,8 @@ from langchain_deepera import DeepEraCompressor, DeepEraRetriever, create_eviden
 from langchain_deepera.testing import RunRecorder
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
 
+pytestmark = pytest.mark.full
+
 
 def tool_on(documents, scores=TEA_SCORES, default=0.1, **settings):
     reranker = EvidenceReranker(Script(scores, default=default).backend(), **settings)

@@ -12,6 +12,8 @@ from deepera_graph import EvidenceReranker
 from langchain_deepera import DeepEraCompressor, DeepEraRetriever
 from langchain_deepera.testing import RunRecorder
 
+pytestmark = pytest.mark.full
+
 EVIDENCE = ["trial", "meal", "cohort", "null"]
 
 
@@ -153,7 +155,6 @@ def test_a_chain_limits_the_calls_of_a_retriever_in_it(is_async, store, script, 
     assert script.most_in_flight == 2
 
 
-@pytest.mark.full
 def test_a_batch_of_questions_keeps_to_the_limit(store, script, question):
     script.seconds = 0.02
     reranker = EvidenceReranker(script.backend(), max_concurrency=3)

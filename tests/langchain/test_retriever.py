@@ -23,6 +23,8 @@ from langchain_deepera import DeepEraRetriever
 from langchain_deepera.testing import RunRecorder
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 FACTORY = "support.scripted:tea_backend"
 
 

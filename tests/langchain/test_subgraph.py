@@ -13,6 +13,8 @@ from deepera_graph import EvidenceReranker, build_graph
 from langchain_deepera.testing import RunRecorder
 from support.scripted import TEA_SCORES, Script
 
+pytestmark = pytest.mark.full
+
 KELP = "Did kelp forests recover after otters returned?"
 TEA_EVIDENCE = ["trial", "meal", "cohort", "null"]
 

@@ -12,6 +12,8 @@ from deepera_graph.agents.twin import ado, as_work
 from deepera_graph.errors import SettingsError
 from deepera_graph.multihop.agent.adaptive import AdaptiveOptions, adapt, search_adaptively
 
+pytestmark = pytest.mark.full
+
 FIRST = ["d1", "d2", "d3", "d4"]
 SCORES = {
     "d1": 0.9, "d2": 0.2, "d3": 0.4, "d4": 0.1, "d5": 0.95, "d6": 0.3, "d7": 0.8, "d8": 0.05,

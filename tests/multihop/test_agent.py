@@ -29,6 +29,8 @@ from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search
 from support.openai_server import ChatServer, Reply
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 
 def test_two_hops_by_hand():
     result, server, _ = solved(TWO)

@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
 from langchain_core.documents import Document
 
 from support import hop_world as hops
 from support.hop_agent import kinds, planning, solved
 from support.hop_world import COMPARE, FOUR, NOWHERE, TWO, Search
+
+pytestmark = pytest.mark.full
 
 [NOWHERE_FIRST], [NOWHERE_AGAIN] = hops.PLANS[NOWHERE], hops.AGAIN[NOWHERE]
 

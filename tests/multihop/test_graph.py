@@ -329,6 +329,7 @@ def test_fewer_passages_than_neighbours_are_all_neighbours(build, passages):
 vector = st.tuples(*[st.integers(-2, 2)] * 3)
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(st.lists(vector, min_size=5, max_size=24), st.data())
 def test_a_graph_that_changed_is_one_that_was_built_anew(vectors, data):

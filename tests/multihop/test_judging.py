@@ -168,6 +168,7 @@ def test_a_judge_whose_scores_depend_on_the_company_is_refused(backend):
         find_judge(backend if isinstance(backend, str) else backend())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "backend",
     [

@@ -18,6 +18,8 @@ from deepera_graph.papers.library.building import import_files
 from deepera_graph.papers.library.writing import Writer
 from papers.world import invent_papers, write_lines
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).parents[2]
 
 

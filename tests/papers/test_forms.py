@@ -13,6 +13,8 @@ from deepera_graph.papers import Paper, PaperBase
 from deepera_graph.papers.importing import ImportProblem, read_papers
 from deepera_graph.papers.paper import PaperRecord
 
+pytestmark = pytest.mark.full
+
 S2 = {
     "paperId": "ab12", "corpusId": 77, "title": "Tide tables", "abstract": "On tides.",
     "externalIds": {"ArXiv": "2101.00001", "DOI": "10.1/X", "CorpusId": 77},

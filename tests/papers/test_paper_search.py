@@ -18,6 +18,8 @@ from papers.chat import LIMITS, Told, judged
 from papers.planted import make_questions, make_world, plain
 from papers.world import write_lines
 
+pytestmark = pytest.mark.full
+
 KELP = "Papers on kelp counting"
 REWRITES = ["kelp counting", "estimating seaweed cover", "kelp survey", "seaweed cover", "swarm"]
 

@@ -28,6 +28,8 @@ from langchain_deepera import PaperRetriever, paper_tools
 from papers.hostile import hostile_texts
 from papers.world import METHODS, TOPICS, VENUES, invent_papers, write_lines
 
+pytestmark = pytest.mark.full
+
 TOOLS = {
     "search": "search_papers",
     "title": "match_title",

@@ -50,6 +50,7 @@ def is_later(as_of: str, date: str, *, keeps: bool) -> bool:
     return not keeps and len(date) < len(as_of)
 
 
+@pytest.mark.full
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -76,6 +77,7 @@ def test_nothing_out_of_scope_leaves_by_any_route(base, scope, number):
         assert references.total == len(references)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(scope=SCOPES)
 def test_a_scope_says_of_a_paper_what_the_base_says(scope):

@@ -20,6 +20,8 @@ from support import kills
 from support.openai_server import ChatServer
 from support.paper_run import BASE, QUESTION, ROUNDS, main, play
 
+pytestmark = pytest.mark.full
+
 TESTS = Path(__file__).parents[1]
 QUERIES = [one for each in ROUNDS for one in each]
 
@@ -31,7 +33,6 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     ("way", "n_calls"),
     [
@@ -97,7 +98,6 @@ def ask(server, folder, *more):
     )
 
 
-@pytest.mark.full
 def test_an_interrupt_tells_what_was_found_and_the_same_command_goes_on(folder):
     with ChatServer(play, latency=0.1) as server:
         process = ask(server, folder)

@@ -21,6 +21,8 @@ from deepera_graph.schema import Intent, Judgement
 from deepera_graph.usage import Usage
 from papers.world import write_lines
 
+pytestmark = pytest.mark.full
+
 LIMITS = Limits(question="kelp counting, no sonar", topic="kelp counting", exclude=("sonar",))
 PAPERS = {
     "fits": ("Kelp counting from boats", "Divers read the plots twice."),

@@ -9,6 +9,8 @@ from deepera_graph.papers import PaperBase, Scope
 from deepera_graph.papers.paper import read_date, read_year
 from papers.world import write_lines
 
+pytestmark = pytest.mark.full
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 

@@ -12,6 +12,8 @@ from papers.test_building import CountingEmbeddings
 from papers.world import invent_papers, write_lines
 from support.qdrant_vectors import QdrantVectors
 
+pytestmark = pytest.mark.full
+
 SCOPES = [
     Scope(),
     Scope(year_from=2010, undated="drop"),

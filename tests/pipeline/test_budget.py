@@ -57,6 +57,7 @@ def test_sync_and_async_stop_alike() -> None:
     assert len(sync.failed) == len(other.failed) == 13
 
 
+@pytest.mark.full
 def test_every_rerank_has_a_budget_of_its_own_and_a_batch_has_one() -> None:
     one = reranker(Script({}), max_calls=30)
     assert [one.rerank(QUESTION, PASSAGES).outcome for _ in range(3)] == ["no_evidence"] * 3

@@ -15,6 +15,8 @@ from deepera_graph import (
 )
 from deepera_graph.testing import ScriptedChat
 
+pytestmark = pytest.mark.full
+
 JOBS = [("Does tea cool?", ["tea fell", "it fell", "all fell"]), ("Does it rain?", ["rain fell"])]
 
 

@@ -93,6 +93,7 @@ JUDGES = [
 ]
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None)
 @given(st.lists(PASSAGE, max_size=6), st.randoms(use_true_random=False))
 def test_what_a_judge_is_given_depends_on_the_set_of_passages_alone(passages, chance):

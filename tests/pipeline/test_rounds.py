@@ -306,6 +306,7 @@ def test_behind_a_cascade_the_most_promising_are_first_and_the_unread_are_no_rou
         assert [one.text for one in result.dropped] == ["text 3", "text 1"]
 
 
+@pytest.mark.full
 def test_behind_a_screen_a_round_is_screened_and_judged_before_the_next():
     screen = scripted_backend(lambda task: judged(0.1 if "bad" in task["text"] else 0.5))
     careful = scripted_backend(lambda task: judged(0.95, quote=task["text"]))
@@ -366,6 +367,7 @@ def test_a_run_cut_short_within_a_round_goes_on_within_it():
     assert judged_texts[texts[0]] == judged_texts[texts[1]] == 1
 
 
+@pytest.mark.full
 def test_a_hundred_rounds_are_no_recursion_without_end():
     result, backend = run([0.5] * 100, round_size=1)
     assert (backend.judge.calls, len(result.dropped)) == (100, 100)

@@ -166,6 +166,7 @@ def pairs_of(numbers):
     }
 
 
+@pytest.mark.full
 def test_of_a_thousand_records_the_planted_duplicates_are_found_and_no_others():
     records = make_records(7, 1000, 300)
     found = find_studies((str(n), metadata) for n, (metadata, _) in enumerate(records))

@@ -33,6 +33,7 @@ def test_a_renamed_collection_finds_the_same_as_before(folder, settings):
     assert found[0] == found[1] != []
 
 
+@pytest.mark.full
 def test_many_passages_are_all_copied(tmp_path, corpus):
     passages = [one.model_copy(update={"id": f"{one.id}{n}"}) for n in range(120) for one in corpus]
     with open_store("papers", path=tmp_path) as store:

@@ -236,6 +236,7 @@ def test_references_in_csl_are_read(write):
     ]
 
 
+@pytest.mark.full
 def test_a_long_library_in_bibtex_takes_time_linear_in_its_length(write):
     entries = "".join(f"@article{{k{n}, abstract = {{Kelp grew in {n}.}}}}\n" for n in range(3000))
     assert len(ids(write("a.bib", entries))) == 3000

@@ -48,6 +48,7 @@ scores = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(0.01, 50), min_s
 cosines = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-1, 1), min_size=1)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(words=scores, meaning=cosines, weight=st.floats(0, 1))
 def test_fused_scores_are_in_the_unit_interval_and_respect_both(words, meaning, weight):

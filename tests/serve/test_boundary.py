@@ -17,6 +17,8 @@ from deepera_graph.testing import judged
 from support.list_judges import list_backend
 from support.serving import running, running_server, wait_for, write_request
 
+pytestmark = pytest.mark.full
+
 KEY, OTHER = "a-long-key-1", "a-long-key-2"
 WAITING = {"question": "wait for it?", "passages": ["One text."]}
 QUICK = {"question": "Which text?", "passages": ["A secret text."]}

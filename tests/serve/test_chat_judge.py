@@ -15,6 +15,8 @@ from support.openai_server import ChatServer, Reply
 from support.scripted import TEA_SCORES, Script
 from support.serving import running, wait_for, write_request
 
+pytestmark = pytest.mark.full
+
 ASKED = {"question": "wait?", "passages": ["One text.", "Another text."]}
 
 

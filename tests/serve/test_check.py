@@ -15,6 +15,8 @@ from deepera_graph.serve.config import RequestLimits, ServeConfig
 from support.literature import TRIAL
 from support.serving import running
 
+pytestmark = pytest.mark.full
+
 WAX = "Wax coating kept apples firm after 90 days in storage."
 TEXT = f"{WAX[:-1]} [1].\n\n# References\n\n1. Lund A. Wax on apples. 2019. doi:10.1000/wax\n"
 WORKS = [{"id": "wax", "text": WAX, "title": "Wax on apples", "metadata": {"doi": "10.1000/wax"}}]

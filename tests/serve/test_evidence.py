@@ -24,6 +24,7 @@ def read_events(text):
     return [(head.removeprefix("event: "), json.loads(data[6:])) for head, data in pairs]
 
 
+@pytest.mark.full
 def test_a_result_over_http_is_that_of_the_reranker_in_process(server):
     told = server.post("/v1/evidence", json=ASKED).json()
     own = describe_result(EvidenceReranker("local").rerank(QUESTION, PASSAGES), whole=True)
@@ -97,6 +98,7 @@ def test_the_judges_are_listed_the_configured_one_first(server):
     assert [(one["name"], one["default"]) for one in judges] == [("local", True), ("rules", False)]
 
 
+@pytest.mark.full
 def test_requests_at_once_get_what_each_gets_alone(server):
     """A score must not depend on who else asks."""
     asked = [

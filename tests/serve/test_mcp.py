@@ -37,6 +37,8 @@ from papers.world import invent_papers, write_lines
 from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script, ScriptedAgentModel
 
+pytestmark = pytest.mark.full
+
 RUN = (  # and tell what was imported
     "import atexit, json, sys\n"
     "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"

@@ -11,6 +11,8 @@ from deepera_graph import open_store
 from deepera_graph.cli.main import app
 from deepera_graph.serve.tools.mcp import create_mcp_server
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does wax coating keep apples firm in storage?"
 TRIAL = Document(
     id="trial",

@@ -172,6 +172,7 @@ def result_of(**settings):
     return EvidenceReranker("rules", threshold=0.2, **settings).rerank(QUESTION, PASSAGES)
 
 
+@pytest.mark.full
 async def test_a_result_is_exported_as_the_line_is_drawn(page):
     plain = describe_result(result_of(), whole=True)
     for format in ("csv", "bibtex", "ris", "markdown"):
@@ -194,6 +195,7 @@ async def test_an_export_that_cannot_be_made_is_told(page):
         assert word in told.json()["error"]["message"]
 
 
+@pytest.mark.full
 async def test_a_result_is_tabulated_as_the_line_is_drawn(page):
     plain = describe_result(result_of(), whole=True)
     table = EvidenceTable.of_result(draw_line(result_of(), 0.0), ["n", "p"])

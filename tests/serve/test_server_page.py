@@ -10,6 +10,8 @@ import pytest
 from deepera_graph.serve.config import RequestLimits
 from support.serving import PASSAGES, QUESTION
 
+pytestmark = pytest.mark.full
+
 PAGE = (Path(__file__).parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 
 

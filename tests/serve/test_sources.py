@@ -22,6 +22,8 @@ from support.literature import QUESTION as TEA
 from support.literature import TRIAL
 from support.serving import PASSAGES, QUESTION, running
 
+pytestmark = pytest.mark.full
+
 EARLY, LATE = 2001, 2020
 DOI = "10.1000/wax.1/a"
 

@@ -54,6 +54,7 @@ def test_the_order_of_keys_does_not_matter(task, fingerprint):
     )
 
 
+@pytest.mark.full
 @given(objects, objects)
 def test_different_values_have_different_keys(one, other):
     same = cache_key("judge", one, {}) == cache_key("judge", other, {})

@@ -135,6 +135,7 @@ def test_many_threads_share_one_cache(cache):
     assert cache.stats().n_entries == 50
 
 
+@pytest.mark.full
 def test_all_who_open_a_new_file_at_once_can_use_it(tmp_path):
     barrier = Barrier(8)
 

@@ -14,6 +14,8 @@ import pytest
 
 from deepera_graph.stores.judgements import JudgementCache
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).parent
 WRITER = HERE / "write_entries.py"
 FORKER = HERE / "fork_with_open_cache.py"
@@ -28,7 +30,6 @@ def start(path, prefix, n):
     )
 
 
-@pytest.mark.full
 def test_processes_that_start_at_once_lose_nothing(path):
     writers = [start(path, f"p{number}", 300) for number in range(5)]
     for writer in writers:
@@ -58,7 +59,6 @@ def test_clearing_and_pruning_do_not_disturb_a_reader(path):
         assert cache.get("7") == {"reason": "again"}
 
 
-@pytest.mark.full
 def test_a_killed_writer_leaves_a_readable_file_with_all_it_had_put(path):
     for attempt in range(5):
         writer = start(path, f"w{attempt}", 0)

@@ -24,6 +24,7 @@ def passages(n):
     ]
 
 
+@pytest.mark.full
 def test_it_finds_what_a_sparse_store_finds():
     draw = random.Random(3)
     with open_store("c") as store, WordIndex() as words:

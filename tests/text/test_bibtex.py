@@ -6,6 +6,8 @@ import pytest
 
 from deepera_graph.text.bibtex import read_bibtex
 
+pytestmark = pytest.mark.full
+
 
 def read(text):
     [record] = read_bibtex(BytesIO(text.encode()))

@@ -176,6 +176,7 @@ def test_whole_sentences_of_a_passage_are_verbatim(data):
     assert find_quote(text, text[start:end]) == FoundQuote("verbatim", start, end)
 
 
+@pytest.mark.full
 @given(st.data())
 def test_words_in_a_row_are_verbatim(data):
     text = data.draw(st.sampled_from(PASSAGES))
@@ -310,6 +311,7 @@ def _from_elsewhere(text, quote, seed):
     return seed.choice([other for home, other in SENTENCES if home != text])
 
 
+@pytest.mark.full
 def test_a_long_text_takes_milliseconds():
     seed = random.Random(3)
     text = ""

@@ -57,6 +57,7 @@ def test_each_sentence_is_a_slice_in_order_and_nothing_but_space_is_lost(text):
     assert "".join("".join(s.text.split()) for s in found) == "".join(text.split())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", ["word ", "A. b. ", ".", ".x", "\n \t", "(.')", "no. 5 "])
 def test_two_hundred_thousand_characters_take_no_time(unit):
     text = unit * (200_000 // len(unit)) + "x"

@@ -9,6 +9,8 @@ import pytest
 from deepera_graph.packages import install_command
 from support.pools import instance_lines, write_lines
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory):
@@ -25,7 +27,6 @@ def trained(deepera_lab, lines, weights, tmp_path, once):
     return shutil.copytree(once, tmp_path / "trained")
 
 
-@pytest.mark.full
 def test_training_twice_gives_the_same_bytes(deepera_lab, lines, weights, trained, tmp_path):
     again = tmp_path / "again"
     options = ("--encoder", weights, "--keep", tmp_path / "keep", "--json")
@@ -35,7 +36,6 @@ def test_training_twice_gives_the_same_bytes(deepera_lab, lines, weights, traine
         assert (again / name).read_bytes() == (trained / name).read_bytes(), name
 
 
-@pytest.mark.full
 def test_an_evaluation_says_what_was_trained_on(deepera_lab, lines, trained, tmp_path):
     out = tmp_path / "report"
     result = deepera_lab("judge", "evaluate", "--data", lines, "--weights", trained, "-o", out)
@@ -49,7 +49,6 @@ def test_an_evaluation_says_what_was_trained_on(deepera_lab, lines, trained, tmp
     assert (quiet.stdout, quiet.stderr) == (result.stdout, "")  # it is the result
 
 
-@pytest.mark.full
 def test_a_cross_validation_trains_on_no_question_it_measures(deepera_lab, lines, weights):
     options = ("--weights", weights, "--cross-validate", "--folds", "2", "--json")
     result = deepera_lab("judge", "evaluate", "--data", lines, *options)
@@ -57,7 +56,6 @@ def test_a_cross_validation_trains_on_no_question_it_measures(deepera_lab, lines
     assert json.loads(result.stdout)["sets"]["lines"]["trained_on"] == 0
 
 
-@pytest.mark.full
 def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
     deepera_lab, trained, tmp_path
 ):
@@ -84,7 +82,6 @@ def test_fewer_passages_and_joined_evidence_are_measured_as_sets_of_their_own(
     assert found["asked twice, first 2"] == 0  # the evidence comes third
 
 
-@pytest.mark.full
 def test_an_exported_judge_is_what_was_trained(deepera_lab, trained, tmp_path):
     out = tmp_path / "exported"
     result = deepera_lab("judge", "export", "--weights", trained, "-o", out)
@@ -133,7 +130,6 @@ def test_what_teaches_nothing_makes_no_weights(deepera_lab, weights, tmp_path):
     assert [one.name for one in out.iterdir()] == ["train.jsonl.part"]
 
 
-@pytest.mark.full
 def test_weights_are_not_lost_by_accident(deepera_lab, lines, weights, trained):
     given = ("judge", "train", "--data", lines, "-o", trained, "--encoder", weights)
     result = deepera_lab(*given)

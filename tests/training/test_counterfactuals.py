@@ -17,6 +17,8 @@ from deepera_graph.lab.training.lessons.counterfactuals import (
 )
 from deepera_graph.lab.training.lessons.groups import Lesson
 
+pytestmark = pytest.mark.full
+
 NAMES = ["".join(one) for one in product("bdgklm", "aeiou", "nrst", ("ite", "ane"))]
 
 

@@ -174,6 +174,7 @@ def matched(name, kinds, *, angle, of_one_paper=False):
     return MatchedPool(one, matches, np.array(one.labels))
 
 
+@pytest.mark.full
 def test_sections_of_articles_teach_results_only_where_nothing_else_does():
     abstracts = [matched(f"roofs {n}", ["methods", OTHER_PAPER], angle=2.0) for n in range(5)]
     articles = [

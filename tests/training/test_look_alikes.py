@@ -62,6 +62,7 @@ def test_findings_on_something_else_are_results(kind, expected):
     assert label_results(one, kind, 0) == expected
 
 
+@pytest.mark.full
 @given(PASSAGES, st.integers(0, 5))
 def test_variants_keep_all_evidence_or_none_and_the_order(drawn, seed):
     whole = of(drawn)

@@ -33,6 +33,7 @@ def test_the_card_counts_numbers_as_the_code_does(card):
     assert MIN_SAME_DOCUMENT == 20
 
 
+@pytest.mark.full
 def test_the_card_tells_the_trees_and_questions_that_the_head_has(card):
     head = EvidenceScorer.load(SHIPPED / "head.json")
     n_trees = [len(one.order.roots) for one in (head.question, head.article, head.claim)]

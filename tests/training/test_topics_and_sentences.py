@@ -203,6 +203,7 @@ def test_few_passages_have_one_piece_of_evidence_or_none():
     assert few == list(draw_few([*given, *take_out_evidence(given)]))
 
 
+@pytest.mark.full
 def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     """Trees know nothing here; a reader that is right is believed."""
 
@@ -239,6 +240,7 @@ def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_befo
     assert {one.question for one in taught}.isdisjoint(one.question for one in second)
 
 
+@pytest.mark.full
 def test_no_number_of_passages_is_found_in_pools_without_evidence_alone():
     given = [pool(f"roofs {n}", [1, *[0] * 29]) for n in range(400)]
     whole = [*given, *truncate_pools(given)]

@@ -14,6 +14,8 @@ from deepera_graph.lab.build.writing.gates import EXPLANATIONS, GATES
 from deepera_graph.lab.data.readers import read_instances
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 
 def holding_the_answer(request):
     return f"{passage_for(request)} It was {line_of(request, 'Never mention').split('; ')[0]}."
@@ -72,7 +74,6 @@ def build_with(bad, build_lakes, **plan):
         return built, list(server.requests)
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("gate", BAD_KINDS)
 def test_a_bad_distractor_is_caught_written_again_and_recorded(gate, build_lakes):
     bad = BAD_KINDS[gate]
@@ -135,7 +136,6 @@ BLOSSOM = (
 )
 
 
-@pytest.mark.full
 def test_the_local_judge_finds_the_answer_of_a_yes_no_question_in_other_words(
     build_lakes, tmp_path
 ):

@@ -132,6 +132,7 @@ def test_the_estimate_counts_the_calls_of_a_build_that_goes_well(server, build_l
     assert found.counts["questions"] == 12
 
 
+@pytest.mark.full
 def test_the_estimate_of_tokens_is_near_what_is_sent(server, build_lakes):
     built = build_lakes(server)
     plan = BuildPlan(n_questions=6, n_contexts=8, max_tokens=120)

@@ -119,6 +119,7 @@ def test_equal_questions_count_once(server, build_lakes, tmp_path):
     assert built.manifest["dropped"]["same"]["question-asked-twice"] > 30
 
 
+@pytest.mark.full
 def test_another_chunk_with_the_answers_words_is_in_no_pool(server, build_lakes, tmp_path):
     lakes = lake_abstracts()
     rows = [{"document": "L5", "pairs": [["What lives in cold water?", "cold lakes"]]}]

@@ -23,6 +23,8 @@ from deepera_graph.lab.build.search import (
 from deepera_graph.lab.settings import BuildPlan
 from support.qdrant_server import QdrantServer
 
+pytestmark = pytest.mark.full
+
 N = 600  # more than two batches
 
 
@@ -174,7 +176,6 @@ async def test_a_store_finds_the_pools_that_an_exact_search_finds():
     assert "L3" not in {one.chunk.document for one in exact}
 
 
-@pytest.mark.full
 def test_builds_elsewhere_have_the_same_bytes(server, build_lakes, tmp_path):
     """With pools from a Qdrant server, and by workers that share nothing with this process."""
     build_lakes(server, tmp_path / "here")

@@ -20,6 +20,8 @@ from deepera_graph.schema import PassageTask
 from deepera_graph.settings.thresholds import Calibrated, Curve
 from support.judging import Alone
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def source(write, labelled) -> Path:

@@ -73,6 +73,7 @@ def test_a_hand_case():
     assert curve.probability(0.3) == pytest.approx(0.275)
 
 
+@pytest.mark.full
 def test_platt_finds_what_was_planted():
     rng = np.random.default_rng(0)
     scores = rng.random(20_000)

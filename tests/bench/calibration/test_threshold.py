@@ -21,6 +21,8 @@ from deepera_graph.settings.thresholds import (
 )
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 STAIRS = Curve(
     method="isotonic",
     x=(0.2, 0.4, 0.6, 0.8),

@@ -18,6 +18,8 @@ from deepera_graph.lab.settings import QuestPlan
 from deepera_graph.lab.studies.papers.runs import read_queries
 from deepera_graph.papers import PaperBase
 
+pytestmark = pytest.mark.full
+
 
 def test_planted_answers_are_found_and_nothing_else(build, planted):
     """Three judges of accuracy .95, and an adjudicator of the same."""

@@ -131,6 +131,7 @@ def test_a_grade_that_does_not_count_is_a_failure_and_never_a_0(build, planted, 
         assert set(one["failures"]) == {"bent"}
 
 
+@pytest.mark.full
 def test_a_pair_without_a_quorum_is_unjudged_and_not_a_0(build, planted):
     dropped = planted.papers[0]
 
@@ -208,6 +209,7 @@ BIASES = {"over_credit": over_credit, "match_strictly": match_strictly,
           "presume": presume, "match_terms": match_terms}  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bias", BIASES)
 def test_a_biased_judge_errs_alone_and_is_overruled_among_three(build, planted, tmp_path, bias):
     def change(query, paper, one):

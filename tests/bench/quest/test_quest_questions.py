@@ -169,6 +169,7 @@ def test_questions_of_two_topics_that_ask_the_same_are_kept_once(build):
     assert found[0]["detail"] == "asks what by sea-method asks"
 
 
+@pytest.mark.full
 def test_a_topic_whose_call_failed_is_named_and_asked_again(build, planted):
     down = [True]
 

@@ -23,6 +23,8 @@ from deepera_graph.papers.results import Scope
 from deepera_graph.papers.sources import open_source
 from support.literature import QUESTION, Literature
 
+pytestmark = pytest.mark.full
+
 
 class Service:
     """A source that can be searched alone, and answers with a status."""

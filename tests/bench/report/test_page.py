@@ -111,6 +111,7 @@ def test_the_same_measurements_give_the_same_bytes():
     assert page(datasets, names=("main", "ranks")) == page(datasets, names=("main", "ranks"))
 
 
+@pytest.mark.full
 def test_the_page_holds_tables_plots_and_the_worst_questions():
     text = page()
     assert text.count("<svg") == 2
@@ -120,6 +121,7 @@ def test_the_page_holds_tables_plots_and_the_worst_questions():
     assert "<mark>Passage 5</mark>" in text
 
 
+@pytest.mark.full
 def test_what_was_not_available_is_on_the_page():
     made = lab([FirstStage()], [lakes(2)])
     made.missing["ssli", "cohere"] = "no key"
@@ -164,6 +166,7 @@ def test_long_texts_are_cut():
     assert one.winner.before.endswith(" …")
 
 
+@pytest.mark.full
 def test_two_figures_of_a_page_share_no_id():
     drawing = STUDIES["threshold"].run(lab([judge()], [lakes(2)])).drawings[0]
     one, other = (inline_svg(drawing.draw(), name) for name in ("one", "other"))

@@ -18,6 +18,8 @@ from deepera_graph.lab.studies.rerank.filtering import (
 from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 SCORES = {"Passage 1": 0.95, "Passage 2": 0.85, "Passage 4": 0.5}  # the second is golden
 
 

@@ -14,6 +14,8 @@ from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from deepera_graph.lab.studies.rerank.robustness import study_drift, study_stability
 from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies, write_study
 
+pytestmark = pytest.mark.full
+
 GOLD = "two degrees"
 
 

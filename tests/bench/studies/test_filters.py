@@ -121,6 +121,7 @@ def test_without_intent_the_judge_is_told_none():
     assert blind.fingerprint != ranker.fingerprint
 
 
+@pytest.mark.full
 def test_answers_from_summaries_differ_from_answers_from_passages():
     ranker, _ = deepera()
     (grid,) = filtering.study_ablations(

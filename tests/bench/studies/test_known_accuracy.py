@@ -19,6 +19,8 @@ from deepera_graph.lab.studies.run import STUDIES, manifest, run_studies, write_
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
 
+pytestmark = pytest.mark.full
+
 N_PASSAGES, N_LOOK_ALIKES = 6, 2
 FEW, MANY = 40, 150  # questions: in every run of the tests, and in the slow one
 ERROR, ERROR_ON_LOOK_ALIKES = 0.1, 0.4  # of the judge, a passage

@@ -16,6 +16,8 @@ from deepera_graph.lab.studies.rerank.main_table import study_main_table
 from deepera_graph.stores.judgements import JudgementCache
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def server():

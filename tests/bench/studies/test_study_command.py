@@ -147,6 +147,7 @@ def test_an_empty_file_is_named(tmp_path):
     assert "empty" in result.stderr
 
 
+@pytest.mark.full
 def test_a_report_is_one_file_that_is_not_replaced_unasked(data, tmp_path):
     page = tmp_path / "report.html"
     args = ("bench", "report", data, "--out", page, "--studies", "main,cost", "--resamples", "20")

@@ -111,6 +111,7 @@ def test_one_of_several_that_needs_a_filter_says_so():
     assert done.grids[0].rows
 
 
+@pytest.mark.full
 def test_files_of_the_study_before_do_not_stay_among_those_of_this_one(tmp_path):
     runner = lab([FirstStage()], [lakes(2)])
     (tmp_path / "notes.txt").write_text("of the user")

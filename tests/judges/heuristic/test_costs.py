@@ -11,6 +11,8 @@ from deepera_graph.judges.heuristic.topicality import UNKNOWN_TOPIC, find_topic
 from deepera_graph.literature.citation import Citation
 from deepera_graph.passages import MOST_QUESTION
 
+pytestmark = pytest.mark.full
+
 SECONDS = 4  # each took more than ten times as long, or gigabytes, where its cost grew faster
 UNITS = (
     "a",

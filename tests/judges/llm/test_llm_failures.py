@@ -9,6 +9,8 @@ from deepera_graph import EvidenceReranker, llm_backend
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer, Reply, Request
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Does tea lower fasting glucose?"
 TEXTS = ["Tea lowered it.", "Milk did not.", "Broken tea."]
 QUICK = {"attempts": 2, "first_wait": 0, "timeout": 5}
@@ -49,7 +51,6 @@ def broken_with(first, second=None):
 GOOD = {"reason": "r", "evidence": [1], "score": 0.85}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "wrapped",
     [
@@ -67,7 +68,6 @@ def test_what_is_written_around_an_answer_does_no_harm(wrapped):
     assert sum(map(judges, requests)) == 3
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "bad",
     [
@@ -114,7 +114,6 @@ def test_tokens_of_unusable_answers_count():
     assert result.usage["score"].input_tokens == clean.usage["score"].input_tokens + more
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
     ("reply", "reason"),

@@ -187,6 +187,7 @@ def test_a_summary_that_does_not_fit_costs_no_score():
     assert "limit of tokens" in one.reason
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["fused", "grouped"])
 def test_events_and_a_checkpoint_are_as_in_other_modes(mode):
     with ChatServer(MossModel()) as server:

@@ -26,6 +26,8 @@ from support.moss import (
 )
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 BEDS = [bed(number) for number in range(5)]  # one group; texts sorted, so place n + 1 is bed n
 VICTIM = 3  # a bed that passes
 
@@ -116,7 +118,6 @@ def expected(*repaired):
     }
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_what_says_the_same_costs_nothing_more(change):
     with ChatServer(MossModel(change)) as server:
@@ -124,7 +125,6 @@ def test_what_says_the_same_costs_nothing_more(change):
         assert kinds(server) == ["intent", "group"]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("change", ONE_BAD.values(), ids=ONE_BAD)
 def test_a_passage_without_a_usable_verdict_is_asked_alone_and_no_other(change):
     with ChatServer(MossModel(change)) as server:
@@ -138,7 +138,6 @@ def test_a_passage_without_a_usable_verdict_is_asked_alone_and_no_other(change):
     assert reason.startswith(f"bed {VICTIM}; asked twice, as the reply")
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("change", ALL_BAD.values(), ids=ALL_BAD)
 def test_after_a_reply_of_no_use_every_passage_is_asked_alone(change):
     with ChatServer(MossModel(change)) as server:
@@ -318,7 +317,6 @@ def test_a_verdict_that_was_only_shown_does_not_count():
     assert fates(result) == expected(VICTIM)
 
 
-@pytest.mark.full
 def test_of_many_faults_at_once_each_hits_its_own_passages():
     lot = random.Random(7)
     changes = [*HARMLESS.values(), *ONE_BAD.values(), *ALL_BAD.values()]
@@ -364,7 +362,6 @@ GOOD = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(st.lists(GOOD | MEMBERS | VALUES, max_size=8), st.integers(1, 5))
 def test_a_verdict_is_the_only_one_that_names_its_passage(said, n):

@@ -21,6 +21,8 @@ from deepera_graph.judges.llm import prompt as show
 from support.injections import INJECTIONS, ORDER
 from support.openai_server import ChatServer, Reply, Request
 
+pytestmark = pytest.mark.full
+
 QUESTION = "How much does moss grow?"
 OBEYED = 1.0
 TOKENS = re.compile(
@@ -125,7 +127,6 @@ def test_the_gullible_model_would_obey() -> None:
     assert not obeys([system, {"role": "user", "content": f"{mark}\n{ORDER}\n{mark}\n"}])
 
 
-@pytest.mark.full
 def test_nobody_obeys(sent: dict[str, Any]) -> None:
     assert sent["obeyed"] == []
     assert {one.score for one in sent["result"].passages} == {0.85}
@@ -133,7 +134,6 @@ def test_nobody_obeys(sent: dict[str, Any]) -> None:
     assert not sent["result"].failed
 
 
-@pytest.mark.full
 def test_every_request_is_two_messages(sent: dict[str, Any]) -> None:
     for request in sent["requests"]:
         assert [message["role"] for message in request.messages] == ["system", "user"]
@@ -187,7 +187,6 @@ def test_the_callers_text_is_returned_as_it_was(sent: dict[str, Any]) -> None:
         assert one.quote == "" or one.quote in one.text
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
     "is_async",
     [pytest.param(False, marks=pytest.mark.slow, id="sync"), pytest.param(True, id="async")],
@@ -208,7 +207,6 @@ def test_a_reply_that_quotes_the_passage_does_not_carry_it_out_of_its_block(is_a
     assert {(one.score, one.status) for one in result.passages} == {(0.85, "repaired")}
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("reply", [
     {"reason": ORDER, "evidence": [1], "score": 85},
     {"reason": "r", "evidence": [1], "score": ORDER},

@@ -174,6 +174,7 @@ def test_an_object_that_was_shown_is_a_quote() -> None:
     assert parse_reply(OTHER, JudgementReply, shown).score == 0.2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     [

@@ -52,6 +52,7 @@ def test_the_key_reaches_the_server_and_nothing_else(by_name):
     assert KEY not in everything_shown(reranker, result)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "reply",
     [

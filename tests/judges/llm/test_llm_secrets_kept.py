@@ -218,6 +218,7 @@ def test_an_address_with_a_secret_is_refused(url: str) -> None:
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.full
 def test_a_secret_in_a_header_of_the_callers_own_is_not_told() -> None:
     headers = {"X-Token": f"{KEY}-in-a-header"}
     with ChatServer(lambda request: Reply(status=500, content=str(request.headers))) as server:
@@ -229,6 +230,7 @@ def test_a_secret_in_a_header_of_the_callers_own_is_not_told() -> None:
     assert KEY not in everything(reranker, result)
 
 
+@pytest.mark.full
 def test_an_error_of_a_client_of_the_callers_own_is_told_without_the_key() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         return httpx.Response(500, json={"error": {"message": str(dict(request.headers))}})

@@ -21,6 +21,8 @@ from deepera_graph.judges.llm.prompt import (
 from support.moss import MossModel, bed, flat, kind_of, kinds, made, run, summary, verdict
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 BEDS = [bed(number) for number in range(5)]
 FOUND = {"evidence": [2], "direction": "supports", "summary": "Moss grew by 10 mm."}
 WHOLE = {"reason": "bed 0", "score": 0.9, "finding": FOUND}

@@ -42,6 +42,7 @@ class Counting(Encoder):
         return Encoded(np.ones((len(text), 4), np.float32), np.zeros((len(text), 2), np.int64))
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(offsets=SPANS, places=SPANS, in_order=st.booleans())
 def test_a_part_has_the_tokens_within_it_and_all_if_there_are_none(offsets, places, in_order):

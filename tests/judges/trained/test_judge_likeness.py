@@ -15,6 +15,8 @@ from deepera_graph.judges.trained.reading.vectors import (
     measure_shared_abbreviations,
 )
 
+pytestmark = pytest.mark.full
+
 COUNTS = TokenCounts(50, {"rust": 9, "shade": 3, "12": 1, "the": 50})
 WORDS = ("rust", "shade", "the", "The", "12", "3.5", "HbA1c", "β", "leaf", ".", "!?", "咖啡", "\0")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=7)

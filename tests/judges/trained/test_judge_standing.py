@@ -15,6 +15,8 @@ from deepera_graph.judges.trained.pool_features import (
     compute_relative_features,
 )
 
+pytestmark = pytest.mark.full
+
 tables = st.integers(1, 12).flatmap(
     lambda n: arrays(np.float64, (n, 3), elements=st.integers(-50, 50).map(float))
 )

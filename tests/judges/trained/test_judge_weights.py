@@ -14,6 +14,8 @@ from deepera_graph.judges.trained.backend import Weights, find_weights, local_mo
 from deepera_graph.judges.trained.model import FILES, SUMS, EvidenceModel, check
 from support.tiny_encoder import make_tokenizer
 
+pytestmark = pytest.mark.full
+
 shipped = pytest.mark.skipif(
     not (Weights().place() / SUMS).is_file(), reason="this checkout has no weights"
 )
@@ -151,7 +153,6 @@ def passage(text, title=""):
     return {"text": text, "title": title, "section": ""}
 
 
-@pytest.mark.full
 @shipped
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
 def test_an_odd_passage_is_scored_and_does_not_take_the_company_of_others(odd):

@@ -20,9 +20,12 @@ from langchain_deepera import EvidenceCrossEncoder, EvidenceEmbeddings
 from support.bioasq import SHARED
 
 TOPICS = Path(__file__).parents[3] / "benchmarks/judge/topics.jsonl"
-pytestmark = pytest.mark.skipif(
-    not (Weights().place() / SUMS).is_file(), reason="this checkout has no weights"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        not (Weights().place() / SUMS).is_file(), reason="this checkout has no weights"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

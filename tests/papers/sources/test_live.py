@@ -22,6 +22,7 @@ def deepera(world, tmp_path, monkeypatch):
     return lambda *args: CliRunner().invoke(app, args)
 
 
+@pytest.mark.full
 def test_services_answer_as_a_base_does(world):
     base = live_base("all")
     hits = base.search("green tea", k=2)

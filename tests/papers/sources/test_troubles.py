@@ -125,6 +125,7 @@ def test_a_key_that_is_echoed_as_it_stands_in_an_address_is_hidden(world, monkey
     assert answer.reason == "HTTP 403: Invalid key ***; is the key right?"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", ["refused", "said", "text"])
 def test_no_part_of_a_key_is_left_where_a_long_message_is_cut(world, monkeypatch, fault):
     monkeypatch.setenv("OPENALEX_API_KEY", SECRET)
@@ -156,6 +157,7 @@ def test_a_login_in_an_address_is_not_shown(world, monkeypatch, caplog):
     assert "127.0.0.1" in answer.asked
 
 
+@pytest.mark.full
 def test_threads_ask_at_once_and_get_the_same(world):
     literature = open_sources("all")
     with ThreadPoolExecutor(4) as pool:

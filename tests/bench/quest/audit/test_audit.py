@@ -21,6 +21,8 @@ from deepera_graph.lab.quest.audit.report import study_audit
 from deepera_graph.lab.quest.audit.server import AuditDesk
 from support.quest_build import fill_sheet, published_labels, write_build, write_lines
 
+pytestmark = pytest.mark.full
+
 
 def grids(result):
     return {one.name: one.rows for one in result.grids}
