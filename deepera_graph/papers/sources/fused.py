@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 
 from deepera_graph.chat import sending
 from deepera_graph.errors import SettingsError
-from deepera_graph.literature.paper_keys import title_key
+from deepera_graph.literature.paper_keys import find_preprint, title_key
 from deepera_graph.packages import describe_error
 from deepera_graph.papers.paper import Paper, PaperRecord, fill_paper, have_like_titles, may_be_same
 from deepera_graph.papers.results import Hit, Scope, SequenceAnswer
@@ -227,7 +227,8 @@ def fuse_answers(query: SourceQuery, answers: Sequence[SourceAnswer], k: int) ->
     """Return the best *k* papers of several rankings, the same paper once."""
     # Records are of one paper if they share an id and their titles are alike, or if they have one
     # title and neither year nor authors speak against it. The record of the source that was named
-    # first stays, and others add what it lacks. Equal scores are ordered by id.
+    # first stays, and others add what it lacks; of an article and its preprint one stays, with its
+    # own text, see `_join`. Equal scores are ordered by id.
     # Source: Cormack, Clarke and Buettcher (2009), Reciprocal Rank Fusion, section 2, k = 60.
     merged = MergedRecords()
     added = {one.source: [merged.add(record) for record in one.records] for one in answers}
@@ -317,22 +318,52 @@ class MergedRecords:
 
 def _fill(first: PaperRecord, other: PaperRecord) -> PaperRecord:
     """Return a record with what another of the same paper has more."""
+    paper = _join(first.paper, other.paper)
+    others = dict.fromkeys((*first.ids, *other.ids))
     return PaperRecord(
-        paper=fill_paper(first.paper, other.paper),
+        paper=paper,
         references=tuple(dict.fromkeys((*first.references, *other.references))),
-        aliases=tuple(dict.fromkeys((*first.aliases, *other.ids))),
+        aliases=tuple(one for one in others if one != paper.id),
     )
 
 
+def _join(first: Paper, other: Paper) -> Paper:
+    """Fill a paper from another record; of an article and its preprint choose one."""
+    # Their texts differ, so each stays with its own year and DOI: the article, if it has a text.
+    kinds = {_find_kind(one): one for one in (other, first)}
+    if kinds.keys() != {"article", "preprint"}:
+        return fill_paper(first, other)
+    article, preprint = kinds["article"], kinds["preprint"]
+    return article if article.abstract or not preprint.abstract else preprint
+
+
+def _find_kind(paper: Paper) -> str:
+    """Return ``preprint`` or ``article``; empty for a record that says too little."""
+    if find_preprint(paper.doi or paper.id, paper.venue, is_on_arxiv=bool(paper.arxiv)):
+        return "preprint"
+    return "article" if paper.doi or paper.venue else ""
+
+
+def _list_own(record: PaperRecord) -> list[str]:
+    """Return the ids of a record that are not those of its other version."""
+    kind = _find_kind(record.paper)
+    others = {"preprint": False, "article": True}.get(kind)
+    return [
+        id
+        for id in record.ids
+        if id == record.paper.id or bool(find_preprint(id, "", is_on_arxiv=False)) is not others
+    ]
+
+
 def _cut(hit: Hit, record: PaperRecord, max_words: int | None) -> Iterator[Document]:
-    paper = hit.paper
+    paper, ids = hit.paper, _list_own(record)
     known: dict[str, Any] = {
         "title": paper.title,
         "authors": list(paper.authors),
         "year": paper.year,
         "venue": paper.venue,
-        "doi": paper.doi or next((id for id in record.ids if id.startswith("10.")), ""),
-        "pmid": next((id[len(_PMID) :] for id in record.ids if id.startswith(_PMID)), ""),
+        "doi": paper.doi or next((id for id in ids if id.startswith("10.")), ""),
+        "pmid": next((id[len(_PMID) :] for id in ids if id.startswith(_PMID)), ""),
         "arxiv": paper.arxiv,
         "url": paper.url,
     }

@@ -141,6 +141,36 @@ def test_two_sources_of_one_name_are_an_error():
         Literature([Own(), Own()])
 
 
+ARTICLE = {"year": 2019, "venue": "Journal of Tea", "doi": "10.5555/tea.9"}
+PREPRINT = {"year": 2018, "venue": "medRxiv", "doi": "10.1101/2018.05.01.123456"}
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize(
+    ("texts", "doi", "pmid"),
+    [
+        (("Fell by 12%.", "Fell by 31%."), ARTICLE["doi"], "9"),
+        (("", "Fell by 31%."), PREPRINT["doi"], ""),
+    ],
+)
+def test_a_text_of_the_preprint_is_not_given_with_the_doi_of_the_article(step, texts, doi, pmid):
+    article = record("PMID:9", abstract=texts[0], **ARTICLE)
+    preprint = record("W9", abstract=texts[1], **PREPRINT)
+    found = fuse(*([one] for one in (article, preprint)[::step]))
+    [passage] = found.to_documents()
+    cited = Citation.of(passage.metadata, passage.id)
+    assert (cited.doi, cited.pmid) == (doi, pmid)
+    assert passage.page_content == (texts[0] or texts[1])
+    assert cited.is_preprint == (doi == PREPRINT["doi"])
+    assert {"PMID:9", "W9", ARTICLE["doi"], PREPRINT["doi"]} <= {*found.records[0].ids}
+
+
+def test_a_record_on_arxiv_is_filled_by_one_that_says_no_more_of_where_it_is():
+    one = record("2101.00001", arxiv="2101.00001")
+    [hit] = fuse([one], [record("W1", aliases=("2101.00001",), abstract="Tea.", year=2021)])
+    assert (hit.paper.abstract, hit.paper.arxiv, hit.paper.year) == ("Tea.", "2101.00001", 2021)
+
+
 ONE_PAPER = (
     record("PMID:1", "Green tea and fasting glucose in adults: a trial"),
     record("10.1/x", "Green tea and fasting glucose in adults"),
