@@ -16,7 +16,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges import load_backend
 from deepera_graph.judges.base import as_judge, counting_backend, tokens_known
 from deepera_graph.passages import PassageLike, check_question, read_passages
-from deepera_graph.pipeline.graph import build_graph, with_threshold
+from deepera_graph.pipeline.graph import build_graph, check_parts, with_threshold
 from deepera_graph.pipeline.state import Output, Question, State, read_outcome
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend
@@ -214,6 +214,12 @@ class EvidenceReranker:
         return most_questions_at_once(self.settings)
 
     @cached_property
+    def graph(self) -> "CompiledStateGraph[State, None, Question, Output]":
+        """The state machine, made when asked for: agents make many relatives, and ask few."""
+        make = partial(build_graph, cache=self._cache, limiter=self._limiter)
+        return make(self.backend, self.effective_settings, checkpointer=self.checkpointer or False)
+
+    @cached_property
     def manifest(self) -> Mapping[str, Any]:
         """What results say of how they were made: who judges, settings, versions; no secret."""
         made = make_manifest(self.backend, self.effective_settings)
@@ -277,13 +283,7 @@ class EvidenceReranker:
         self.effective_settings = with_threshold(settings, as_judge(backend.judge))
         calibration_differences(settings.threshold, backend.name, backend.about)
         self.checkpointer, self._cache, self._limiter = checkpointer, cache, limiter
-        self.graph: CompiledStateGraph[State, None, Question, Output] = build_graph(
-            backend,
-            self.effective_settings,
-            checkpointer=checkpointer or False,
-            cache=cache,
-            limiter=limiter,
-        )
+        check_parts(backend, self.effective_settings, cache)
 
 
 class RerankRun(AgentRun[RerankResult]):

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.full
-
 ROOT = Path(__file__).parents[1]
 OURS = re.compile(r"(?:langchain|llama_index|haystack)_deepera|deepera_graph\.\w+")
 CALLS = {"import_module", "__import__", "import_extra"}
@@ -58,6 +56,7 @@ def upward(path, source, heights):
     return [one for one in sorted(named) if heights[one] > own]
 
 
+@pytest.mark.full
 def test_no_module_is_imported_by_name_from_a_layer_above():
     heights, found = read_layers(), {}
     for file in sorted((ROOT / "deepera_graph").rglob("*.py")):
@@ -84,6 +83,7 @@ def test_a_name_of_a_layer_above_is_seen(source):
 TWICE = {"QueryReply"}  # a model sees the name of a reply's form, and answers kept go by it
 
 
+@pytest.mark.full
 def test_a_public_class_name_stands_once():
     places = defaultdict(list)
     for file in sorted((ROOT / "deepera_graph").rglob("*.py")):

@@ -69,8 +69,7 @@ def build_graph(
         Settings.check_names(changes, also=("settings", "checkpointer", "cache", "limiter"))
         given = Settings.of({**given.to_dict(), **changes})
     settings = with_threshold(given, judge)
-    if settings.answer and backend.answerer is None:
-        raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
+    check_parts(backend, settings, cache)
     limiter = limiter or Limiter(settings.max_concurrency)
     wrapped = partial(wrap_role, limiter=limiter, cache=cache, fingerprint=backend.fingerprint)
     evidence = score.evidence_wanted(backend, settings)
@@ -171,6 +170,14 @@ def build_graph(
     compiled = graph.compile(checkpointer=checkpointer, name="DeepEra")
     compiled.nodes[START].mapper = check_keys
     return compiled
+
+
+def check_parts(backend: Backend, settings: Settings, cache: JudgementCache | None) -> None:
+    """Refuse what no graph can be made of."""
+    if settings.answer and backend.answerer is None:
+        raise SettingsError(f"answer is on, but backend {backend.name!r} has no answerer")
+    if cache is not None:
+        backend.fingerprint()  # it says why, if a backend cannot be told from others
 
 
 def with_threshold(settings: Settings, judge: Judge) -> Settings:

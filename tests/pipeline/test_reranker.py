@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from langchain_core.documents import Document
 
-from deepera_graph import EvidenceReranker, InputError, SettingsError
+from deepera_graph import EvidenceReranker, InputError, SettingsError, open_cache
+from deepera_graph.pipeline.graph import build_graph
 from deepera_graph.testing import Gauge, judged, scripted_backend
 
 QUESTION = "Does tea lower glucose?"
@@ -244,6 +245,29 @@ def test_other_settings_share_backend_and_limit(reranker):
     assert other.backend is reranker.backend
     with pytest.raises(SettingsError, match="top_n"):
         reranker.with_settings(top_n=0)
+
+
+def test_a_graph_is_compiled_when_it_is_first_asked_for_and_once(reranker, monkeypatch):
+    made = []
+
+    def build(*args, **options):
+        made.append(args)
+        return build_graph(*args, **options)
+
+    monkeypatch.setattr("deepera_graph.reranker.build_graph", build)
+    other = reranker.with_settings(top_n=1).with_backend(reranker.backend)
+    assert made == []
+    assert timeless(other.rerank(QUESTION, TEXTS)) == timeless(other.rerank(QUESTION, TEXTS))
+    assert made == [(reranker.backend, other.effective_settings)]
+
+
+def test_a_relative_that_cannot_work_is_refused_when_it_is_made(reranker, tmp_path):
+    without = replace(reranker.backend, answerer=None)
+    with pytest.raises(SettingsError, match="no answerer"):
+        reranker.with_settings(answer=True).with_backend(without)
+    cached = EvidenceReranker("rules", cache=open_cache(tmp_path / "kept.sqlite"))
+    with pytest.raises(SettingsError, match="made from live objects"):
+        cached.with_backend(reranker.backend)
 
 
 def test_a_named_backend_survives_dict_and_pickle():
