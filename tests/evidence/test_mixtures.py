@@ -89,6 +89,28 @@ def test_footnotes_of_markdown_cite(tmp_path):
     assert found.claims[0].sentence == "Wax keeps apples firm [^1]."
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        (
+            "Wax keeps apples firm [see @berg, pp. 3-4; also @lund, Fig. 2]. It is cool.",
+            "berg+lund",
+        ),
+        ("Pears are sweet (Mori, 2019, pp. 3-4; see Chap. 2). It is cool.", "2"),
+        ("Pears are sweet [2](#ref-2) and firm [1,3](#r).", "2 1+3"),
+        ("Pears are sweet.^[Mori 2019, p. 3.] Tea is good for glucose.^[@berg].", "2 berg"),
+        ("Pears are sweet.[^1] Cold nights came.\n\n[^1]: Mori (2019), p. 3.", "2"),
+        ("Pears are sweet.[^1] Cold nights came.\n\n[^1]: Some are, as dry fields show [3].", "3"),
+    ],
+)
+def test_places_links_and_notes_do_not_hide_a_citation(tmp_path, text, keys):
+    listed = "\n".join(f"{at}. {one}" for at, one in enumerate(LISTED, start=1))
+    (tmp_path / "a.md").write_text(f"# On\n\n{text}\n\n# References\n\n{listed}\n")
+    found = read_manuscript(tmp_path / "a.md")
+    assert ["+".join(one.keys) for one in found.claims] == keys.split()
+    assert [one.key for one in found.references] == ["1", "2", "3", "4"]
+
+
 def test_a_list_that_word_counts_is_one_with_numbers(tmp_path):
     document = Document()
     document.add_paragraph("Pears are sweet (Mori, 2019). Wax keeps apples firm (Lund and Roy, "

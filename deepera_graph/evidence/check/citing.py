@@ -90,8 +90,10 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
         reader = MarkReader.of(paragraphs, index)
     for one in paragraphs:
         before = ""
-        for sentence in split_sentences(_BEHIND_STOP.sub(r" \2\1", one.text)):
-            text = _Sentence(sentence.text, reader.find(sentence.text))
+        whole = _BEHIND_STOP.sub(r" \2\1", one.text)
+        for sentence in split_sentences(_hide_stops(whole, reader.find(whole))):
+            shown = whole[sentence.start : sentence.end]
+            text = _Sentence(shown, reader.find(shown))
             for said, keys, purpose in _read_sentence(text, one, index):
                 statement = said if stems(said) else before  # marks alone are of what is before
                 if not statement:
@@ -109,6 +111,14 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
                 )
             before = text.bare(0)
     return claims
+
+
+def _hide_stops(text: str, marks: Sequence[Cited]) -> str:
+    """Return a text of the same length in which no stop of a mark ends a sentence: ``pp. 3``."""
+    for one in marks:
+        inside = re.sub(r"[.!?]", "_", text[one.start : one.end])
+        text = text[: one.start] + inside + text[one.end :]
+    return text
 
 
 class _Sentence(NamedTuple):

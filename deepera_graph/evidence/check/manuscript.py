@@ -50,6 +50,7 @@ from deepera_graph.text.jsonl import open_records, suffix_of
 from deepera_graph.text.records import TABLES, read_records
 
 _SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
+_LINKED = re.compile(r"(?<!\[)(\[\d{1,4}(?:\s*[-–,]\s*\d{1,4})*\])\(#[^()\s]*\)")  # ``[1](#ref-1)``
 FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 MANY = 400  # references, from which on it is said how long the work is
 _CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
@@ -198,7 +199,8 @@ def _read_docx(path: Path) -> tuple[Read, list[CitedItems]]:
 
 
 def _read_markdown(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
-    text, notes = write_notes(mark_citations(decode(path.read_bytes(), path)))
+    text = _LINKED.sub(r"\1", decode(path.read_bytes(), path))
+    text, notes = write_notes(mark_citations(text))
     blocks, about, _ = read_markdown_blocks(
         path, BytesIO(text.encode()), keep_lines=True, raise_text=_write_raised
     )

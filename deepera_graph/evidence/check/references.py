@@ -36,7 +36,8 @@ _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
 _FAMILY = re.compile(rf"\A({SURNAME})")
 _NEW_ENTRY = re.compile(rf"\A{SURNAME},? [A-Z](?:[.A-Z]|, | \()")
 _NOTE = re.compile(r" {0,3}\[\^([^\]\s]+)\]:[ \t]*")
-_NOTED = re.compile(r"\[\^([^\]\s]+)\]")
+_NOTED = re.compile(r"([.!?,;:]?)\[\^([^\]\s]+)\]")
+_INLINE_NOTE = re.compile(r"\^\[((?:[^\[\]]|\[[^\[\]]*\])+)\]")
 _MARK = re.compile(r"\[[^\[\]]*(?<!\w)@[^\[\]]+\]|\[\d[\d ,;–-]*\]|(?<![\w.])@\w[\w:-]*")
 _MOST_BESIDE, _MOST_OF_SHORT = 4, 8  # words of a note beside its citation; of "Lee 2019, p. 3"
 _NO_BRACKETS = str.maketrans("", "", "()")
@@ -181,29 +182,42 @@ def _find_authors(text: str) -> str:
 def write_notes(text: str) -> tuple[str, list[Reference]]:
     """Return Markdown with what its footnotes cite in the places of their marks, and references."""
     # A note that is a whole entry is a reference by itself, with ``^1`` as its key; one that cites,
-    # and says no more, stands in the sentence; any other is a paragraph.
+    # and says no more, stands in the sentence; any other is a paragraph behind its own.
     body, notes = _cut_notes(text)
     references, marks = list[Reference](), dict[str, str]()
     for label, note in notes.items():
         rest = _MARK.sub(" ", note)
         has_doi = bool(_DOI.search(note))
         if rest != note and len(rest.split()) <= _MOST_BESIDE:
-            marks[label] = f" {note.rstrip(' .')}"
+            bare = note.rstrip(" .")
+            marks[label] = f" {bare}" if "[" in bare else f" [{bare}]"
         elif rest != note or not (has_doi or find_year([note])):
             marks[label] = ""
-            body += f"\n\n{note}\n"
+            end = body.find("\n\n", max(body.find(f"[^{label}]"), 0))
+            end = len(body) if end < 0 else end
+            body = f"{body[:end]}\n\n{note}{body[end:]}"
         elif len(note.split()) <= _MOST_OF_SHORT and not has_doi:
             marks[label] = f" ({note.translate(_NO_BRACKETS).rstrip(' .')})"
         else:
-            marks[label] = f"[@{{^{label}}}]"
+            marks[label] = f" [@{{^{label}}}]"
             references.append(Reference.of_text(f"^{label}", note))
-    return _NOTED.sub(lambda found: marks.get(found[1], found[0]), body), references
+
+    def write(found: re.Match[str]) -> str:  # before the stop: ``firm.[^1]``
+        mark = marks.get(found[2])
+        return found[0] if mark is None else f"{mark}{found[1]}"
+
+    return _NOTED.sub(write, body), references
 
 
 def _cut_notes(text: str) -> tuple[str, dict[str, str]]:
     """Return Markdown without its footnotes, and these by their labels; each is one paragraph."""
     notes, lines, label = dict[str, str](), list[str](), ""
-    for line in text.splitlines(keepends=True):
+
+    def label_inline(found: re.Match[str]) -> str:
+        notes[f"note-{len(notes) + 1}"] = found[1]
+        return f"[^note-{len(notes)}]"
+
+    for line in _INLINE_NOTE.sub(label_inline, text).splitlines(keepends=True):
         begun = _NOTE.match(line)
         if begun:
             label = begun[1]
