@@ -7,6 +7,7 @@ A PDF that says nothing of itself, and records of one DOI, are one version; they
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from deepera_graph.literature.citation import Citation
@@ -16,6 +17,9 @@ from deepera_graph.literature.same_study import list_ids, settle_notices
 VersionKind = Literal["article", "preprint", "notice"]  # the one that is preferred first
 NEARLY = 0.1  # of a score, by which a sentence of the article may be below one of its preprint
 _KINDS: tuple[VersionKind, ...] = ("article", "preprint", "notice")
+_ABOUT = attrgetter(
+    "title", "authors", "year", "venue", "doi", "pmid", "url", "arxiv", "is_notice", "is_preprint"
+)
 _DRAFT = re.compile(
     r"(?i)(?:10\.(?:1101|64898)/[\d.]+|arxiv(?:\.org/(?:abs|pdf)/|[.:])[\w./-]*?\d)v(\d+)"
 )
@@ -31,7 +35,17 @@ class Version(NamedTuple):
 def tell_versions(sources: Sequence[Citation]) -> list[Version]:
     """Return the version of each source of one study."""
     # What has no id, no journal and no year of its own goes with what was published in its year,
-    # else with the article, else with the preprint.
+    # else with the article, else with the preprint. The pages of one PDF are looked at once.
+    alike: dict[tuple[object, ...], Citation] = {}
+    told = [_ABOUT(one) for one in sources]
+    for one, about in zip(sources, told, strict=True):
+        alike.setdefault(about, one)
+    found = dict(zip(alike, _tell_distinct(list(alike.values())), strict=True))
+    return [found[about] for about in told]
+
+
+def _tell_distinct(sources: Sequence[Citation]) -> list[Version]:
+    """Return the versions of sources that differ in what they say of themselves."""
     if len(sources) == 1:
         return [Version(0, _find_kind(sources[0]) or "article")]
     settled = settle_notices(sources)
@@ -55,7 +69,7 @@ def tell_versions(sources: Sequence[Citation]) -> list[Version]:
 def cite_as(own: Citation, others: Iterable[Citation]) -> Citation:
     """Return how a passage is cited beside *others* of its study: as the record it stands in."""
     # Of a preprint and of a notice the article is named, if it is among them.
-    known = [own, *others]
+    known = [own, *{_ABOUT(one): one for one in others}.values()]
     mine, *rest = tell_versions(known)
     cited = own.borrow(one for one, version in zip(known[1:], rest, strict=True) if version == mine)
     if mine.kind == "article":
