@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from deepera_graph.lab.training.lessons.pools import digest
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction, read_direction
 from deepera_graph.text.jsonl import read_objects
+from deepera_graph.text.plain import read_lists
 from deepera_graph.text.questions import asks_yes_or_no
 
 N_FOLDS: Final = 5
@@ -47,51 +49,6 @@ _TURNED: Final[Mapping[Direction, Direction]] = {
     "supports": "contradicts",
     "contradicts": "supports",
 }
-_PLAIN_THINGS: Final = (
-    ("exercise", "blood pressure"), ("irrigation", "crop yield"),
-    ("the vaccine", "the risk of infection"), ("annealing", "grain size"),
-    ("tutoring", "test scores"), ("the new drug", "mortality"), ("noise", "foraging time"),
-    ("fertiliser", "the incidence of rust"),
-)  # fmt: skip
-_PLAIN_VERBS: Final = (
-    ("increase", 1), ("raise", 1), ("reduce", -1), ("decrease", -1), ("lower", -1),
-)  # fmt: skip
-_PLAIN_FINDINGS: Final = (
-    ("We found that {what} significantly increased {outcome} (p = 0.01).", 1),
-    ("With {what}, {outcome} was significantly higher than without it (p < 0.001).", 1),
-    ("{what} raised {outcome} (odds ratio 1.70, 95% CI 1.20 to 2.40).", 1),
-    ("There was a marked rise of {outcome} after {what}.", 1),
-    ("We found that {what} significantly decreased {outcome} (p = 0.01).", -1),
-    ("With {what}, {outcome} was significantly lower than without it (p < 0.001).", -1),
-    ("{what} reduced {outcome} (odds ratio 0.60, 95% CI 0.45 to 0.80).", -1),
-    ("In the controls, {outcome} was significantly lower than with {what} (p = 0.02).", 1),
-    ("{outcome} was significantly higher in the controls than with {what} (p = 0.02).", -1),
-    ("There was a marked fall of {outcome} after {what}.", -1),
-    ("With {what} and without it, {outcome} did not differ significantly (p = 0.52).", 0),
-    ("{what} did not increase or reduce {outcome} (p = 0.64).", 0),
-    ("{what} had no effect on {outcome}, which stayed similar.", 0),
-    ("With {what}, {outcome} was 9% higher than in the controls (p = 0.02).", 1),
-    ("With {what}, {outcome} was 9% lower than in the controls (p = 0.02).", -1),
-    ("{outcome} was 23% higher with {what} than without it.", 1),
-    ("{outcome} was 23% lower with {what} than without it.", -1),
-    ("{outcome} was 1.4 times higher after {what} (95% CI 1.2 to 1.7).", 1),
-    ("{what} cut {outcome} by 15%.", -1),
-    ("{outcome} rose by 12% with {what} (p = 0.001).", 1),
-    ("{outcome} fell by 12% with {what} (p = 0.001).", -1),
-    ("{outcome} was not increased by {what}.", 0),
-    ("In 40 cases, {outcome} was not reduced after {what}.", 0),
-    ("{outcome} was neither higher nor lower after {what}.", 0),
-)
-_WANTED: Final = (
-    ("massage", "sleep quality"), ("choir singing", "memory"), ("hedge planting", "bird diversity"),
-    ("the coating", "seed germination"), ("coaching", "reading scores"),
-)  # fmt: skip
-_WANTED_VERBS: Final = (("improve", 1), ("worsen", -1), ("increase", 1))
-_LOSSES: Final = (
-    ("shade", "water loss", "lost {} water"), ("the film", "weight loss", "lost {} weight"),
-    ("pruning", "fruit drop", "dropped {} fruit"), ("the splint", "bone loss", "lost {} bone"),
-)  # fmt: skip
-_LOST: Final = (("9% more", 1), ("9% less", -1), ("more", 1), ("less", -1))
 _OF_OTHERS: Final[Mapping[tuple[str, str], Labels]] = {
     ("yes", "agree"): _YES,
     ("yes", "contrary"): frozenset({"contradicts"}),
@@ -149,40 +106,31 @@ def _turn(rows: Iterable[LabelledDirection]) -> Iterator[LabelledDirection]:
 
 def _write_plain() -> Iterator[LabelledDirection]:
     """Yield plain findings in sentences of our own, so that nothing plain is misread."""
-    for place, (what, outcome, verbs, findings) in enumerate(_list_plain()):
-        for verb, way in verbs:
-            for sentence, found in findings:
-                label = _compare_ways(found, way)
-                denied: Direction = "contradicts" if label == "supports" else "supports"
-                for question, answer in (
-                    (f"Does {what} {verb} {outcome}?", label),
-                    (f"{what} {verb}s {outcome}.", label),
-                    (f"{what} does not {verb} {outcome}.", denied),
-                ):
-                    yield LabelledDirection(
-                        set="plain",
-                        group=f"plain {place}",
-                        question=question,
-                        text=sentence.format(what=what, outcome=outcome),
-                        labels=frozenset({answer}),
-                        weight=0.15,
-                    )
+    known = read_lists(__file__, "plain.toml")["plain"]
+    rows = [(thing, kind) for kind in known for thing in kind["things"]]
+    for place, ((what, outcome, *loss), kind) in enumerate(rows):
+        for (verb, way), (sentence, found) in product(kind["verbs"].items(), kind["findings"]):
+            told = sentence.format(
+                what=what, outcome=outcome, **dict(zip(_LOSS, loss, strict=False))
+            )
+            label = _compare_ways(found, way)
+            denied: Direction = "contradicts" if label == "supports" else "supports"
+            for question, answer in (
+                (f"Does {what} {verb} {outcome}?", label),
+                (f"{what} {verb}s {outcome}.", label),
+                (f"{what} does not {verb} {outcome}.", denied),
+            ):
+                yield LabelledDirection(
+                    set="plain",
+                    group=f"plain {place}",
+                    question=question,
+                    text=told,
+                    labels=frozenset({answer}),
+                    weight=0.15,
+                )
 
 
-_Ways = Sequence[
-    tuple[str, int]
-]  # a verb or a finding, and +1 for more of the outcome, -1 for less
-
-
-def _list_plain() -> Iterator[tuple[str, str, _Ways, _Ways]]:
-    """Yield causes and outcomes, with the verbs that ask and the findings that answer."""
-    for what, outcome in _PLAIN_THINGS:
-        yield what, outcome, _PLAIN_VERBS, _PLAIN_FINDINGS
-    for what, outcome in _WANTED:
-        yield what, outcome, _WANTED_VERBS, _PLAIN_FINDINGS
-    for what, outcome, lost in _LOSSES:
-        told = f"Those with {{what}} {lost} than the controls (p = 0.01)."
-        yield what, outcome, _PLAIN_VERBS, [(told.replace("{}", how), way) for how, way in _LOST]
+_LOSS: Final = ("lost", "of")  # the verb of a loss, and what is lost
 
 
 def _compare_ways(found: int, asked: int) -> Direction:
