@@ -12,29 +12,8 @@ from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_ver
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|but|whereas|while|although|though|yet)\b", re.IGNORECASE)
-_THAN = re.compile(
-    r"\b(?:than|versus|vs|compared (?:with|to)|relative to|(?:superior|inferior) to)\b",
-    re.IGNORECASE,
-)
-_APART = re.compile(
-    r"[.;!?]\s|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE
-)
-# Behind these a number is no amount of a change, but in "up to 5%": "fell at 5 °C", "rose to 5%".
-_NO_AMOUNT = re.compile(
-    r"(?<!up )\b(?:at|from|to|in|on|after|until|below|above|under|within|for|during|with|between"
-    r"|than|since|before)\s+(?:(?:about|approximately|around|some|nearly|almost|only)\s+)?\Z",
-    re.IGNORECASE,
-)
 _PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
 _NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\b", re.IGNORECASE)
-# How a trial was made, in words that elsewhere say that something changes.
-_DESIGNS = re.compile(
-    r"\b(?:double|triple)[-‐\s](?:blind|dummy|mask)\w*"
-    r"|\b(?:in|of|into|per)\s+(?:(?:\d+|two|three|four|five|six|eight|ten)\s+)?blocks?\b"
-    r"|\brandomi[sz]ed\s+(?:(?:in)?complete\s+)?blocks?\b"
-    r"|\bblock(?=\s+(?:design|trial|experiment)s?\b)",
-    re.IGNORECASE,
-)
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
 _REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
@@ -56,6 +35,10 @@ _LISTS = read_lists(__file__)
 _SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isinstance(text, str)}
 _NEGATIONS, _ABSENCES, _MODIFIERS = (_SETS[one] for one in ("negations", "absences", "modifiers"))
 _FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["comparisons"])
+_DESIGNS, _GROUPS, _WITHOUT, _NO_AMOUNT, _THAN, _APART = (
+    re.compile(_LISTS["patterns"][one], re.IGNORECASE | re.VERBOSE)
+    for one in ("designs", "groups", "without", "no_amount", "than", "apart")
+)
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
 _WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
@@ -84,7 +67,14 @@ class _Clause(NamedTuple):
 
 def hide_designs(text: str) -> str:
     """Return a text without "double-blind" and "in four blocks", which are no changes."""
-    return _DESIGNS.sub(" ", text)
+    # "Not waxed apples" and "those who were not waxed" are named so: "nonwaxed" denies nothing.
+    return _GROUPS.sub(_name_group, _DESIGNS.sub(" ", text))
+
+
+def _name_group(found: re.Match[str]) -> str:
+    what = found["what"].lower()
+    is_finding = what in {*_WAYS, *_FINDINGS, *_MODIFIERS, *_SETS["evidential"]}
+    return found[0] if is_finding else f"{found['who']} non{found['what']}"
 
 
 @held()
@@ -120,9 +110,15 @@ class _Change(NamedTuple):
     says: tuple[int, bool]  # up or down, and whether it is negated
     clause: frozenset[str]  # stems of what changes, within the clause
     sentence: frozenset[str]
+    without: frozenset[str]  # stems of what is away in the sentence: "without nets"
 
     def __str__(self) -> str:
         return f"not {self.word}" if self.says[1] else self.word
+
+    def is_of(self, other: "_Change") -> bool:
+        """Tell whether nothing is away in one of two that is there in the other."""
+        mine, theirs = self.without - other.without, other.without - self.without
+        return mine.isdisjoint(other.sentence) and theirs.isdisjoint(self.sentence)
 
 
 def turned_changes(summary: str, passage: str) -> list[str]:
@@ -140,7 +136,8 @@ def turned_changes(summary: str, passage: str) -> list[str]:
         near = [other for other in known if about and len(about & other.sentence) >= least]
         most = max((len(about & other.clause) for other in near), default=0)
         same = [other for other in near if len(about & other.clause) == most]
-        if same and all(one.says != other.says for other in same):
+        is_turned = same and all(one.says != other.says for other in same)
+        if is_turned and all(map(one.is_of, same)):
             found[f"{one}, where the passage has {same[0]}"] = None
     return list(found)
 
@@ -153,6 +150,7 @@ def _read_changes(text: str) -> Iterator[_Change]:
                 continue
             before = clause.words[max(0, place - _NEAR) : place]
             is_negated = any(one in unchanging or one.endswith("n't") for one in before)
+            is_negated |= _is_without(before)
             about, whole = (
                 frozenset(
                     stem_verb(one)
@@ -161,7 +159,9 @@ def _read_changes(text: str) -> Iterator[_Change]:
                 )
                 for words in (clause.words, _list_words(clause.sentence))
             )
-            yield _Change(word, (_WAYS[word], is_negated), about, whole)
+            away = _list_words(" ".join(_WITHOUT.findall(clause.sentence)))
+            without = frozenset(map(stem_verb, away)) - STOP_WORDS
+            yield _Change(word, (_WAYS[word], is_negated), about, whole, without)
 
 
 def read_sign(text: str, start: int, end: int) -> int | None:
@@ -193,6 +193,12 @@ def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
         word = word.capitalize() if one.group()[0].isupper() else word
         text = f"{text[: one.start()]}{word}{text[one.end() :]}"
     return text
+
+
+def _is_without(before: Sequence[str]) -> bool:
+    """Tell whether "without" stands right before a word of change, but for "a" or "significant"."""
+    words = [one for one in before if one not in _MODIFIERS]
+    return "without" in words and STOP_WORDS.issuperset(words[words.index("without") :])
 
 
 class _Mention(NamedTuple):

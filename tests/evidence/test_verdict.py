@@ -115,6 +115,46 @@ def test_no_change_of_something_else_or_of_the_claim_itself_is_not_noted(tmp_pat
     assert not any("opposite" in one for one in judge(tmp_path, claim, text).notes)
 
 
+WAXED = "Waxed apples lost less weight in storage."
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (WAXED, "Apples that were not waxed lost 8% of weight in storage, waxed ones 4%."),
+        (WAXED, "Not waxed apples lost 8% of their weight in storage, and waxed apples 4%."),
+        (WAXED, "Weight lost in storage was 4% in waxed and 8% in not waxed apples."),
+        ("Smokers had more strokes.", "People who did not smoke had fewer strokes."),
+        ("Children with vaccine had fewer colds.", "Children not vaccinated had more colds."),
+        ("Nets halved the damage by birds.", "Without nets damage by birds doubled."),
+        ("Nets reduced the damage by birds.", "Damage by birds doubled on farms without nets."),
+        ("Damage by birds doubled without nets.", "On farms with nets damage by birds halved."),
+        ("Wax reduced the loss of weight", "The reduction of the loss was similar across sites."),
+        ("Wax reduced the loss of weight", "With wax the loss of weight was similar in all years."),
+    ],
+)
+def test_the_name_of_a_group_denies_nothing(tmp_path, claim, text):
+    pair = judge(tmp_path, claim, text)
+    assert pair.verdict != "contradicted"
+    assert not any("opposite" in one for one in pair.notes)
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (WAXED, "Waxed apples did not lose weight in storage."),
+        ("Apples were waxed before storage", "Apples were not waxed before storage."),
+        ("Wax reduced the loss of weight", "Effects were small and not reduced by wax of weight."),
+        ("Wax reduced firmness of apples", "Wax coats apples without a reduction of firmness."),
+        ("Wax reduced firmness of apples", "Wax coats apples without reducing their firmness."),
+        ("Wax reduced the loss of weight", "The loss of weight was similar with wax and water."),
+    ],
+)
+def test_what_denies_is_still_told(tmp_path, claim, text):
+    pair = judge(tmp_path, claim, text)
+    assert any("opposite" in one or "turned" in one for one in pair.notes)
+
+
 @pytest.mark.parametrize("verb", ["raised", "reduced"])
 @pytest.mark.parametrize(
     "text",

@@ -53,7 +53,10 @@ _NOTHING = re.compile(
     r"\s+(?!have\s+(?!(?:\w+\s+){0,3}?(?:effect|impact|influence|benefit)))(?:\w+ly\s+)?\w+"
     r"|\b(?:unchanged|unaffected|unaltered)\b|\b(?:was|were|is|are|remain(?:s|ed)?|stay(?:s|ed)?)\s+"
     r"(?:\w+ly\s+)?(?:similar|comparable|equal|identical|alike|stable|constant|the\s+same)\b"
-    r"(?!\s+(?:to|with|as)\s+(?:other|previous|earlier|prior|published|our|findings|results|what)\b)",
+    r"(?!\s+(?:to|with|as)\s+(?:other|previous|earlier|prior|published|our|findings|results|what)\b)"
+    # "Similar across sites" is one finding everywhere; of groups it may be that they do not differ.
+    r"(?!\s+(?:(?:across|among|throughout|in)\s+(?:all|each|every)\b"
+    r"|(?:across|throughout)\s+(?!(?:the\s+)?(?:\w+\s+)?(?:groups?|arms?|treatments?|doses?)\b)))",
     re.IGNORECASE,
 )
 _PROTECTS = re.compile(
