@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self, cast
 
 from langchain_core.documents import Document
@@ -30,7 +31,7 @@ from deepera_graph.usage import HasUsage, Usage
 FORMAT = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots, so that a citation is made once
 class RankedPassage:
     """One passage and its verdict.
 
@@ -93,7 +94,7 @@ class RankedPassage:
     paper_status: PaperStatus | None = None
     unusable: bool = field(default=False, repr=False)
 
-    @property
+    @cached_property
     def citation(self) -> Citation:
         """Title, authors, year, venue, DOI or URL, and page, as far as known; else the id."""
         source = Citation.of(self.metadata, self.id, self.quote_span)

@@ -410,3 +410,12 @@ def test_a_score_never_looks_as_if_it_were_in_the_other_band(score, shown):
         QUESTION, [{"id": "a", "text": "Wax kept apples firm."}]
     )
     assert replace(result, evidence_point=0.7).show_score(score) == shown
+
+
+def test_a_source_is_read_once_however_many_passages_a_study_has(rerank, monkeypatch):
+    read, of = [], Citation.of
+    monkeypatch.setattr(Citation, "of", lambda *args: read.append(args) or of(*args))
+    result = rerank(threshold=0)
+    read.clear()
+    export_result(result, "json")
+    assert len(read) <= len(PASSAGES)
