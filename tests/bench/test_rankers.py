@@ -81,6 +81,7 @@ def test_random_is_seeded_and_differs_between_questions_and_repeats():
     assert first == order(Random().repeat(0).rank("How?", passages))
 
 
+@pytest.mark.full
 def test_random_gives_every_place_the_same_chance():
     places = [
         order(Random().rank(f"Question {number}?", shown())).index("1") for number in range(2000)

@@ -53,6 +53,7 @@ def test_columns_resampled_together_equal_columns_resampled_alone():
     assert bootstraps(columns) == [pytest.approx(bootstrap(one)) for one in columns]
 
 
+@pytest.mark.full
 def test_more_questions_than_fit_at_once_are_drawn_in_pieces():
     assert bootstrap(coins(3000, 0.5), n_resamples=1500).low == pytest.approx(0.48, abs=0.02)
 

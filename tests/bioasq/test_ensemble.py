@@ -63,6 +63,7 @@ def test_other_numbers_can_be_nominated():
 rankings = st.lists(st.integers(1, 30), unique=True, max_size=20).map(ranking)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(first=rankings, second=rankings)
 def test_ten_documents_wherever_both_runs_together_have_them(first, second):
@@ -140,6 +141,7 @@ def planted(n_questions, weights, seed=3):
     return first, second, wanted
 
 
+@pytest.mark.full
 def test_a_planted_optimum_is_found():
     first, second, wanted = planted(400, (1, 7))
     found = search_weights(first, second, wanted)

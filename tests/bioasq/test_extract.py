@@ -53,6 +53,7 @@ def test_yes_or_no_follows_a_plain_finding(question, snippet, answer):
     assert (probability_of_yes(question, [snippet]) >= 0.5) == (answer == "yes")
 
 
+@pytest.mark.full
 @given(
     question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
 )
@@ -252,6 +253,7 @@ def test_the_weights_say_what_they_reach_on_years_they_were_not_fitted_on():
     assert reached["ideal_rouge-su4_recall"] > one_sentence["ideal_rouge-su4_recall"]
 
 
+@pytest.mark.full
 @given(
     question=st.text(max_size=80), snippets=st.lists(st.text(max_size=200), min_size=1, max_size=4)
 )

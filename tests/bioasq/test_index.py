@@ -314,6 +314,7 @@ def test_an_embedded_store_has_no_index_to_tune(opened):
         opened(Counting()).defer_links()
 
 
+@pytest.mark.full
 def test_a_server_links_vectors_once_all_are_there_and_may_keep_small_ones(deepera_lab, corpus):
     path = corpus(record(1), record(2))
     with QdrantServer() as server:

@@ -22,6 +22,7 @@ def test_every_document_has_one_place_and_everything_wrong_is_counted(said, n):
     assert read.n_repeated == len(said) - len({*said})
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(said=st.lists(st.integers(1, 12), unique=True))
 def test_what_is_not_named_keeps_its_former_order(said):

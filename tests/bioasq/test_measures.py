@@ -53,6 +53,7 @@ def test_average_precision_is_divided_by_ten_of_fifteen_golden_documents():
     assert found * 10 / 15 == pytest.approx(0.2262433862)  # as others divide, by all golden ones
 
 
+@pytest.mark.full
 @given(
     ranked=st.lists(st.integers(0, 30), unique=True, max_size=20),
     golden=st.sets(st.integers(0, 30), min_size=1),

@@ -235,6 +235,7 @@ def test_it_does_not_matter_how_a_file_falls_into_blocks(tmp_path, size):
     assert split.first == whole.first
 
 
+@pytest.mark.full
 @given(share=st.floats(0.02, 0.999))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_a_file_that_is_cut_off_is_read_up_to_there_and_named(tmp_path, share):

@@ -65,6 +65,7 @@ def plain(result):
 # ---- without a key
 
 
+@pytest.mark.full
 def test_a_question_that_no_document_answers_is_told_and_has_its_documents():
     result = search(judge="local").search("Do quantum dots of yeast glow in moth tapestries?")
     assert result.outcome == "ok"
@@ -88,6 +89,7 @@ def test_a_question_gets_ten_documents_and_its_snippets(tmp_path):
     assert read_questions(tmp_path / "a.json") == [result.question]
 
 
+@pytest.mark.full
 def test_the_local_judge_finds_what_answers_without_a_key():
     with open_store("moths") as store:
         store.add(documents())
@@ -197,6 +199,7 @@ def test_a_rewritten_question_is_searched_for_beside_the_question():
     assert {*ids(result.documents)[:6]} <= of_venom
 
 
+@pytest.mark.full
 def test_the_pointwise_judge_is_one_more_ranker():
     with ChatServer(play) as server:
         from deepera_graph import llm_backend
@@ -253,6 +256,7 @@ def test_a_function_can_sort():
 # ---- faults
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [name for name in FAULTS if not name.startswith(SLOW)])
 def test_a_model_that_fails_costs_its_step_alone(name):
     """Every fault of a server: it passes, or the judge's order is kept and the cause is told."""

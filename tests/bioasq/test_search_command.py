@@ -81,6 +81,7 @@ def test_a_submission_and_its_runs_are_written(search, files):
     assert {one.pmid for one in stages["retrieved"]["q1"]} == {one.pmid for one in run["q1"]}
 
 
+@pytest.mark.full
 def test_what_failed_is_told_and_searched_for_again(search, files):
     def fail(request):
         return Reply(status=400) if "and do rats" in request.user else play(request)

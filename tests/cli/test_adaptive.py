@@ -6,6 +6,8 @@ import pytest
 
 from deepera_graph.multihop.passages.graph import NeighbourGraph
 
+pytestmark = pytest.mark.full
+
 # The first search finds the first alone; the second is near it, the third near the second.
 CHAIN = [
     {"id": "trial", "text": "Green tea lowered fasting glucose, says the Orsay cohort."},

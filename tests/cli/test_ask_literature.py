@@ -12,6 +12,8 @@ from deepera_graph.cli.opening.sources import find_scope
 from deepera_graph.cli.shared.places import LiteratureOptions
 from support.literature import QUESTION, TRIAL, Literature
 
+pytestmark = pytest.mark.full
+
 DOCS = Path(__file__).parents[2] / "docs" / "sources.md"
 _KEYS = {name: f"kept-apart-{name.lower()}" for name in ("NCBI_API_KEY", "OPENALEX_API_KEY")}
 
@@ -50,7 +52,6 @@ def test_evidence_of_all_services_is_fused_cited_and_has_directions(ask, world):
     assert RerankResult.from_json(result.stdout).sources == tuple(found["sources"])
 
 
-@pytest.mark.full
 def test_services_that_fail_leave_the_others_results_and_are_named(ask, world, monkeypatch):
     monkeypatch.setenv("DEEPERA_SOURCE_SECONDS", "2")
     world.faults.update(openalex="hours", arxiv="html", europe_pmc="500", semantic_scholar="slow")

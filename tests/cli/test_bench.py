@@ -22,6 +22,7 @@ def table(deepera_lab, data):
     return run
 
 
+@pytest.mark.full
 def test_the_table_has_a_row_a_ranker(table):
     result = table("--rankers", "first-stage,random,bm25,deepera:local")
     assert result.exit_code == 0, result.output

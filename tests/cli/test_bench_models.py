@@ -169,6 +169,7 @@ def test_a_refused_key_is_told_without_the_key(table, monkeypatch):
     assert "secret" not in result.output
 
 
+@pytest.mark.full
 def test_failed_calls_are_counted_and_can_be_tried_again(table, tmp_path):
     broken = True
 

@@ -40,6 +40,7 @@ def test_rankers_of_the_bench_wait_as_long():
     assert timeout_of(chat.backend)["timeout"] == 300.0
 
 
+@pytest.mark.full
 def test_a_call_that_was_given_up_names_the_option(deepera, questions):
     def fail_late(request):
         return Reply(fault="hang") if "numbered" in request.system else answer(request)

@@ -64,6 +64,7 @@ def test_the_nearest_file_upward_counts(folder, shown):
     assert shown()["values"]["top_n"] == {"value": None, "from": "default"}
 
 
+@pytest.mark.full
 def test_an_option_counts_more_than_a_variable_than_a_file_than_the_default(
     folder, ask, monkeypatch
 ):

@@ -86,6 +86,7 @@ def test_ten_pdfs_are_indexed_or_named_with_the_reason(indexed, library):
     }
 
 
+@pytest.mark.full
 def test_a_quote_names_its_page_from_the_file_to_every_form_of_the_result(indexed, deepera):
     place, _ = indexed
     ask = ("ask", QUESTION, *place, "--backend", "local")

@@ -35,6 +35,7 @@ WITH_JSON = (
 )  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("program", "command"),
     [
@@ -69,6 +70,7 @@ def test_no_command_shows_the_help(deepera):
     assert "Usage" in result.output
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("command", "extra"),
     [("mcp", "mcp"), ("serve", "serve"), ("bench quest build", "bench,papers")],
@@ -92,6 +94,7 @@ def test_help_loads_no_langchain():
     assert heavy & set(modules) == set()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["top_n", "max_concurrency", "order", "on_empty"])
 def test_the_defaults_in_the_help_are_the_defaults(deepera, name):
     text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help-all").stdout)
@@ -142,6 +145,7 @@ def test_help_all_lists_every_option(deepera, command):
     assert {one for one in written if one.startswith("-") and one not in shown} == set()
 
 
+@pytest.mark.full
 def test_a_command_whose_help_shows_all_takes_help_all_too(deepera, deepera_lab):
     for run, words in ((deepera, ("library", "list")), (deepera_lab, ("bench", "table"))):
         every = run(*words, "--help-all")
@@ -239,6 +243,7 @@ def test_an_option_becomes_a_setting_and_wins_over_a_preset(
     assert report["manifest"]["settings"][name] == value
 
 
+@pytest.mark.full
 def test_a_preset_says_how_a_chat_model_is_asked(deepera, questions):
     args = ("rerank", questions(line()), "--model", "openai:any", "--dry-run", "--json")
     stages = [

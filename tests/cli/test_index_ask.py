@@ -15,6 +15,8 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.retrieval.collections.passage_store import PassageStore
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 ABSTRACTS = [
     {
         "id": "trial",
@@ -149,7 +151,6 @@ def test_an_interrupt_of_index_says_what_the_library_holds(deepera, source, tmp_
     assert "'papers' holds 3 passages; the same command again adds the rest" in result.stderr
 
 
-@pytest.mark.full
 def test_limits_at_the_end_of_a_question_leave_out_what_is_named(deepera, questions):
     about = {"title": "Green tea and fasting glucose"}
     text = "Green tea lowered fasting glucose in 60 adults."
@@ -486,7 +487,6 @@ def test_an_answer_without_evidence_says_so(deepera, source):
     assert "no answer (insufficient evidence" in result.stdout
 
 
-@pytest.mark.full
 def test_embeddings_of_a_factory_make_a_hybrid_collection(deepera, source, monkeypatch):
     (source.parent / "my_embeddings.py").write_text(EMBEDDINGS, encoding="utf-8")
     args = ("--embeddings", "my_embeddings:build", "--library", "papers", "--path", "store")
@@ -545,7 +545,6 @@ def test_a_missing_store_is_a_usage_error(ask, tmp_path):
     assert "no passage store" in result.stderr
 
 
-@pytest.mark.full
 def test_a_folder_locked_by_another_process_leaves_code_3(ask, indexed, monkeypatch):
     code = (
         "import sys; from deepera_graph.retrieval.collections.store import open_store\n"
@@ -572,7 +571,6 @@ def test_an_unreachable_store_leaves_code_3(ask):
     assert "the Qdrant server at" in result.stderr
 
 
-@pytest.mark.full
 def test_an_unreachable_backend_leaves_code_3(deepera, source):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -735,7 +733,6 @@ def test_two_collections_are_refused(ask, second):
     assert result.stderr.count("library is given twice") == 1
 
 
-@pytest.mark.full
 def test_a_collection_made_with_our_embeddings_is_opened_with_them(deepera, source, store):
     place = ("--library", "papers", "--path", store)
     assert deepera("index", source, *place, "--embeddings", "local").exit_code == 0

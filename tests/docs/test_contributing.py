@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "deepera_graph"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -34,6 +36,7 @@ def test_every_folder_and_module_of_the_package_is_in_the_table() -> None:
     assert {name for name in there if f"`{name}`" not in TEXT} == set()
 
 
+@pytest.mark.full
 def test_the_study_of_two_own_systems_runs_as_it_stands(tmp_path, monkeypatch, capsys) -> None:
     (code,) = re.findall(r"```python\n(.+?)```", TEXT, re.DOTALL)
     monkeypatch.chdir(tmp_path)

@@ -27,6 +27,7 @@ def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
     assert pair.notes == ("its title may say the opposite: reduced, where it has increases",)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("claim", "text", "verdict"),
     [

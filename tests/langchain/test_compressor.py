@@ -18,6 +18,8 @@ from langchain_deepera.testing import RunRecorder
 from support.openai_server import ChatServer, Reply, Request
 from support.scripted import TEA_SCORES, Script
 
+pytestmark = pytest.mark.full
+
 LAST = {"connection": "close"}  # leaves no idle connection behind
 FACTORY = "support.scripted:tea_backend"
 
@@ -191,7 +193,6 @@ def answer(request: Request) -> Reply:
     return Reply(content=json.dumps(said), headers=LAST)
 
 
-@pytest.mark.full
 def test_a_server_is_called_once_for_each_step(documents, question):
     with ChatServer(answer) as server:
         compressor = DeepEraCompressor.from_llm("openai:scripted", base_url=server.base_url)

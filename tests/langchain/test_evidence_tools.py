@@ -67,6 +67,7 @@ def test_a_tabulator_fills_columns_of_its_own():
     assert message.artifact.rows[0].cells["population"].value == "adults"
 
 
+@pytest.mark.full
 def test_an_agent_reads_verdicts_on_what_it_wrote():
     tool = create_check_tool(ManuscriptCheck(library=WorkLibrary([TRIAL])))
     message = call(tool, manuscript=DRAFT)

@@ -256,6 +256,7 @@ def test_from_llm_refuses_what_nobody_knows(kind, given):
             kind.from_llm(*given.values(), model)
 
 
+@pytest.mark.full
 def test_a_mode_changes_the_calls_and_not_the_evidence(documents, question):
     found = {}
     for mode in ("separate", "fused"):

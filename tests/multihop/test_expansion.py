@@ -81,6 +81,7 @@ def test_the_path_has_each_passage_after_the_one_that_led_to_it(index):
     assert {one.id for one in found.ranked[:10]} == places.keys()
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=25)
 @given(
     budget=st.integers(1, 20),

@@ -107,6 +107,7 @@ def test_equal_answers_are_not_compared():
 answers = st.lists(st.sampled_from(["Lund", "Malmo", "Uppsala", "1912", "a town", "lund"]))
 
 
+@pytest.mark.full
 @given(answers, st.lists(st.sampled_from(["entailment", "neutral", "contradiction"]), min_size=1))
 def test_at_most_every_ordered_pair_of_distinct_answers_is_asked(said, script):
     turn = iter(script * 100)

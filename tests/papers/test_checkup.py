@@ -50,6 +50,7 @@ def test_a_missing_base_one_of_another_format_and_damaged_vectors_fail(path, tmp
     assert "has format 99" in find(path)["base of papers"].found
 
 
+@pytest.mark.full
 def test_papers_without_a_vector_and_files_not_read_to_their_end_are_warnings(path, tmp_path):
     whole = write_lines(tmp_path / "2.jsonl.gz", invent_papers(400, seed=1))
     whole.write_bytes(whole.read_bytes()[:-300])

@@ -12,6 +12,8 @@ from deepera_graph.papers.agent.state import Action, PaperVerdict, SearchPlan, S
 from papers.chat import LIMITS, Told, judged, prompts_of
 from papers.world import write_lines
 
+pytestmark = pytest.mark.full
+
 ASKED = "Papers on kelp counting"
 KELP = [
     {

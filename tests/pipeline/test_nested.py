@@ -67,6 +67,7 @@ def test_a_reranker_inside_a_role_keeps_to_the_limit_of_the_run_and_ends(n, is_a
     assert (judge.calls, judge.gauge.most) == (6, n)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_reranker_that_asks_itself_with_other_settings_ends(is_async):
     outer = judging(asking(lambda: outer.with_settings(threshold=0.1)), max_concurrency=2)

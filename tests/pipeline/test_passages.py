@@ -26,6 +26,7 @@ def test_windows_cover_the_text_and_move_on(text, size):
         assert start < next_start <= end < next_end
 
 
+@pytest.mark.full
 @given(UNSPACED, SIZES)
 def test_windows_of_a_text_without_spaces_overlap_by_a_tenth(text, size):
     found = windows(text, size)

@@ -153,6 +153,7 @@ def test_callers_objects_stay_as_they_were(reranker):
     assert (passages, config) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 def test_calls_of_all_questions_together_keep_to_the_limit(is_async):
     gauge = Gauge()

@@ -49,6 +49,7 @@ def test_other_settings_use_the_same_judgements() -> None:
         assert server.calls == 0
 
 
+@pytest.mark.full
 def test_another_model_is_asked_again() -> None:
     with ChatServer(answer) as server, JudgementCache() as cache:
         for model in ("openai:m", "openai:n"):

@@ -14,6 +14,8 @@ from langgraph.types import Command, interrupt
 from deepera_graph import EvidenceReranker, InputError, build_graph
 from deepera_graph.testing import judged, scripted_backend
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Which text?"
 CONFIG = {"configurable": {"thread_id": "one"}, "max_concurrency": 1}
 TEXTS = [f"Text {n}." for n in range(6)]

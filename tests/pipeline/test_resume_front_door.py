@@ -9,6 +9,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from deepera_graph import Budget, EvidenceReranker, InputError, SettingsError, Summary
 from deepera_graph.testing import first_sentence, judged, scripted_backend
 
+pytestmark = pytest.mark.full
+
 QUESTION = "Which text?"
 TEXTS = [f"Text {n}." for n in range(6)]
 CONFIG = {"configurable": {"thread_id": "one"}}

@@ -14,6 +14,7 @@ N_PASSAGES = 40
 N_JUDGED = 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("config", [{}, {"max_concurrency": 1}])
 def test_a_judgement_does_not_wait_for_all_to_begin(tmp_path, config):
     seen = []

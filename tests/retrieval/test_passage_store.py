@@ -181,6 +181,7 @@ async def test_async_finds_the_same(settings, corpus):
         assert found == [store.search(question, k=4) for question in questions]
 
 
+@pytest.mark.full
 async def test_searching_while_passages_come_in_is_safe():
     passages = [Document(id=str(n), page_content=f"kelp bed number {n}") for n in range(300)]
     with open_store("busy") as store:

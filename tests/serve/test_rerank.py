@@ -153,6 +153,7 @@ def test_chosen_fields_are_what_is_read(server, expected):
     assert (best["index"], best["relevance_score"]) == expected[0]
 
 
+@pytest.mark.full
 def test_a_passage_that_could_not_be_judged_has_no_row_and_is_told(scripted):
     body = {"query": "Which?", "documents": ["Good one.", "Bad.", "Better, longer one."]}
     told = scripted.post("/v1/rerank", json=body).json()

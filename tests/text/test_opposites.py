@@ -115,6 +115,7 @@ def test_a_faithful_paraphrase_is_left_alone(summary, passage):
     assert turned_findings(summary, passage) == []
 
 
+@pytest.mark.full
 @given(
     st.lists(st.sampled_from([each for pair in TURNED for each in pair]), min_size=1, max_size=4)
 )

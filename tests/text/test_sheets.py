@@ -38,6 +38,7 @@ def test_numbers_and_other_texts_stay_as_they_are(value: object) -> None:
     assert next(csv.reader(StringIO(write_sheet([[value, "x"]])))) == [str(value), "x"]
 
 
+@pytest.mark.full
 @given(st.lists(st.lists(st.text(alphabet="ab,\"\n=-'"), min_size=2, max_size=2)))
 def test_all_rows_come_back(rows: list[list[str]]) -> None:
     read = list(csv.reader(StringIO(write_sheet(rows), newline="")))

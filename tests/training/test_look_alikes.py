@@ -77,6 +77,7 @@ def test_variants_keep_all_evidence_or_none_and_the_order(drawn, seed):
         assert (variant.group, variant.set, variant.weight) == (whole.group, whole.set, 0.5)
 
 
+@pytest.mark.full
 @given(PASSAGES, st.integers(0, 5))
 def test_the_variant_of_a_pool_does_not_depend_on_other_pools(drawn, seed):
     one, other = of(drawn), pool("lamps", [1] + [0] * 9)

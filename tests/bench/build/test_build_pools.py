@@ -102,6 +102,7 @@ def test_places_are_spread_over_the_whole_pool():
     assert places == set(range(8))
 
 
+@pytest.mark.full
 def test_a_data_set_keeps_no_draft_once_it_is_written(tmp_path):
     plan = BuildPlan(n_questions=200, n_contexts=8)
     with ExitStack() as files:

@@ -110,6 +110,7 @@ def test_several_questions_of_one_document_are_counted(server, build_lakes, tmp_
     assert built.manifest["datasets"]["two"]["documents_asked"] == 3
 
 
+@pytest.mark.full
 def test_equal_questions_count_once(server, build_lakes, tmp_path):
     rows = [{"document": one.id, "pairs": [["What was done?", "We added"]]}
             for one in lake_abstracts()]  # fmt: skip

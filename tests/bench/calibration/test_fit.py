@@ -28,6 +28,7 @@ def samples(draw):
     return scores.tolist(), labels.tolist()
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None)
 @given(samples())
 def test_isotonic_equals_the_reference_everywhere(sample):
@@ -82,6 +83,7 @@ def test_platt_finds_what_was_planted():
     assert (curve.a, curve.b) == (pytest.approx(8, rel=0.05), pytest.approx(-5, rel=0.05))
 
 
+@pytest.mark.full
 def test_platt_minimises_the_loss_of_its_targets():
     rng = np.random.default_rng(1)
     scores = rng.random(80)

@@ -2,10 +2,13 @@
 
 from collections import Counter
 
+import pytest
+
 from bench.quest.conftest import read
 from deepera_graph.lab.quest.audit.drawing import draw_audit
 
 
+@pytest.mark.full
 def test_every_judged_pair_of_a_build_can_be_drawn(build, tmp_path):
     result = build()
     judged = Counter(one["grade"] for one in read(result.folder, "judgements.jsonl"))

@@ -97,6 +97,7 @@ def bent(planted, change, name="bent"):
     return Scripted(model_name=name, planted=planted, bend={"grade": bend})
 
 
+@pytest.mark.full
 def test_the_cause_of_a_strict_grade_that_does_not_count_is_true(build, planted):
     quotes = ["", "of the", "balloons"]
 
@@ -110,6 +111,7 @@ def test_the_cause_of_a_strict_grade_that_does_not_count_is_true(build, planted)
     assert told == {f"a grade of 2 needs a quote, and {why}" for why in whys}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "change"),
     [

@@ -36,6 +36,7 @@ def reviewer(planted, verdicts):
     return Scripted(model_name="writer", planted=planted, bend={"review": bend})
 
 
+@pytest.mark.full
 def test_a_question_that_the_review_finds_fault_with_is_rejected_and_counted(build, planted):
     flaws = dict(zip(INTENTS, get_args(Flaw)[1:], strict=True))
     faulty = reviewer(planted, flaws).bend["review"]
@@ -247,6 +248,7 @@ def test_topics_are_mapped_to_classes_and_those_that_fit_none_are_left_out(build
     assert {tuple(one["categories"]) for one in found} == {("bells",)}
 
 
+@pytest.mark.full
 def test_years_of_a_question_bound_what_is_found(build, planted):
     def bend(text, reply):
         scope = reply["scope"]

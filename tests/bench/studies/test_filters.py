@@ -94,6 +94,7 @@ def test_more_passages_hold_more_and_the_filter_stops_it():
     assert [one.name for one in found.drawings] == ["cutoff-1"]
 
 
+@pytest.mark.full
 def test_every_part_of_deepera_is_taken_away_in_turn():
     ranker, _ = deepera()
     found = filtering.study_ablations(lab([ranker], [lakes(2, n=3)]))

@@ -35,6 +35,7 @@ def test_the_studies_of_the_command_line_are_those_of_the_table():
     assert (*STUDIES, "all") == NAMED
 
 
+@pytest.mark.full
 def test_the_help_teaches_all_studies_and_their_defaults():
     listed = " ".join(deepera("study", "--help").stdout.split())
     for name in STUDIES:
@@ -58,6 +59,7 @@ def test_a_study_writes_its_files_and_shows_its_table(data, tmp_path, name):
     assert {f"{name}.md", f"{name}.csv", "manifest.json"} <= written
 
 
+@pytest.mark.full
 def test_json_has_the_numbers(data):
     args = ("threshold", data, "--rankers", "deepera:local", "--thresholds", "0,1", "--json")
     (plain,) = json.loads(deepera("study", *args, *QUICK).stdout)
@@ -109,6 +111,7 @@ def test_all_studies_go_into_folders_of_their_names(data, tmp_path):
     assert "exists; give --overwrite" in again.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -171,6 +174,7 @@ def test_a_report_of_an_unknown_study_is_refused(data, tmp_path):
     assert "'mian'" in result.stderr
 
 
+@pytest.mark.full
 def test_a_report_tells_programs_where_the_page_is(data, tmp_path):
     page = tmp_path / "r.html"
     args = (

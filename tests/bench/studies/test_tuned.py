@@ -8,6 +8,8 @@ from deepera_graph.lab.studies.rerank.filtering import study_threshold
 from deepera_graph.lab.studies.rerank.tuned import find_groupings
 from deepera_graph.settings.thresholds import Calibrated, Curve, PerIntent
 
+pytestmark = pytest.mark.full
+
 SETUP = {"thresholds": (0.55, 0.7, 0.9), "rules": {}}
 
 

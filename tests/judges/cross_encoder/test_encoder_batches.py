@@ -57,6 +57,7 @@ def test_a_wrong_number_of_results_is_a_failure():
     assert len(result.failed) == 2
 
 
+@pytest.mark.full
 def test_the_model_is_called_by_one_thread_at_a_time():
     work = Work()
     made = reranker(work)

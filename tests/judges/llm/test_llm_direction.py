@@ -15,6 +15,8 @@ from deepera_graph.testing import answer_in_json
 from deepera_graph.text.questions import count_positions, describe_directions
 from support.openai_server import ChatServer
 
+pytestmark = pytest.mark.full
+
 TEXTS = ["Tea lowered it.", "Tea raised it."]
 MODES = ("separate", "fused", "grouped")
 

@@ -158,6 +158,7 @@ def test_a_summary_is_asked_for_from_the_lowest_score_that_may_be_kept(threshold
     assert all(f"\nSummary: {line}\n" in one for one in asked)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["fused", "grouped"])
 def test_where_no_summary_is_wanted_none_is_asked_for(mode):
     with ChatServer(MossModel()) as server:

@@ -232,6 +232,7 @@ def write_two_hundred(folder, name):
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_two_processes_fill_one_file(tmp_path):

@@ -45,6 +45,7 @@ def test_scores_depend_on_the_pool_and_cost_nothing(folder, is_async):
     assert result.total_usage == Usage()
 
 
+@pytest.mark.full
 def test_one_model_serves_all_backends_threads_and_copies(folder):
     made = [local_backend("trained", weights=folder) for _ in range(2)]
     made.append(pickle.loads(pickle.dumps(made[0])))
@@ -105,6 +106,7 @@ def test_damaged_weights_are_told_once_and_not_for_every_passage(folder, monkeyp
     assert "another checksum" in result.backend_failure
 
 
+@pytest.mark.full
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_judges_even_if_a_load_was_under_way(folder):

@@ -15,6 +15,8 @@ from deepera_graph.papers.sources import live_base, open_source
 from langchain_deepera import DeepEraRetriever, LiteratureRetriever
 from support.literature import MODEL, QUESTION, TRIAL
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def deepera(world, tmp_path, monkeypatch):
@@ -22,7 +24,6 @@ def deepera(world, tmp_path, monkeypatch):
     return lambda *args: CliRunner().invoke(app, args)
 
 
-@pytest.mark.full
 def test_services_answer_as_a_base_does(world):
     base = live_base("all")
     hits = base.search("green tea", k=2)

@@ -52,6 +52,7 @@ def test_headings_begin_sections_and_tables_are_rows(write):
     assert second.page_content.split("\n\n") == rows
 
 
+@pytest.mark.full
 def test_without_headings_the_usual_ones_are_found(write):
     lines = [
         "Kelp was seen.",

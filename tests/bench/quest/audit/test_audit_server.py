@@ -81,6 +81,7 @@ def read_sizes(audit):
     return {name: n for name, n in sizes.items() if n}
 
 
+@pytest.mark.full
 def test_a_label_is_kept_before_it_is_answered(page, small):
     status, kept = page.json("PUT", f"{API}/labels/p001{ANNA}", {"label": 2, "note": "clear"})
     assert (status, kept["label"], kept["note"]) == (200, 2, "clear")
