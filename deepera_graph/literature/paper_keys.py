@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Literal, get_args
 
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import fold_accents, read_lists
 
 _ARXIV_NEW = re.compile(r"(\d{4}\.\d{4,5})(?:v\d+)?", re.IGNORECASE)
 _ARXIV_OLD = re.compile(r"([a-z-]+)(?:\.[a-z]{2})?/(\d{7})(?:v\d+)?", re.IGNORECASE)
@@ -28,9 +28,6 @@ _URL_OF_ID = re.compile(
 _TEX_COMMAND = re.compile(r"\\(?:[a-zA-Z]+\*?|[`'^\"~=.](?=\w|\{))")
 _MARKUP = re.compile(r"</?[a-zA-Z]{1,6}>")
 _NO_LETTER = re.compile(r"[\W_]+")
-_LETTERS = str.maketrans(
-    {"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "&": " and "}
-)
 _SUBTITLE = re.compile(r"\s*(?::\s|\s[-–—]\s|\?\s)")
 
 
@@ -67,9 +64,7 @@ def title_key(title: str) -> str:
     # do not count.
     bare = _TEX_COMMAND.sub(" ", _MARKUP.sub(" ", title.replace("\\&", "&")))
     bare = bare.translate(str.maketrans("", "", "{}$'’‘`\"“”"))
-    plain = unicodedata.normalize("NFKD", bare.casefold().translate(_LETTERS))
-    kept = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return " ".join(_NO_LETTER.sub(" ", kept).split())
+    return " ".join(_NO_LETTER.sub(" ", fold_accents(bare.replace("&", " and "))).split())
 
 
 def main_title(title: str) -> str:

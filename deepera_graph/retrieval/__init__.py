@@ -75,6 +75,20 @@ def explain_field(name: str, known: Sequence[str]) -> str:
     )
 
 
+MOST_COUNTED = 200  # passages, to say how many a condition leaves out
+
+
+def describe_unknown(counts: Mapping[str, int]) -> list[str]:
+    """Say how many passages have nothing that a condition could be compared with, by field."""
+    return [
+        f"{n} or more passages have no {name} and were left out"
+        if n >= MOST_COUNTED
+        else f"{n} {'passages have' if n > 1 else 'passage has'} no {name} and "
+        f"{'were' if n > 1 else 'was'} left out"
+        for name, n in counts.items()
+    ]
+
+
 Where = Mapping[str, Any] | str | Sequence[str]
 SIGNS = {">=": "gte", "<=": "lte", "!=": "not", ">": "gt", "<": "lt", "~": "contains", "=": ""}
 PAPER_FIELDS = ("year", "date", "journal", "id", "undated")

@@ -1,7 +1,6 @@
 """The records of one file: what each says, under common names, and why one cannot be used."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +22,7 @@ from deepera_graph.retrieval.documents.article import Article, to_utf8
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.retrieval.files import Skipped, read_file_name
 from deepera_graph.text.jsonl import RawRecord, parse_object
-from deepera_graph.text.plain import drop_markup
+from deepera_graph.text.plain import drop_markup, read_number
 from deepera_graph.text.records import read_records
 from deepera_graph.text.references import NO_ABSTRACT
 
@@ -41,7 +40,6 @@ _COMMON = {
 _TITLE_FIELDS = ("title", "article_title")
 _TEXTUAL = set(map(field_key, (*TEXT_FIELDS, *ID_FIELDS, *PAPER_ID_FIELDS, *_TITLE_FIELDS)))
 _NO_ABSTRACT = "[No abstract available]"  # as Scopus writes it
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 
 
 class Record(NamedTuple):
@@ -119,9 +117,8 @@ def _fold(text: str) -> str:
 
 
 def _parse_cell(name: str, cell: str) -> object:
-    if field_key(name) in _TEXTUAL or not _NUMBER.fullmatch(cell):
-        return cell
-    return float(cell) if "." in cell else int(cell)
+    number = None if field_key(name) in _TEXTUAL else read_number(cell)
+    return cell if number is None else number
 
 
 def _to_record(place: str, raw: RawRecord) -> Record:

@@ -1,126 +1,17 @@
-"""Searching a collection: conditions on metadata, points of passages, and ranking."""
+"""Searching a collection: points of passages, and ranking."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from langchain_core.documents import Document
 from langchain_qdrant import QdrantVectorStore, RetrievalMode
-from pydantic import ValidationError
 from qdrant_client import models
 
-from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval import Where, read_where, spell_field
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
+from deepera_graph.retrieval.conditions import COMPARED, METADATA, list_compared
 from deepera_graph.retrieval.fusion import fuse
 from deepera_graph.stores.words import DECIMALS, as_found, check_storable, join_title, name_passage
-
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
-_BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-
-
-def build_filter(where: Where | None) -> models.Filter | None:
-    """Turn conditions on metadata into a Qdrant filter; all of them must hold.
-
-    They are an object, or texts as `read_where` reads them: ``year>=2015``.
-
-    | value | holds if the field |
-    |---|---|
-    | string, number, bool | equals it, or is a list that contains it |
-    | list | equals any of the values |
-    | ``{"gte": 2015, "lt": 2020}`` | lies in the range; numbers, or ISO dates as "2019-05-31" |
-    | ``{"not": "Letter"}`` | does not equal it, or any of a list |
-    | ``{"contains": "smith"}`` | has these words in it, in any case |
-    | None | is missing, null or an empty list |
-
-    A dot in a name goes into a nested object: ``journal.name``. `journal` and `venue` are one
-    field, and so are `authors` and `author`.
-    """
-    conditions = read_where(where)
-    if not conditions:
-        return None
-    return models.Filter(must=[build_condition(name, value) for name, value in conditions.items()])
-
-
-def build_condition(name: str, value: object) -> models.Condition:
-    """Turn one condition into a part of a filter; see `build_filter`."""
-    if isinstance(value, Mapping) and [*value] == ["not"]:
-        return models.Filter(must_not=[build_condition(name, value["not"])])
-    every = [_build_condition(one, value) for one in spell_field(name)]
-    if len(every) == 1:
-        return every[0]
-    return models.Filter(must=every) if value is None else models.Filter(should=every)
-
-
-def _build_condition(name: str, value: object) -> models.Condition:
-    if '"' in name or not all(name.split(".")):
-        raise SettingsError(f"where: {name!r} names no metadata field")
-    key = "metadata." + ".".join(map(_quote_step, name.split(".")))
-    if isinstance(value, Mapping):
-        if [*value] == ["contains"]:
-            return _build_contains(name, key, value["contains"])
-        return _build_range(name, key, value)
-    if isinstance(value, list | tuple | set | frozenset):
-        if not value:
-            raise SettingsError(f"where: the list of values for {name!r} is empty")
-        return models.Filter(should=[_build_equal(name, key, item) for item in value])
-    return _build_equal(name, key, value)
-
-
-def _quote_step(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else f'"{name}"'
-
-
-def _build_equal(name: str, key: str, value: object) -> models.Condition:
-    if value is None:
-        return models.IsEmptyCondition(is_empty=models.PayloadField(key=key))
-    if isinstance(value, bool | str):
-        return models.FieldCondition(key=key, match=models.MatchValue(value=value))
-    if isinstance(value, int | float):
-        # A range, because Qdrant's exact match tells 1 and 1.0 apart.
-        return models.FieldCondition(key=key, range=models.Range(gte=value, lte=value))
-    raise SettingsError(f"where: {name!r} cannot be compared with {value!r:.80}")
-
-
-def _build_contains(name: str, key: str, value: object) -> models.Condition:
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise SettingsError(f"where: {name!r} cannot contain {value!r:.80}")
-    return models.FieldCondition(key=key, match=models.MatchText(text=str(value)))
-
-
-def _build_range(name: str, key: str, bounds: Mapping[str, Any]) -> models.Condition:
-    if not bounds or not set(bounds) <= set(_BOUNDS):
-        raise SettingsError(
-            f"where: a range of {name!r} has {', '.join(_BOUNDS)}, got {dict(bounds)!r:.80}"
-        )
-    kind = models.DatetimeRange if _are_strings(bounds) else models.Range
-    try:
-        return models.FieldCondition(key=key, range=kind.model_validate(_check_bounds(bounds)))
-    except (ValidationError, TypeError) as error:
-        raise SettingsError(
-            f"where: a range of {name!r} has numbers or ISO dates, got {_show_range(name, bounds)}"
-        ) from error
-
-
-def _show_range(name: str, bounds: Mapping[str, Any]) -> str:
-    """Return the bounds as they are read: ``year > '2015 and year<2018'``."""
-    return " and ".join(f"{name} {_BOUNDS[sign]} {bound!r:.80}" for sign, bound in bounds.items())
-
-
-def _are_strings(bounds: Mapping[str, Any]) -> bool:
-    return all(isinstance(bound, str) for bound in bounds.values())
-
-
-def _check_bounds(bounds: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse what pydantic would turn into numbers: True, "3"."""
-    numbers = all(
-        isinstance(bound, int | float) and not isinstance(bound, bool) for bound in bounds.values()
-    )
-    if not numbers and not _are_strings(bounds):
-        raise TypeError("bounds are neither numbers nor dates")
-    return dict(bounds)
-
 
 Fusion = Literal["ranks", "scores"]
 FUSIONS: tuple[Fusion, ...] = get_args(Fusion)
@@ -152,7 +43,7 @@ def fuse_scores(
 
 
 Vectors = Sequence[Sequence[float]]  # one a text, shape (n_texts, n_dimensions)
-CONTENT, METADATA, ID = "page_content", "metadata", "id"
+CONTENT, ID = "page_content", "id"
 
 
 def build_points(
@@ -174,7 +65,9 @@ def build_points(
 
 def build_payload(name: str, passage: Document) -> dict[str, Any]:
     """Return what is stored of a passage beside its vectors."""
-    return {ID: name, CONTENT: passage.page_content, METADATA: passage.metadata}
+    plain = {ID: name, CONTENT: passage.page_content, METADATA: passage.metadata}
+    compared = list_compared(passage.metadata)
+    return {**plain, COMPARED: compared} if compared else plain
 
 
 def number_point(name: str) -> str:

@@ -4,6 +4,7 @@ import csv
 import html
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
@@ -27,6 +28,8 @@ _KNOWN = re.compile(
     r"strong|sub|sup|title|u|ul)>|<br ?/?>",
     re.IGNORECASE,
 )
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
+_LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
 _EMPTY_HEADINGS = ("abstract", "summary", "")
 
 
@@ -34,6 +37,19 @@ def read_lists(module: str, name: str = "") -> dict[str, Any]:
     """Return lists of words: of the TOML file beside a module, of its `__file__`, or of a name."""
     file = Path(module).with_name(name) if name else Path(module).with_suffix(".toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def fold_accents(text: str) -> str:
+    """Return a text in lower case without accents: ``muller`` of ``Müller``, ``o`` of ``Ø``."""
+    plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
+    return "".join(letter for letter in plain if not unicodedata.combining(letter))
+
+
+def read_number(text: str) -> int | float | None:
+    """Return the number that a text is; None of what is none, such as ``007`` and ``1e5``."""
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return None
+    return float(text) if "." in text else int(text)
 
 
 def clean_markup(text: str) -> str:

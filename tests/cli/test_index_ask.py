@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -214,6 +215,22 @@ def test_a_condition_on_a_field_that_no_passage_has_is_an_error(
     result = deepera("ask", question, source, "--where", where)
     assert (result.exit_code, result.stdout) == (2, "")
     assert reason in result.stderr
+
+
+@pytest.mark.parametrize("where", ["year>=2018", "since 2018", "year=2021"])
+def test_a_year_that_is_a_text_is_found_and_passages_without_one_are_told(ask, where):
+    lines = [
+        {"id": "text", "year": "2021"}, {"id": "number", "year": 2021}, {"id": "none"},
+        {"id": "day", "year": "2021-05-01"}, {"id": "date", "date": "2021-05-01"},
+    ]  # fmt: skip
+    Path("years.jsonl").write_text(
+        "\n".join(json.dumps({**one, "text": f"{QUESTION} {one['id']}"}) for one in lines)
+    )
+    result = ask("years.jsonl", "--where", where, "--json")
+    told = json.loads(result.stdout)
+    assert {one["id"] for one in told["ranking"]} == {"text", "number", "day", "date"}
+    assert told["warnings"][0] == "1 passage has no year and was left out"
+    assert "1 passage has no year and was left out" in result.stderr
 
 
 def test_ask_says_which_condition_no_passage_meets(ask, source):

@@ -70,6 +70,17 @@ def test_a_condition_that_no_passage_has_is_told_under_the_name_of_the_argument(
     assert said.startswith("where: no passage has metadata 'yaer'; did you mean 'year'?")
 
 
+def test_passages_without_a_year_that_a_condition_left_out_are_told(serve, tmp_path):
+    undated = TRIAL.model_copy(update={"id": "undated", "metadata": {}})
+    with open_store("apples", path=tmp_path) as store:
+        store.add([TRIAL.model_copy(update={"metadata": {"year": "2019"}}), undated])
+    library = serve("--path", tmp_path, "--backend", "rules")
+    is_error, said = call(library, "find_evidence", question=QUESTION, where="year>=2018")
+    assert not is_error
+    assert said.startswith("No passage of 1 gives direct evidence")
+    assert "1 passage has no year and was left out" in said
+
+
 def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(serve, tmp_path):
     library = serve("--path", tmp_path)
     with open_store("apples", path=tmp_path) as store:

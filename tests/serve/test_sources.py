@@ -120,6 +120,19 @@ def test_conditions_limit_what_is_searched(library):
     assert {one["id"] for one in told["ranking"]} == {"p1", "p2"}
 
 
+def test_a_year_that_is_a_text_meets_a_condition_and_passages_without_one_are_told(tmp_path):
+    rows = {"text": {"year": "2021"}, "date": {"date": "2021-05-01"}, "none": {}}
+    with open_store("dated", path=tmp_path) as store:
+        store.add(
+            Document(id=id, page_content=PASSAGES[0], metadata=one) for id, one in rows.items()
+        )
+    config = ServeConfig(backend="rules", collections=Collections(path=tmp_path))
+    with running(config) as client:
+        told = ask(client, library="dated", where="year>=2018").json()
+    assert {one["id"] for one in told["ranking"]} == {"text", "date"}
+    assert told["warnings"][0] == "1 passage has no year and was left out"
+
+
 def test_an_empty_collection_gives_no_passages(library):
     assert ask(library, library="empty").json()["outcome"] == "nothing_retrieved"
 
@@ -265,7 +278,7 @@ def test_a_folder_that_another_process_lets_go_is_waited_for(folder, monkeypatch
         "deepera_graph.retrieval.collections.connection.sleep", lambda _: held.close()
     )
     found = StoredCollections(Collections(path=folder / "library3")).search("wax", "wax?", 3, None)
-    assert [one.id for one in found] == ["a"]
+    assert [one.id for one in found.passages] == ["a"]
 
 
 def test_old_names_are_answered_until_0_11_and_a_header_says_so(library):

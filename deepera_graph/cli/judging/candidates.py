@@ -34,6 +34,7 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import OK, SOME_FAILED, say
 from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.retrieval import MOST_COUNTED, describe_unknown, explain_field
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     Opened = PassageStore | WordIndex
     Find = Callable[[str, int], list[Document]]
 
-_LOOKED_AT = 200  # passages, to see how many a condition leaves out
 _ONE_PLACE = "a SOURCE, --library or --source"
 
 
@@ -115,6 +115,7 @@ class Place:
         if self._scope is not None:
             return self._keep_allowed(self._ask_services(self._scope))
 
+        left_out: list[str] = []
         if self._read is None and has_papers_alone(self.store):
             found = self._search_papers()
         else:
@@ -125,11 +126,13 @@ class Place:
                     if adaptive is None
                     else adaptive.find(self.question).documents
                 )
+                left_out = self.describe_unknown(opened)
             if self._read is None:
                 found = self._note_citations(found)
         if not found and not self.conditions:
             say("no passage shares a word with the question")
-        return self._keep_allowed(FoundCandidates(documents=self._mark_retracted(found)))
+        marked = self._mark_retracted(found)
+        return self._keep_allowed(FoundCandidates(documents=marked, notes=tuple(left_out)))
 
     @property
     def _k(self) -> int:
@@ -148,7 +151,7 @@ class Place:
         return replace(
             found,
             documents=kept[: self.search.retrieve],
-            notes=(*notes, describe_left_out(limits, out, len(found.documents))),
+            notes=(*found.notes, *notes, describe_left_out(limits, out, len(found.documents))),
         )
 
     @contextmanager
@@ -182,6 +185,13 @@ class Place:
             return lambda asked, k: opened.search(asked, k=k)
         store: Any = opened  # an index of words is opened where there are no conditions
         return lambda asked, k: _search_store(store, asked, k, self.conditions)
+
+    def describe_unknown(self, opened: Opened) -> list[str]:
+        """Say how many passages a condition left out as they do not say what it asks for."""
+        if not self.conditions:
+            return []
+        store: Any = opened
+        return describe_unknown(store.count_unknown(self.question, self.conditions))
 
     def follow_neighbours(self, opened: Opened) -> AdaptiveRetriever | None:
         """Return a retriever that looks at neighbours, too; None if it is not to, or has none."""
@@ -312,10 +322,8 @@ def _search_store(
     if where and not found:
         for name in where:
             if not store.has_field(name):
-                from deepera_graph.retrieval import explain_field
-
                 raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
-        others = len(store.search(question, k=_LOOKED_AT))
+        others = len(store.search(question, k=MOST_COUNTED))
         say(_explain_conditions(where, others))
     return found
 
@@ -326,5 +334,5 @@ def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:
     shown = " and ".join(
         part for name, value in where.items() for part in describe_condition(name, value)
     )
-    n = f"{n_others} or more" if n_others == _LOOKED_AT else f"{n_others}"
+    n = f"{n_others} or more" if n_others == MOST_COUNTED else f"{n_others}"
     return f"no passage meets --where {shown}, of {n} that the question would find without it"

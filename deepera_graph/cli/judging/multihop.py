@@ -105,6 +105,7 @@ def ask_in_steps(
 
             found = expand_hops(question, place.search_in(opened), k=judge.top_n or _K)
             _tell_what_lacks(found, place, opened)
+            _tell_left_out(place, opened)
         shown = _hops_as_dict(found) if as_json else _hops_as_text(found, closing=not place.quiet)
         _write(shown, as_json=as_json)
         return OK
@@ -127,6 +128,7 @@ def ask_in_steps(
             keeper = EvidenceReranker(of_steps, cache=kept, content="passage")
         agent = MultiHopAgent(backend, retriever, judge=keeper, cache=kept, **chosen)
         result = _follow(agent, question, quiet=place.quiet)
+        _tell_left_out(place, opened)
     if result.outcome == "failed" and not any(one["answer"] for one in result.steps):
         raise BackendError(result.problems[0] if result.problems else result.answer["cause"])
     shown = result.to_dict() if as_json else result.to_text(closing=not place.quiet)
@@ -157,6 +159,11 @@ def _write(found: Any, *, as_json: bool) -> None:
         write_json(found)
     else:
         write_text(f"{found}\n")
+
+
+def _tell_left_out(place: Place, opened: Opened) -> None:
+    for note in () if place.quiet else place.describe_unknown(opened):
+        say(note)
 
 
 def _tell_what_lacks(found: HopResult, place: Place, opened: Opened) -> None:

@@ -15,7 +15,7 @@ from qdrant_client import QdrantClient, models
 
 from deepera_graph.errors import InputError, SettingsError, StoreError
 from deepera_graph.passages import check_length
-from deepera_graph.retrieval import Where, search
+from deepera_graph.retrieval import MOST_COUNTED, Where, conditions, read_where, search
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, Mode
 from deepera_graph.retrieval.collections.connection import (
     Journal,
@@ -204,7 +204,7 @@ class PassageStore:
         Args:
             question: Any text; it is never parsed as a query language.
             k: Most passages returned, >= 1.
-            where: Conditions on metadata, see `deepera_graph.retrieval.search.build_filter`.
+            where: Conditions on metadata, see `deepera_graph.retrieval.conditions.build_filter`.
             fusion: How a hybrid store joins both rankings: by ``ranks``, which keeps what one of
                 them puts first (see `fuse`), or by ``scores``, which orders better where every
                 place counts (see `fuse_scores`).
@@ -218,10 +218,10 @@ class PassageStore:
         check_length(question)
         check_at_least("k", k, 1)
         check_choice("fusion", fusion, FUSIONS)
-        conditions = search.build_filter(where)
+        limits = conditions.build_filter(where)
         probes = search.build_probes(self.vectorstore, question)
         with self._open():
-            ranked = search.rank_points(self.vectorstore, probes, k, conditions, fusion)
+            ranked = search.rank_points(self.vectorstore, probes, k, limits, fusion)
         return [
             search.read_point(found.point, score=found.score, rank=rank)
             for rank, found in enumerate(ranked, start=1)
@@ -238,10 +238,32 @@ class PassageStore:
             SettingsError: *where* is out of range.
         """
         names = list(dict.fromkeys(ids))
-        conditions = search.build_filter(where)
+        limits = conditions.build_filter(where)
         with self._open():
-            found = search.fetch_points(self.vectorstore, names, conditions)
+            found = search.fetch_points(self.vectorstore, names, limits)
         return [found[name] for name in names if name in found]
+
+    def count_unknown(
+        self, question: str, where: Where | None, *, most: int = MOST_COUNTED
+    ) -> dict[str, int]:
+        """Return how many passages on a question have nothing that a condition compares.
+
+        By field; each count is of passages that meet the other conditions, and at most *most*.
+        """
+        asked = read_where(where)
+        probes = search.build_probes(self.vectorstore, question) if asked else []
+        found: dict[str, int] = {}
+        for name, value in asked.items():
+            unknown = conditions.build_unknown(name, value)
+            if unknown is None:
+                continue
+            others = {other: one for other, one in asked.items() if other != name}
+            must = [conditions.build_condition(other, one) for other, one in others.items()]
+            limits = models.Filter(must=[*must, unknown])
+            with self._open():
+                ranked = search.rank_points(self.vectorstore, probes, most, limits)
+            found |= {name: len(ranked)} if ranked else {}
+        return found
 
     asearch, afetch = in_thread(search), in_thread(fetch)
 
@@ -289,7 +311,7 @@ class PassageStore:
 
     def has_field(self, name: str) -> bool:
         """Tell whether any passage has a metadata field, as conditions name it, with a value."""
-        given = models.Filter(must_not=[search.build_condition(name, None)])
+        given = models.Filter(must_not=[conditions.build_condition(name, None)])
         with self._open() as (client, collection):
             return bool(client.count(collection, count_filter=given).count)
 
@@ -297,7 +319,9 @@ class PassageStore:
         """Return which metadata the first *n* passages have, in alphabetical order."""
         with self._open() as (client, collection):
             found, _ = client.scroll(collection, limit=n, with_payload=True)
-        names = {name for one in found for name in (one.payload or {}).get(search.METADATA) or {}}
+        names = {
+            name for one in found for name in (one.payload or {}).get(conditions.METADATA) or {}
+        }
         return sorted(map(str, names))
 
     def drop_if_new(self) -> None:

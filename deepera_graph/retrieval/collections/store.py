@@ -27,7 +27,7 @@ from deepera_graph.retrieval.collections.connection import (
     wrap_errors,
 )
 from deepera_graph.retrieval.collections.passage_store import PassageStore
-from deepera_graph.retrieval.search import METADATA
+from deepera_graph.retrieval.conditions import METADATA
 
 
 def open_store(

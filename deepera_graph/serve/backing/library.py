@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deepera_graph.errors import BackendError, InputError, MissingStoreError, SettingsError
-from deepera_graph.retrieval import Where
+from deepera_graph.retrieval import Where, describe_unknown
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -21,6 +22,18 @@ _MOST_SCANNED = 20_000  # passages of a library that are read for a manuscript
 _FOR_EACH = 20  # passages that are looked for, of a reference or a claim, in a larger one
 
 
+class LimitedSearch(NamedTuple):
+    """What was found in a collection, and what conditions left out."""
+
+    passages: "list[Document]"
+    unknown: Mapping[str, int] = MappingProxyType({})  # how many have nothing to compare, by field
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        return tuple(describe_unknown(self.unknown))
+
+
 class Searched(Protocol):
     """Collections that can be searched by name."""
 
@@ -30,7 +43,7 @@ class Searched(Protocol):
     def sizes(self) -> dict[str, int | None]:
         """Return how many passages each of them holds, where that is known."""
 
-    def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
+    def search(self, name: str, question: str, k: int, where: Where | None) -> LimitedSearch:
         """Return the best *k* passages of a collection; it is one of `names`."""
 
     def scan(self, name: str, most: int) -> "list[Document] | None":
@@ -68,7 +81,7 @@ class Holdings:
 
     def search(
         self, collection: str | None, question: str, k: int, where: Where | None = None
-    ) -> "list[Document]":
+    ) -> LimitedSearch:
         """Return the candidates for a question; of the one collection if none is named."""
         # Raises `InputError` if several could be meant, or there are none; `MissingStoreError` if
         # there is none of that name.
@@ -89,7 +102,7 @@ class Holdings:
         found = {
             one.id: one
             for query in dict.fromkeys(asked)
-            for one in held.search(name, query, _FOR_EACH, None)
+            for one in held.search(name, query, _FOR_EACH, None).passages
         }
         return WorkLibrary(found.values())
 
@@ -166,7 +179,7 @@ class _Given:
             return None
         return [one.passage for one in scan()]
 
-    def search(self, name: str, question: str, k: int, where: Where | None) -> "list[Document]":
+    def search(self, name: str, question: str, k: int, where: Where | None) -> LimitedSearch:
         """Search one of them."""
         from deepera_graph.retrieval.fusion import as_search, named_errors  # noqa: PLC0415
 
@@ -175,7 +188,9 @@ class _Given:
             raise InputError(f"library {name!r} cannot be searched by metadata; leave out where")
         how = {} if where is None else {"where": where}
         with named_errors(f"searching {name!r}"):
-            return list(as_search(source, k, **how).invoke(question))[:k]
+            found = list(as_search(source, k, **how).invoke(question))[:k]
+            counted = getattr(source, "count_unknown", None)
+            return LimitedSearch(found, {} if counted is None else counted(question, where))
 
 
 def _only(names: Sequence[str], kind: str) -> str:

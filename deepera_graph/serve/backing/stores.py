@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepera_graph.errors import BackendError, MissingStoreError, SettingsError, StoreError
 from deepera_graph.retrieval import Where, explain_field, find_folder, list_collections, read_where
-from deepera_graph.serve.backing.library import Holdings
+from deepera_graph.serve.backing.library import Holdings, LimitedSearch
 from deepera_graph.serve.replies import RequestRefusedError
 
 if TYPE_CHECKING:
@@ -47,9 +47,11 @@ class FoundPassages(NamedTuple):
     passages: Sequence[PassageLike]
     answer: LiteratureAnswer | None = None
     keep: Mapping[str, Any] = MappingProxyType({})  # how the local judge keeps what it reads
+    notes: tuple[str, ...] = ()  # on what conditions left out
 
     def complete(self, result: RerankResult) -> RerankResult:
-        """Return a result of these passages that says how it went with the services."""
+        """Return a result of these passages with what was left out, and how services went."""
+        result = replace(result, warnings=(*self.notes, *result.warnings))
         return result if self.answer is None else self.answer.added_to(result)
 
 
@@ -86,7 +88,7 @@ class Sources:
         async with self._turns:
             found = await asyncio.to_thread(self._held.search, name, question, k, where)
         keep = {} if self._collections is None else self._collections.kept_with(name)
-        return FoundPassages(found, keep=keep)
+        return FoundPassages(found.passages, keep=keep, notes=found.notes)
 
     async def search_source(
         self, name: str, question: str, k: int, where: Where | None
@@ -223,7 +225,7 @@ class StoredCollections:
         except MissingStoreError:
             return []
 
-    def search(self, name: str, question: str, k: int, where: Where | None) -> list[Document]:
+    def search(self, name: str, question: str, k: int, where: Where | None) -> LimitedSearch:
         """Return the best passages of a collection."""
         # Raises `SettingsError` if a condition is no condition, or no passage has the field it
         # names; `StoreError` if there is no such collection, or it cannot be opened.
@@ -232,7 +234,7 @@ class StoredCollections:
             for field in () if found else read_where(where):
                 if store.count() and not store.has_field(field):
                     raise SettingsError(f"where: {explain_field(field, store.field_names())}")
-        return found
+            return LimitedSearch(found, store.count_unknown(question, where))
 
     def scan(self, name: str, most: int) -> list[Document] | None:
         """Return all passages of a collection; None if it has more than *most*."""

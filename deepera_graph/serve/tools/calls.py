@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from inspect import getdoc, signature
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -221,16 +222,18 @@ async def _judge(
     changes: Any = {name: value for name, value in asked.items() if value is not None}
     chosen = reranker.with_settings(**changes)
     passages: list[Any]
+    notes: tuple[str, ...] = ()
     if given.passages is None:
         await report(0.5, 1, "searching")
-        passages = await asyncio.to_thread(
+        found = await asyncio.to_thread(
             library.search, given.library, given.question, given.k, given.where
         )
+        passages, notes = found.passages, found.notes
     else:
         passages = [_read_passage(one) for one in given.passages]
     result = await _follow(chosen.astream(given.question, passages), len(passages), report)
     check_backend(result)
-    return result
+    return replace(result, warnings=(*notes, *result.warnings))
 
 
 async def _follow(events: Any, n: int, report: Report) -> "RerankResult":
