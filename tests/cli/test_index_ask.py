@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -218,15 +217,15 @@ def test_a_condition_on_a_field_that_no_passage_has_is_an_error(
 
 
 @pytest.mark.parametrize("where", ["year>=2018", "since 2018", "year=2021"])
-def test_a_year_that_is_a_text_is_found_and_passages_without_one_are_told(ask, where):
+def test_a_year_that_is_a_text_is_found_and_passages_without_one_are_told(ask, tmp_path, where):
     lines = [
         {"id": "text", "year": "2021"}, {"id": "number", "year": 2021}, {"id": "none"},
         {"id": "day", "year": "2021-05-01"}, {"id": "date", "date": "2021-05-01"},
     ]  # fmt: skip
-    Path("years.jsonl").write_text(
+    (tmp_path / "years.jsonl").write_text(
         "\n".join(json.dumps({**one, "text": f"{QUESTION} {one['id']}"}) for one in lines)
     )
-    result = ask("years.jsonl", "--where", where, "--json")
+    result = ask(tmp_path / "years.jsonl", "--where", where, "--json")
     told = json.loads(result.stdout)
     assert {one["id"] for one in told["ranking"]} == {"text", "number", "day", "date"}
     assert told["warnings"][0] == "1 passage has no year and was left out"
