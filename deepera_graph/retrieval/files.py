@@ -92,7 +92,13 @@ class SkippedKind:
         why = " without text" if one.without_text else f" ({example}{_shorten(one.reason)})"
         why = " with the id and text of another" if one.is_known else why
         more = f" and {self.n - len(self.first)} more" if self.n > len(self.first) else ""
-        return f"{count(self.n, what)}{why}: {self._places()}{more}"
+        return f"{count(self.n, what)}{why}: {self._places()}{more}{self._advice()}"
+
+    def _advice(self) -> str:
+        """Return what all reasons say behind what is wrong: ``; save the table as UTF-8``."""
+        one, *others = {each.reason.partition(";")[2] for each in self.first}
+        is_told = one and not (others or self.first[0].without_text or self.first[0].is_known)
+        return f";{one}" if is_told else ""
 
     def _places(self) -> str:
         """Name the file once for all its lines."""

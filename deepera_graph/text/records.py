@@ -11,6 +11,7 @@ from deepera_graph.passages import ID_FIELDS, TEXT_FIELDS, field_key
 from deepera_graph.text import jsonl
 from deepera_graph.text.bibtex import read_bibtex
 from deepera_graph.text.jsonl import RawRecord
+from deepera_graph.text.plain import count
 from deepera_graph.text.references import name_csl_fields, read_nbib, read_ris, to_reference
 
 LINES = (".jsonl", ".ndjson")
@@ -141,9 +142,23 @@ def _next_row(rows: Any) -> tuple[int, list[str], str] | None:
         except StopIteration:
             return None
         except csv.Error as error:
-            return number, [], f"not CSV: {error}"
-        if cells:
+            return number, [], _explain_row(str(error), number, rows.line_num)
+        if any(map(str.strip, cells)):  # Excel writes rows of separators alone below a table
             return number, cells, ""
+
+
+def _explain_row(error: str, first: int, last: int) -> str:
+    """Say what is wrong with a row of lines *first* to *last* that is no CSV."""
+    if "unexpected end of data" in error:
+        lost = f"; it takes {count(last - first, 'line')} below with it" if last > first else ""
+        return f"not CSV: a quote that opens in line {first} is never closed{lost}"
+    if "field limit" in error:
+        most = f"{csv.field_size_limit():,}"
+        return (
+            f"not CSV: a cell has more than {most} characters; "
+            f"is a quote that opens in line {first} never closed?"
+        )
+    return f"not CSV: {error}"
 
 
 def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:

@@ -207,6 +207,29 @@ def test_a_folder_is_read_in_order_of_names_without_hidden_and_other_files(write
     assert [row[0] for row in read("f")] == ["f/a/z.md", "f/b.txt", "f/c.jsonl:1"]
 
 
+def test_blank_rows_of_a_spreadsheet_are_no_records(write):
+    skipped = []
+    name = write("a.csv", ";;\ntext;title;year\nKelp grew.;Kelp;2019\n;;\n ; ;\nIt died.;;\n;;")
+    read = [one.page_content for one in read_passages(name, on_skip=skipped.append)]
+    assert (read, skipped) == (["Kelp grew.", "It died."], [])
+
+
+def test_rows_above_a_quote_that_is_never_closed_are_read(write):
+    skipped = []
+    name = write("a.csv", 'text\nKelp grew.\n"It died.\nIt grew.\n')
+    assert [one.page_content for one in read_passages(name, on_skip=skipped.append)] == [
+        "Kelp grew."
+    ]
+    assert [one.place for one in skipped] == ["a.csv:3"]
+
+
+def test_several_records_that_are_left_out_for_one_reason_keep_its_advice():
+    kind = SkippedKind()
+    for n in (2, 3, 10):
+        kind.add(Skipped(f"a.csv:{n}", "not UTF-8; save the table as UTF-8"))
+    assert str(kind) == "3 records (not UTF-8): a.csv:2, 3, 10; save the table as UTF-8"
+
+
 def test_passages_come_one_by_one(write):
     name = write("a.jsonl", '{"text": "one"}\n{"text": "two"}\nbroken')
     assert [d.page_content for d in islice(read_passages(name), 2)] == ["one", "two"]
@@ -250,7 +273,14 @@ def test_everything_read_can_be_indexed_and_found(write):
         ("a.csv", "note|year\na|3", r"a\.csv:2: has no text; .* found note\|year"),
         ("a.csv", "text,year\na,1\nb", r"a\.csv:3: the row has more or fewer cells"),
         ("a.csv", "text\na,b", r"a\.csv:2: the row has more or fewer cells"),
-        ("a.csv", 'text\n"a', r"a\.csv:2: not CSV: unexpected end"),
+        ("a.csv", 'text\n"a', r"a\.csv:2: not CSV: a quote that opens in line 2 is never"),
+        ("a.csv", 'text\na\n"b\nc\nd', r"a\.csv:3: .* never closed; it takes 2 lines below"),
+        (
+            "a.csv",
+            'text\n"' + "kelp\n" * 40_000,
+            r"a\.csv:2: .* more than 131,072 characters; is a quote that opens in line 2 never",
+        ),
+        ("a.csv", "text;year\n;\n", r"a\.csv: the table has a header and no records"),
         ("a.csv", b"text\na\n\xff", r"a\.csv:3: not UTF-8"),
         ("a.csv", "text,metadata\na,b", r"a\.csv:2: not JSON"),
         ("a.txt", "", r"a\.txt: the file is empty"),
