@@ -153,7 +153,8 @@ def suggest_threshold(
     if reached:
         return Suggestion(probability=min(reached))
     if not known:
-        return Suggestion(probability=None, why_not=f"fewer than {FEWEST_KEPT} passages to keep")
+        few = f"fewer than {FEWEST_KEPT} passages to keep, or all of one question"
+        return Suggestion(probability=None, why_not=few)
     best, tau = max((value, -tau) for tau, value in known)
     name = "precision" if bound == "mean" else "lower end of the precision"
     return Suggestion(

@@ -71,7 +71,7 @@ class Values:
 
 
 class Interval(NamedTuple):
-    """A mean and its interval."""
+    """A mean and its interval, which is NaN where fewer than two units count: none is known."""
 
     mean: float
     low: float
@@ -89,7 +89,11 @@ def bootstraps(
     """Return mean and percentile interval of many metrics over the same resampled questions."""
     # Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13.
     means = _resample_means(columns, n_resamples, seed)
-    return [_interval(one.mean(), means[:, number]) for number, one in enumerate(columns)]
+    counted = [int((one.weights > 0).sum()) for one in columns]
+    return [
+        _interval(one.mean(), means[:, number], counted[number])
+        for number, one in enumerate(columns)
+    ]
 
 
 def paired_bootstraps(
@@ -100,7 +104,11 @@ def paired_bootstraps(
         return []
     means = _resample_means([one for pair in pairs for one in pair], n_resamples, seed)
     return [
-        _interval(first.mean() - second.mean(), means[:, 2 * number] - means[:, 2 * number + 1])
+        _interval(
+            first.mean() - second.mean(),
+            means[:, 2 * number] - means[:, 2 * number + 1],
+            int((first.weights > 0).sum()),
+        )
         for number, (first, second) in enumerate(pairs)
     ]
 
@@ -114,7 +122,11 @@ def bootstrap_ratios(
     with np.errstate(invalid="ignore", divide="ignore"):
         ratios = above.sum(axis=0) / below.sum(axis=0)
     drawn = _resample_ratios(above, below, n_resamples, seed)
-    return [_interval(float(one), column) for one, column in zip(ratios, drawn.T, strict=True)]
+    counted = ((above != 0) | (below != 0)).sum(axis=0)
+    return [
+        _interval(float(one), column, int(n))
+        for one, column, n in zip(ratios, drawn.T, counted, strict=True)
+    ]
 
 
 def bootstrap_sums(
@@ -141,7 +153,7 @@ def bootstrap_sums(
             with np.errstate(invalid="ignore"):
                 found.append(combine(times @ table))
     return [
-        _interval(float(combine(table.sum(axis=0))), np.concatenate(found))
+        _interval(float(combine(table.sum(axis=0))), np.concatenate(found), n_questions)
         for found, (table, combine) in zip(drawn, columns, strict=True)
     ]
 
@@ -201,9 +213,10 @@ def _times_drawn(rng: np.random.Generator, n: int, n_questions: int) -> Floats:
     return counts.reshape(n, n_questions).astype(np.float64)
 
 
-def _interval(mean: float, means: Floats) -> Interval:
+def _interval(mean: float, means: Floats, n_units: int) -> Interval:
+    """Return the interval of resampled means; those of a single unit are alike, and tell none."""
     counted = means[np.isfinite(means)]
-    if not len(counted):
+    if not len(counted) or n_units < 2:
         return Interval(mean, float("nan"), float("nan"))
     low, high = np.quantile(counted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(mean, float(low), float(high))

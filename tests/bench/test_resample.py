@@ -8,6 +8,7 @@ from deepera_graph.calibration.instance import MetricError
 from deepera_graph.calibration.statistics import (
     Values,
     bootstrap,
+    bootstrap_ratios,
     bootstrap_sums,
     bootstraps,
     mean_std,
@@ -23,6 +24,19 @@ def coins(n, share, seed=0):
 
 def test_a_metric_without_spread_has_an_interval_of_one_point():
     assert bootstrap(Values.of([0.5] * 10)) == (0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("values", [Values.of([0.5]), Values.of([0.5, 1.0, 0.0], [1, 0, 0])])
+def test_one_question_has_no_interval(values):
+    found = [
+        bootstrap(values),
+        *paired_bootstraps([(values, values)]),
+        *bootstrap_ratios(
+            (values.values * values.weights)[:, None], values.weights[:, None], n_resamples=10
+        ),
+    ]
+    assert [one.mean for one in found] == [0.5, 0.0, 0.5]
+    assert all(math.isnan(one.low) and math.isnan(one.high) for one in found)
 
 
 @pytest.mark.full

@@ -109,8 +109,35 @@ def test_an_evaluation_is_by_set_and_has_no_number_that_json_lacks(three):
     assert plain["sets"]["roofs"]["metrics"]["HitRate@1"]["mean"] == 0.5
     assert plain["sets"]["roofs"]["metrics"]["precision"]["mean"] is None
     text = format_evaluation(found)
-    assert "| lamps | 1 (1 trained on) | 0.0 (0.0 to 0.0) |" in text
+    assert "| lamps | 1 (1 trained on) | 0.0 | 100.0 |" in text
+    assert "lamps: 1 question: no interval." in text
     assert "## roofs" in text
+
+
+def test_questions_that_all_share_passages_have_no_interval():
+    rows = [
+        scored(name, [0, 1], scores, group="one")
+        for name, scores in {"a": [0.2, 0.9], "b": [0.9, 0.2]}.items()
+    ]
+    found = evaluate(rows, how="By hand.")
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    [one] = plain["sets"].values()
+    assert (one["groups"], one["questions"]) == (1, 2)
+    assert one["metrics"]["HitRate@1"] == {"mean": 0.5, "low": None, "high": None}
+    told = "roofs: 1 group of questions that share passages: no interval"
+    assert plain["notes"] == [told]
+    text = format_overview(found)
+    assert f"\n{told}.\n" in text
+    assert "| roofs | 2 | 50.0 | 100.0 |" in text
+
+
+def test_the_groups_that_intervals_are_over_are_told_where_they_are_fewer_than_questions():
+    groups = {"a": "one", "b": "one", "c": "two"}
+    rows = [scored(name, [0, 1], [0.2, 0.9], group=group) for name, group in groups.items()]
+    told = "roofs: intervals are over 2 groups of questions that share passages."
+    assert told in format_overview(evaluate(rows, how="By hand."))
+    apart = [scored(name, [0, 1], [0.2, 0.9]) for name in "ab"]
+    assert "groups" not in format_overview(evaluate(apart, how="By hand."))
 
 
 def test_an_overview_tells_questions_that_nothing_answers_apart():

@@ -144,7 +144,8 @@ class JudgeEvaluation:
         """Return it as JSON values; null for what is not a number."""
         sets = {name: one.to_dict() for name, one in self.sets.items()}
         quotes = None if self.quotes is None else self.quotes._asdict()
-        return {"how": self.how, "tau": self.tau, "sets": sets, "quotes": quotes}
+        plain = {"how": self.how, "tau": self.tau, "sets": sets, "quotes": quotes}
+        return {**plain, "notes": [*_describe_groups(self)]}
 
 
 class QuoteResult(NamedTuple):
@@ -282,7 +283,20 @@ def format_overview(evaluation: JudgeEvaluation) -> str:
         for name, one in evaluation.sets.items()
         if one.n_unanswerable
     )
-    return f"{evaluation.how}\n\n{format_rows(head, rows)}{unanswerable}{told}"
+    groups = "".join(f"\n{one}.\n" for one in _describe_groups(evaluation))
+    return f"{evaluation.how}\n\n{format_rows(head, rows)}{groups}{unanswerable}{told}"
+
+
+def _describe_groups(evaluation: JudgeEvaluation) -> Iterator[str]:
+    """Say what intervals are over, where that is fewer than the questions."""
+    for name, one in evaluation.sets.items():
+        if one.n_groups == 1:
+            is_one = one.n_questions == 1
+            what = "1 question" if is_one else "1 group of questions that share passages"
+            yield f"{name}: {what}: no interval"
+        elif one.n_groups < one.n_questions:
+            shared = f"{one.n_groups} groups of questions that share passages"
+            yield f"{name}: intervals are over {shared}"
 
 
 def _over(one: SetResult) -> str:
@@ -290,12 +304,12 @@ def _over(one: SetResult) -> str:
 
 
 def format_interval(name: str, one: Interval) -> str:
-    """Return a mean with its interval; a dash if it is not a number."""
+    """Return a mean with its interval, if it has one; a dash if it is not a number."""
     if not isfinite(one.mean):
         return "-"
-    if name == "kept":
-        return f"{one.mean:.2f} ({one.low:.2f} to {one.high:.2f})"
-    return f"{100 * one.mean:.1f} ({100 * one.low:.1f} to {100 * one.high:.1f})"
+    factor, decimals = (1, 2) if name == "kept" else (100, 1)
+    mean, low, high = (f"{factor * value:.{decimals}f}" for value in one)
+    return f"{mean} ({low} to {high})" if isfinite(one.low) else mean
 
 
 def _format_prefilter(evaluation: JudgeEvaluation) -> str:

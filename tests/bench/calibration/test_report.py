@@ -117,7 +117,7 @@ def test_an_unreachable_precision_is_not_suggested():
 
 def test_a_handful_of_lucky_passages_does_not_count_as_reached():
     few = ThresholdCounts(HAND, [one.scores for one in HAND], [0.9]).precisions()
-    assert suggest_threshold([0.9], few, 0.8).why_not == "fewer than 10 passages to keep"
+    assert suggest_threshold([0.9], few, 0.8).why_not.startswith("fewer than 10 passages to keep")
 
 
 def test_no_probability_comes_from_a_curve_that_saw_its_question(questions):

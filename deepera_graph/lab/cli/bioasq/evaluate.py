@@ -171,7 +171,11 @@ def _show(whole: Evaluation, intervals: Mapping[str, Interval], *, official: boo
     body = []
     for name, one in whole.measures.items():
         value, low_high = one.value(), intervals.get(name)
-        interval = f"{low_high.low:.4f} to {low_high.high:.4f}" if low_high else ""
+        interval = (
+            "–"
+            if low_high is None or isnan(low_high.low)
+            else f"{low_high.low:.4f} to {low_high.high:.4f}"
+        )
         body.append(
             (
                 describe_measure(name) + (" *" if name in RANKING else ""),
