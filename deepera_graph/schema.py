@@ -339,7 +339,7 @@ class Backend(RoleSet):
     Attributes:
         name: Short name for people, e.g. ``"local"``.
         intent: Reads a question.
-        judge: Scores passages: a `Judge`, or a Runnable that scores one.
+        judge: Scores passages: a `Judge`, or a Runnable or function that scores one.
         summarizer: Shortens one kept passage.
         answerer: Answers from the kept evidence; None when the backend cannot.
         about: What the manifest records: model, prompt hash, what kind of judge it is.

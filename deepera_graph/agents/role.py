@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from deepera_graph import prompts
 from deepera_graph.agents.cached import CachedRole
+from deepera_graph.agents.twin import invoker_of
 from deepera_graph.chat import sending
 from deepera_graph.chat.client import ChatModel
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
@@ -152,7 +153,7 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """
 
     def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
-        self._do: Callable[[TaskT, RunnableConfig], Any] = role.invoke
+        self._do: Callable[[TaskT, RunnableConfig], Any] = invoker_of(role)
         self._ado: Callable[[TaskT, RunnableConfig], Awaitable[Any]] = role.ainvoke
         self._read: Callable[[TaskT, Any], AnswerT] = self._read_in_schema
         self._limiter, self._schema = limiter, cast("Any", schema)

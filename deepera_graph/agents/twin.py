@@ -10,7 +10,16 @@ from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import (
+    Runnable,
+    RunnableConfig,
+    RunnableLambda,
+    RunnableParallel,
+    RunnableSequence,
+)
+from langchain_core.runnables.base import RunnableBindingBase
+
+from deepera_graph.chat import sending
 
 TaskT = TypeVar("TaskT")
 DoneT = TypeVar("DoneT")
@@ -33,7 +42,34 @@ def call(do: Callable[..., Any], ado: Callable[..., Any], *args: Any, **kwargs: 
 
 def ask(role: Runnable[Any, Any], task: Any, config: RunnableConfig | None) -> TwinCall:
     """Return the call of a runnable."""
-    return call(role.invoke, role.ainvoke, task, config)
+    return call(invoker_of(role), role.ainvoke, task, config)
+
+
+def invoker_of(role: Runnable[TaskT, DoneT]) -> Callable[[TaskT, RunnableConfig | None], DoneT]:
+    """Return what calls a runnable from a thread, also one that is made of coroutine functions."""
+    # LangChain refuses those: "Cannot invoke a coroutine function synchronously". A thread waits
+    # for them in the loop of the model calls, as its own loop may be running, as in a notebook.
+    if not _has_coroutine(role):
+        return role.invoke
+
+    def invoke(task: TaskT, config: RunnableConfig | None = None) -> DoneT:
+        async def work() -> DoneT:
+            return await role.ainvoke(task, config)
+
+        return sending.run(work())
+
+    return invoke
+
+
+def _has_coroutine(role: object) -> bool:
+    """Tell whether a runnable, or a part of it, is a coroutine function without a plain twin."""
+    if isinstance(role, RunnableLambda):
+        return not hasattr(role, "func")
+    if isinstance(role, RunnableSequence):
+        return any(map(_has_coroutine, role.steps))
+    if isinstance(role, RunnableParallel):
+        return any(map(_has_coroutine, role.steps__.values()))
+    return isinstance(role, RunnableBindingBase) and _has_coroutine(role.bound)
 
 
 def call_in_thread(do: Callable[..., Any], *args: Any) -> TwinCall:

@@ -8,13 +8,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ValidationError
 
+from deepera_graph.agents.twin import invoker_of
 from deepera_graph.errors import AnswerError, RoleError, SettingsError, name_problems
 from deepera_graph.schema import (
     Answer,
@@ -177,10 +178,13 @@ class Prepares(Protocol):
 
 
 class PassageJudge(Judge):
-    """A judge of single passages, any Runnable, as a judge of lists: one passage a batch."""
+    """A judge of single passages, a Runnable or a function, as a judge of lists: one a batch."""
 
-    def __init__(self, role: Runnable[PassageTask, Judgement]) -> None:
-        self._role = role
+    def __init__(
+        self, role: Runnable[PassageTask, Judgement] | Callable[[PassageTask], Any]
+    ) -> None:
+        self._role = role if isinstance(role, Runnable) else RunnableLambda(role)
+        self._invoke = invoker_of(self._role)
         self.gives_summaries = bool(getattr(role, "gives_summaries", False))
         self.asks_model = bool(getattr(role, "asks_model", True))
         self.operating_point = getattr(role, "operating_point", OPERATING_POINT)
@@ -192,7 +196,7 @@ class PassageJudge(Judge):
 
     def judge(self, batch: Batch, config: RunnableConfig | None = None) -> Sequence[Verdict]:
         """Judge one passage after the other."""
-        return [self._role.invoke(task, config) for task in passage_tasks(batch)]
+        return [self._invoke(task, config) for task in passage_tasks(batch)]
 
     async def ajudge(self, batch: Batch, config: RunnableConfig | None = None) -> Sequence[Verdict]:
         """Do what `judge` does, in the running loop."""
@@ -200,12 +204,12 @@ class PassageJudge(Judge):
 
 
 def as_judge(given: object) -> Judge:
-    """Return a judge as it is, and a Runnable as the judge of single passages that it is."""
+    """Return a judge as it is, and a Runnable or a function as a judge of single passages."""
     if isinstance(given, Judge):
         return given
-    if isinstance(given, Runnable):
+    if isinstance(given, Runnable) or (callable(given) and not isinstance(given, type)):
         return PassageJudge(given)
-    raise SettingsError(f"judge must be a Judge or a Runnable, got {given!r:.80}")
+    raise SettingsError(f"judge must be a Judge, a Runnable or a function, got {given!r:.80}")
 
 
 def read_verdicts(batch: Batch, given: Iterable[object]) -> list[Verdict]:

@@ -17,6 +17,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from typing_extensions import TypedDict
 
+from deepera_graph.agents.twin import invoker_of
 from deepera_graph.errors import DeepEraError, InputError, RoleError, SettingsError, StoreError
 from deepera_graph.judges.heuristic.roles import find_entities
 from deepera_graph.passages import RETRIEVAL_KEYS
@@ -274,7 +275,7 @@ def _make_rewriter(given: Any) -> Runnable[Any, dict[str, Any]]:
     def write(state: Any) -> dict[str, Any]:
         try:
             with named_errors("the rewriter failed"):
-                return read(state, role.invoke(ask(state)))
+                return read(state, invoker_of(role)(ask(state), None))
         except (RoleError, StoreError) as error:
             return _give_up(error)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
 from langgraph.types import Send
 
 from deepera_graph import (
@@ -27,7 +28,7 @@ from deepera_graph.errors import AnswerError, CallError, RoleError
 from deepera_graph.judges.base import Judge, PassageJudge, as_judge, judge_all
 from deepera_graph.pipeline.intent import UNKNOWN, receive
 from deepera_graph.pipeline.score import Planner
-from deepera_graph.schema import Unjudged
+from deepera_graph.schema import Judgement, Unjudged
 from deepera_graph.settings.budget import Meter, with_meter
 from deepera_graph.testing import FREE, ScriptedChat, ScriptedRole, judged, scripted_backend
 from support.list_judges import (
@@ -205,8 +206,67 @@ def test_a_judge_that_wants_no_more_leaves_the_rest_unneeded():
     assert {one.reason for one in result.not_needed} == {"skipped: the judge asked for no more"}
 
 
+def by_word(task):
+    return Judgement(score=0.9 if "grew" in task["text"] else 0.1)
+
+
+async def slowly_by_word(task):
+    await asyncio.sleep(0)
+    return by_word(task)
+
+
+class Asked:
+    """A judge with a state of its own."""
+
+    async def __call__(self, task):
+        return await slowly_by_word(task)
+
+
+TWO = ["Kelp grew.", "Kelp died."]
+FUNCTIONS = {
+    "function": by_word,
+    "coroutine": slowly_by_word,
+    "method": Asked().__call__,
+    "runnable": RunnableLambda(slowly_by_word),
+    "chain": RunnableLambda(lambda task: task) | RunnableLambda(slowly_by_word),
+    "bound": RunnableLambda(slowly_by_word).with_config(tags=["mine"]),
+}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("judge", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_function_judges_single_passages_and_a_coroutine_function_is_awaited(judge, is_async):
+    result = run(replace(local_backend("rules"), judge=judge, spec=None), TWO, is_async=is_async)
+    assert {one.text: one.score for one in result.passages} == dict(
+        zip(TWO, (0.9, 0.1), strict=True)
+    )
+    assert result.outcome != "degraded"
+
+
+def test_a_coroutine_function_judges_in_a_notebook_whose_loop_is_running():
+    backend = replace(local_backend("rules"), judge=slowly_by_word, spec=None)
+
+    async def cell():
+        return EvidenceReranker(backend).rerank(QUESTION, TWO)
+
+    assert [one.score for one in asyncio.run(cell()).passages] == [0.9, 0.1]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_other_roles_may_be_coroutine_functions_too(is_async):
+    rules = local_backend("rules")
+
+    async def read(task):
+        return await rules.intent.ainvoke(task)
+
+    backend = replace(rules, intent=RunnableLambda(read), spec=None)
+    assert run(backend, TWO, is_async=is_async).intent == run(rules, TWO).intent
+
+
 def test_what_is_no_judge_is_named():
-    with pytest.raises(SettingsError, match="judge must be a Judge or a Runnable, got 7"):
+    with pytest.raises(
+        SettingsError, match="judge must be a Judge, a Runnable or a function, got 7"
+    ):
         EvidenceReranker(replace(list_backend(), judge=7))
 
 
