@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from deepera_graph.calibration.instance import read_rows
 from deepera_graph.calibration.statistics import Values, bootstrap
-from deepera_graph.lab.data.readers import Search, read_beir
+from deepera_graph.lab.data.beir import Search, read_beir
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.retrieval.collections.passage_store import PassageStore

@@ -6,7 +6,8 @@ import pytest
 
 from bench.lakes import make_instance, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
-from deepera_graph.lab.data.readers import open_dataset, read_beir, read_plain
+from deepera_graph.lab.data.beir import read_beir
+from deepera_graph.lab.data.readers import open_dataset, read_plain
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import IndexHit
 
@@ -38,9 +39,20 @@ def test_a_bad_judgement_is_named_with_its_line(beir_folder):
         list(read_beir(beir_folder))
 
 
-def test_a_judged_query_without_text_is_refused(beir_folder):
+def test_a_judged_query_without_text_is_named_and_the_others_are_read(beir_folder, caplog):
+    (beir_folder / "qrels" / "test.tsv").write_text("70\td2\t1\n7\td2\t1\n")
+    assert [one.id for one in read_beir(beir_folder)] == ["7"]
+    assert "test.tsv: left out, as queries.jsonl does not have them: 70" in caplog.text
+
+
+def test_the_current_folder_has_its_name(beir_folder, monkeypatch):
+    monkeypatch.chdir(beir_folder)
+    assert open_dataset(Path()).name == "lakes_beir"
+
+
+def test_judgements_of_unknown_queries_alone_are_refused(beir_folder):
     (beir_folder / "qrels" / "test.tsv").write_text("70\td2\t1\n")
-    with pytest.raises(DatasetError, match=r"'70' is not in queries\.jsonl"):
+    with pytest.raises(DatasetError, match=r"none of its queries is in queries\.jsonl: 70"):
         list(read_beir(beir_folder))
 
 

@@ -1,7 +1,7 @@
 """Data sets: BEIR, instances, plain lines, articles, the sample, and questions of several hops."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,15 +17,14 @@ from deepera_graph.calibration.instance import (
     DatasetError,
     Instance,
     Labels,
-    LenientRow,
     first_problem,
     read_labelled,
-    read_lines,
     read_rows,
 )
 from deepera_graph.demo import DemoQuestion, read_corpus, read_questions
 from deepera_graph.errors import InputError
 from deepera_graph.jobs.lines import QuestionLine, open_questions
+from deepera_graph.lab.data.beir import read_beir
 from deepera_graph.lab.data.documents import read_natural
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
@@ -35,7 +34,6 @@ N_CANDIDATES = 30
 SETTINGS = ("base", "ssli")
 NAMES = tuple(f"sample-{kind}{setting}" for kind in ("", "hard-") for setting in SETTINGS)
 T = TypeVar("T")
-Search = Callable[[str, int], Sequence[IndexHit]]
 
 
 def open_dataset(
@@ -50,7 +48,7 @@ def open_dataset(
     heads the table, the name of the file or folder when empty; *split* says which judgements of a
     BEIR folder to use, and *n_candidates* how many documents BM25 finds for a query of it.
     """
-    title = name or path.stem
+    title = name or path.stem or path.resolve().stem  # of the current folder, too
     if (path / "corpus.jsonl").exists():
         read = partial(read_beir, path, split=split, n_candidates=n_candidates)
         return Dataset(title, read, f"BM25 over the corpus, best {n_candidates}")
@@ -140,79 +138,6 @@ def _sample_context(document: Document, rank: int, score: float, question: DemoQ
         first_stage_rank=rank,
         first_stage_score=score,
     )
-
-
-class BeirDocument(LenientRow):
-    """A document of a BEIR corpus."""
-
-    id: str = Field(alias="_id")
-    title: str = ""
-    text: str = ""
-
-    def whole(self) -> str:
-        """Title and text, as BEIR searches them."""
-        return f"{self.title} {self.text}".strip()
-
-
-class _Query(LenientRow):
-    id: str = Field(alias="_id")
-    text: str
-
-
-def read_beir(
-    folder: Path, *, split: str = "test", n_candidates: int = 100, search: Search | None = None
-) -> Iterator[Instance]:
-    """Yield one instance a judged query; judged documents not found go to `golden_outside`."""
-    corpus = {row.id: row for row in read_rows(folder / "corpus.jsonl", BeirDocument)}
-    queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
-    find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
-    path = folder / "qrels" / f"{split}.tsv"
-    for query, grades in _read_judgements(path).items():
-        if query not in queries:
-            raise DatasetError(f"{path}: query {query!r} is not in queries.jsonl")
-        found = [one for one in find(queries[query], n_candidates) if corpus[one.id].whole()]
-        ids = {one.id for one in found}
-        yield Instance(
-            id=query,
-            dataset=folder.name,
-            setting=split,
-            question=queries[query],
-            contexts=tuple(
-                _beir_context(corpus[one.id], rank, one.score, grades.get(one.id, 0))
-                for rank, one in enumerate(found, start=1)
-            ),
-            golden_outside={id: grade for id, grade in grades.items() if id not in ids},
-        )
-
-
-def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -> Context:
-    return Context(
-        id=document.id,
-        text=document.text if document.text.strip() else document.title,
-        title=document.title,
-        is_golden=grade > 0,
-        grade=max(grade, 1),
-        first_stage_rank=rank,
-        first_stage_score=score,
-    )
-
-
-def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
-    judged: dict[str, dict[str, int]] = {}
-    for number, line in read_lines(path):
-        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
-        if number == 1 and cells[-1] == "score":
-            continue
-        try:
-            query, document, grade = cells[0], cells[1], int(cells[2])
-        except (IndexError, ValueError) as error:
-            raise DatasetError(
-                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
-            ) from error
-        if grade > 0:
-            judged.setdefault(query, {})[document] = grade
-    return judged
 
 
 def read_instances(path: Path) -> Iterator[Instance]:

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import Context, DatasetError, Instance, read_rows
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.lab.data.readers import BeirDocument, open_dataset, read_beir, read_instances
+from deepera_graph.lab.data.beir import BeirDocument, read_beir
+from deepera_graph.lab.data.readers import open_dataset, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
