@@ -290,7 +290,7 @@ def move(
     place: places.PlaceOptions,
     output: options.OutputOptions,
 ) -> None:
-    """Give a library that was made before 0.10 its papers: a base, or those its passages name."""
+    """Give a library made by 0.9 or before its papers: a base, or those passages name."""
     from deepera_graph.papers.library import check_there, count_papers
     from deepera_graph.papers.library.building import name_papers
     from deepera_graph.papers.library.vectors import vectors_path

@@ -251,7 +251,7 @@ class _Verdict(ReplyModel):
     @model_validator(mode="before")
     @classmethod
     def _nest(cls, values: Any) -> Any:
-        """Read the form of versions before 0.10, too: the fields of a finding beside its score."""
+        """Read the form of 0.9 and before, too: the fields of a finding beside its score."""
         if not isinstance(values, dict):
             return values
         given = values.get("finding")
