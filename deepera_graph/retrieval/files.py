@@ -222,13 +222,14 @@ class _Member(io.RawIOBase):
 def find_files(
     sources: Sequence[Path], pdf_reader: str = "pypdf"
 ) -> tuple[list[InFile], list[Skipped]]:
-    """Return the files that can be read, each once, and those of other kinds."""
+    """Return the files that can be read, each once however named, and those of other kinds."""
     # Folders and archives are looked through in order of names. Links are followed, into no folder
     # twice. Hidden files are passed over.
-    found, others = dict[Path, InFile](), list[Skipped]()
+    found, others = dict[str, InFile](), list[Skipped]()
     for source in sources:
         files, skipped = _find(source, pdf_reader)
-        found.update({file.path: file for file in files if file.path not in found})
+        for file in files:
+            found.setdefault(os.path.realpath(file.path), file)
         others += skipped
     return list(found.values()), others
 

@@ -11,6 +11,7 @@ from qdrant_client import models
 from deepera_graph.retrieval.collections.collection import DENSE_NAME, SPARSE_NAME, is_sparse
 from deepera_graph.retrieval.conditions import COMPARED, METADATA, list_compared
 from deepera_graph.retrieval.fusion import fuse
+from deepera_graph.retrieval.kept_files import Origin
 from deepera_graph.stores.words import DECIMALS, as_found, check_storable, join_title, name_passage
 
 Fusion = Literal["ranks", "scores"]
@@ -44,20 +45,26 @@ def fuse_scores(
 
 Vectors = Sequence[Sequence[float]]  # one a text, shape (n_texts, n_dimensions)
 CONTENT, ID = "page_content", "id"
+FILE = "file"  # not of the metadata, which are shown
 
 
 def build_points(
-    store: QdrantVectorStore, passages: Sequence[Document], dense: Vectors | None = None
+    store: QdrantVectorStore,
+    passages: Sequence[Document],
+    dense: Vectors | None = None,
+    files: Mapping[str, Origin] | None = None,
 ) -> list[models.PointStruct]:
     """Return the points of passages; a point's number is made from the passage's id alone."""
-    # *dense* are their vectors, if they were made before.
+    # *dense* are their vectors, if they were made before; *files* what they are of, by their ids.
     ids = [name_passage(passage) for passage in passages]
     for name, passage in zip(ids, passages, strict=True):
         check_storable(name, passage)
     vectors = _build_vectors(store, [join_title(passage) for passage in passages], dense)
     return [
         models.PointStruct(
-            id=number_point(name), vector=vector, payload=build_payload(name, passage)
+            id=number_point(name),
+            vector=vector,
+            payload=build_payload(name, passage) | build_file(files, name),
         )
         for name, passage, vector in zip(ids, passages, vectors, strict=True)
     ]
@@ -68,6 +75,11 @@ def build_payload(name: str, passage: Document) -> dict[str, Any]:
     plain = {ID: name, CONTENT: passage.page_content, METADATA: passage.metadata}
     compared = list_compared(passage.metadata)
     return {**plain, COMPARED: compared} if compared else plain
+
+
+def build_file(files: Mapping[str, Origin] | None, name: str) -> dict[str, Any]:
+    """Return what is stored of the file of a passage."""
+    return {FILE: files[name]._asdict()} if files and name in files else {}
 
 
 def number_point(name: str) -> str:

@@ -35,6 +35,7 @@ OnSkip = Callable[[Skipped], None]
 OnRead = Callable[[int, int], None]
 OnFile = Callable[[str], None]
 OnRecord = Callable[[Mapping[str, Any]], None]
+OnPath = Callable[[Path], None]
 
 
 def read_passages(
@@ -46,6 +47,8 @@ def read_passages(
     on_read: OnRead | None = None,
     on_file: OnFile | None = None,
     on_record: OnRecord | None = None,
+    on_begin: OnPath | None = None,
+    on_end: OnPath | None = None,
 ) -> Iterator[Document]:
     """Read passages one by one, in order; a folder's files in order of their names, nested too.
 
@@ -79,6 +82,8 @@ def read_passages(
         on_file: Called with the form, such as ``.pdf``, of every file that has a passage.
         on_record: Called with the fields of every record and document, those of papers without an
             abstract among them.
+        on_begin: Called with the path of every file before it is read.
+        on_end: Called with the path of a file that was read to its end, no record of it failing.
 
     Raises:
         InputError: The file is missing or of another kind; or while reading, unless *on_skip* is
@@ -108,6 +113,8 @@ def read_passages(
         on_read=on_read,
         on_file=on_file,
         on_record=on_record,
+        on_begin=on_begin,
+        on_end=on_end,
     ).read()
 
 
@@ -122,16 +129,24 @@ class _Reader:
     on_read: OnRead | None
     on_file: OnFile | None
     on_record: OnRecord | None
+    on_begin: OnPath | None
+    on_end: OnPath | None
+    _n_lost: int = 0  # records
     _seen: dict[str, tuple[int, bool]] = field(default_factory=dict)  # hash of text, is retracted
 
     def read(self) -> Iterator[Document]:
         n_before, n_in_all = 0, sum(file.size for file in self.files)
         for file in self.files:
+            n_lost = self._n_lost
+            if self.on_begin is not None:
+                self.on_begin(file.path)
             try:
                 with file.open() as (source, raw):
                     for record in self._read_file(file, source):
                         self._tell(n_before + raw.tell(), n_in_all)
                         yield from _cut_record(record, file.path, self.max_words)
+                if self.on_end is not None and self._n_lost == n_lost:
+                    self.on_end(file.path)
             except InputError as error:
                 if self.on_skip is None:
                     raise
@@ -201,6 +216,7 @@ class _Reader:
         for skipped, *_ in held:
             if self.on_skip is None:
                 raise InputError(str(skipped))
+            self._n_lost += skipped.is_lost
             self.on_skip(skipped)
         held.clear()
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from deepera_graph.cli import config
-from deepera_graph.cli.library import index
+from deepera_graph.cli.libraries.index import index
 from deepera_graph.cli.shared.declaring import configurable
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer

@@ -72,6 +72,8 @@ def test_index_says_how_many_passages_there_are(deepera, source, store):
         "mode": "sparse",
         "indexed": 3,
         "replaced": 0,
+        "removed": 0,
+        "missing": [],
         "passages": 3,
         "papers": 1,
         "files": {".jsonl": 1},

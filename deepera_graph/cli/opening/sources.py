@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from deepera_graph.papers.sources import Literature, LiteratureAnswer
     from deepera_graph.retrieval.collections.passage_store import PassageStore
     from deepera_graph.retrieval.files import Skipped, SkippedKind
+    from deepera_graph.retrieval.kept_files import KeptFiles, Origin
     from deepera_graph.stores.words import WordIndex
 
 _BATCH_OF_EMBEDDINGS, _BATCH_OF_IDS = 32, 256
@@ -47,6 +49,13 @@ class PassageSource:
         from deepera_graph.retrieval.sources import read_passages
 
         self._paths, self._verbose = paths, verbose
+        self._on_record = on_record
+        self._files: KeptFiles | None = None  # of the library that is filled
+        self._path = Path()  # of the file that is read
+        self._begun: list[str] = []
+        self._ended: list[str] = []
+        self._early: list[tuple[Path, Mapping[str, Any]]] = []  # records, before that was known
+        self.origins: dict[str, Origin] = {}  # of passages, by their ids in the library
         self.forms = Counter[str]()  # files that have passages, as far as read, such as ``.pdf``
         self.replaced = Counter[str]()  # passages of other files that had the ids of those read
         self._failed = False
@@ -60,7 +69,9 @@ class PassageSource:
             on_skip=self._note,
             on_read=self._note_bytes,
             on_file=self._note_file,
-            on_record=on_record,
+            on_record=None if on_record is None else self._note_record,
+            on_begin=self._note_begin,
+            on_end=lambda path: self._ended.append(os.path.realpath(path)),
         )
         self._n_read: int | None = None  # bytes
         self._n_bytes: int | None = None  # of all files
@@ -94,10 +105,54 @@ class PassageSource:
 
             return store.add(passages, on_progress=watch, **how)
 
-    def compare_ids(self, store: PassageStore) -> None:
-        """Count the passages of other files that those read replace, as they have their ids."""
+    def compare(self, store: PassageStore) -> None:
+        """Name files as a library knows them, and note what it has that is read no more."""
+        # Passages of other files that those read replace, as they have their ids, are counted.
+        from deepera_graph.retrieval.kept_files import KeptFiles
+
+        self._files = KeptFiles(() if store.is_new else store.scan_files())
+        for path, fields in self._early:
+            self._tell_record(path, fields)
+        self.passages = self._name_passages(iter(self.passages))
         if not store.is_new:
-            self.passages = self._compare_ids(store, iter(self.passages))
+            self.passages = self._compare_ids(store, self.passages)
+
+    def list_stale(self) -> list[str]:
+        """Return the passages of the library that are in files no more which were read whole."""
+        return [] if self._files is None else self._files.list_stale(self._ended)
+
+    def list_missing(self) -> list[str]:
+        """Return the files of the library that are gone from the folders that were read."""
+        return [] if self._files is None else self._files.list_missing(self._paths, self._begun)
+
+    def _name_passages(self, passages: Iterator[Document]) -> Iterator[Document]:
+        assert self._files is not None
+        for one in passages:
+            origin, given = self._files.find(self._path), self._path.as_posix()
+            if one.metadata.get("source") == given:
+                one.metadata["source"] = origin.name
+            one.id = _rename(one.id or "", given, origin.name)
+            self.origins[one.id] = origin
+            self._files.note_written(one.id)
+            yield one
+
+    def _note_begin(self, path: Path) -> None:
+        self._path = path
+        self._begun.append(os.path.realpath(path))
+
+    def _note_record(self, fields: Mapping[str, Any]) -> None:
+        if self._files is None:
+            self._early.append((self._path, fields))
+        else:
+            self._tell_record(self._path, fields)
+
+    def _tell_record(self, path: Path, fields: Mapping[str, Any]) -> None:
+        """Tell of a record by the name that the library has for its file."""
+        if self._files is not None and self._on_record is not None:
+            given, name = path.as_posix(), self._files.find(path).name
+            id = fields.get("id")
+            known = {"id": _rename(id, given, name)} if isinstance(id, str) else {}
+            self._on_record({**fields, **known})
 
     def _compare_ids(self, store: PassageStore, passages: Iterator[Document]) -> Iterator[Document]:
         while batch := list(islice(passages, _BATCH_OF_IDS)):
@@ -171,6 +226,12 @@ class PassageSource:
         kind = kind_of(skipped)
         if kind in self._kinds or len(self._kinds) < _MOST_KEPT:
             self._kinds.setdefault(kind, SkippedKind()).add(skipped)
+
+
+def _rename(id: str, given: str, name: str) -> str:
+    """Return an id that begins with the name of a file with another name for it."""
+    is_named_so = id == given or id.startswith((f"{given}#", f"{given}:"))
+    return f"{name}{id.removeprefix(given)}" if is_named_so else id
 
 
 def batches(embeddings: str | None) -> dict[str, Any]:

@@ -77,9 +77,13 @@ _WAIT = 2.0  # seconds that a server may need for a search, before it lets go of
 
 
 def open_collection(
-    store: places.StoreOptions, *, mode: Mode | None = None, must_exist: bool
+    store: places.StoreOptions,
+    *,
+    mode: Mode | None = None,
+    must_exist: bool,
+    to_search: bool = True,
 ) -> PassageStore:
-    """Open the passages of a library."""
+    """Open the passages of a library; needs no embeddings unless it is searched or filled."""
     if not store.library:
         given = "" if store.library is None else ", got ''"
         raise SettingsError(f"--library must name a library{given}")
@@ -96,6 +100,7 @@ def open_collection(
         embeddings=None if by_default else find_embeddings(store.embeddings),
         find_embeddings=partial(find_recorded, store),
         must_exist=must_exist,
+        to_search=to_search,
         wait=_WAIT,
     )
 

@@ -197,8 +197,8 @@ def rank_words(
 
 
 def count_papers(db: sqlite3.Connection) -> int:
-    """Return how many papers there are, as numbers are given out one by one."""
-    return int(db.execute("SELECT coalesce(max(n), 0) FROM papers").fetchone()[0])
+    """Return how many papers there are."""
+    return int(db.execute("SELECT count(*) FROM scopes").fetchone()[0])
 
 
 def count_vectors(db: sqlite3.Connection) -> int:

@@ -1,5 +1,6 @@
 """A base from files: resumable, a batch at a time, with all that was wrong counted by kind."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from deepera_graph.papers.library import (
     count_papers,
     count_vectors,
     find_number,
+    find_numbers,
     list_without_vectors,
 )
 from deepera_graph.papers.library import read_papers as read_papers_of
@@ -35,6 +37,7 @@ _N_SAMPLE = 5
 _LEAST_ALIKE = 0.98  # one byte a dimension costs .001
 _ENDS = 1 << 16
 _LARGE_SHARE = 0.2  # of the base that is new: then its index of words is put in one piece
+_RECORDS = "records-"  # begins what a base knows sources by that are no files of its own
 _OUTCOMES = ("added", "updated", "unchanged", "merged")
 
 
@@ -271,7 +274,7 @@ class NamedPapers:
 
     def __init__(self) -> None:
         self._held: list[PaperRecord] = []
-        self._run = f"records-{uuid4().hex}"
+        self._run = f"{_RECORDS}{uuid4().hex}"
         self.n_put = 0
 
     def note(self, fields: Mapping[str, Any]) -> None:
@@ -289,6 +292,33 @@ class NamedPapers:
         self._held.clear()
         writer.commit(self._run, self.n_put, finished=True, report={})
         return outcomes
+
+    def ids(self) -> set[str]:
+        """Return all ids of the papers that were noted since the last time."""
+        return {id for one in self._held for id in one.ids}
+
+
+def remove_papers(
+    writer: Writer,
+    gone: Iterable[Document],
+    left: Iterable[Document],
+    noted: Iterable[str] = (),
+) -> int:
+    """Remove the papers of passages that are gone, unless others name them; return how many.
+
+    What `papers build` put into a base stays, as do papers whose ids were *noted* just now.
+    """
+    known = find_numbers(writer.db, name_papers(gone).ids()) - find_numbers(writer.db, noted)
+    rows = writer.db.execute(
+        "SELECT papers.n FROM papers JOIN sources USING (run) "
+        "WHERE papers.n IN (SELECT value FROM json_each(?)) AND identity LIKE ?",
+        (json.dumps([*known]), f"{_RECORDS}%"),
+    ).fetchall()
+    numbers = {n for (n,) in rows}
+    if numbers:
+        numbers -= find_numbers(writer.db, name_papers(left).ids())
+        writer.remove(numbers)
+    return len(numbers)
 
 
 def name_papers(passages: Iterable[Document]) -> NamedPapers:

@@ -46,6 +46,11 @@ _INSERTS = {
     "titles": "INSERT OR IGNORE INTO titles VALUES (?, ?, ?)",
     "refs": "INSERT OR IGNORE INTO refs VALUES (?, ?, ?)",
 }
+_UNINDEX = "INSERT INTO words (words, rowid, title, abstract) VALUES ('delete', ?, ?, ?)"
+_OF_PAPERS = {  # by table the column with the number of a paper
+    "papers": "n", "scopes": "n", "ids": "n", "titles": "n", "refs": "citing", "merges": "n",
+    "vectors": "n",
+}  # fmt: skip
 
 
 class Known(NamedTuple):
@@ -133,6 +138,16 @@ class Writer:
                 "UPDATE sources SET done = ?, finished = ?, report = ? WHERE identity = ?",
                 (done, finished, json.dumps(report), identity),
             )
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove papers by their numbers, and commit that."""
+        with self._changing() as db:
+            self._flush()
+            for number in numbers:
+                gone, _ = self._read(number)
+                db.execute(_UNINDEX, (number, gone.title, gone.abstract))
+                for table, column in _OF_PAPERS.items():
+                    db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
 
     def optimize(self) -> None:
         """Have the index of words in one piece, which makes searches faster."""
@@ -282,10 +297,7 @@ class Writer:
             return False
         db = self._db
         if before.text != after.text or before.title != after.title:
-            db.execute(
-                "INSERT INTO words (words, rowid, title, abstract) VALUES ('delete', ?, ?, ?)",
-                (number, before.title, before.abstract),
-            )
+            db.execute(_UNINDEX, (number, before.title, before.abstract))
             db.execute(_INSERTS["words"], (number, after.title, after.abstract))
             db.execute("DELETE FROM vectors WHERE n = ?", (number,))
             db.execute("DELETE FROM titles WHERE n = ?", (number,))

@@ -67,15 +67,18 @@ def open_collection(
     embeddings: Embeddings | None,
     find_embeddings: FindEmbeddings | None = None,
     must_exist: bool,
+    to_search: bool = True,
 ) -> QdrantVectorStore:
-    """Open a collection as it was indexed, or make it."""
+    """Open a collection as it was indexed, or make it; needs no embeddings unless *to_search*."""
     # The vectors a collection has tell its mode, the name of the sparse vector how terms were
     # hashed, and its metadata which embeddings made the dense one (Qdrant 1.16 or later).
     if mode is not None:
         check_choice("mode", mode, get_args(Mode))
     if not name:
         raise SettingsError("no library can be named ''")
-    if client.collection_exists(name):
+    if client.collection_exists(name) and not to_search:
+        mode = find_mode(client.get_collection(name).config.params, name)
+    elif client.collection_exists(name):
         if embeddings is None and find_embeddings is not None:
             embeddings = _find_recorded(client, name, find_embeddings)
         mode = _check_existing(client, name, mode, embeddings)

@@ -1,7 +1,7 @@
 """A store of passages in Qdrant that keeps first-stage scores and ranks."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
@@ -24,12 +24,15 @@ from deepera_graph.retrieval.collections.connection import (
     wrap_errors,
 )
 from deepera_graph.retrieval.fusion import in_thread
+from deepera_graph.retrieval.kept_files import FiledPassage, Origin, read_origin
 from deepera_graph.retrieval.search import FUSIONS, Fusion, Near, StoredPassage, Vectors
 from deepera_graph.settings.ranges import check_at_least, check_choice
 from deepera_graph.stores.embeddings import name_embeddings
 from deepera_graph.stores.words import name_passage
 
 LARGE = 20_000
+_OF_FILES = [search.ID, search.FILE, f"{conditions.METADATA}.source"]
+_AT_ONCE = 4096  # passages that are read without texts, or deleted
 LINKS = 16  # of a vector to others in HNSW, Qdrant's default m
 _SLOW = "%d passages in an embedded store: every search reads all of them, a Qdrant server does not"
 _logger = logging.getLogger(__name__)
@@ -82,6 +85,7 @@ class PassageStore:
         passages: Iterable[Document],
         *,
         vectors: Iterable[Sequence[float]] | None = None,
+        files: Mapping[str, Origin] | None = None,
         batch_size: int = 256,
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
@@ -94,6 +98,7 @@ class PassageStore:
         Args:
             passages: Read one batch at a time.
             vectors: Their dense vectors, where the store's embeddings have made them before.
+            files: Of which files they are, by their ids; it is looked up as they are written.
             batch_size: Passages written at once, >= 1.
             on_progress: Called after each batch with the passages written so far.
 
@@ -104,20 +109,25 @@ class PassageStore:
         written, rest = 0, iter(passages)
         known = None if vectors is None else iter(vectors)
         while batch := list(islice(rest, batch_size)):
-            self.put(batch, None if known is None else list(islice(known, len(batch))))
+            self.put(batch, None if known is None else list(islice(known, len(batch))), files)
             written += len(batch)
             if on_progress is not None:
                 on_progress(written)
         self._hint_if_large()
         return written
 
-    def put(self, passages: Sequence[Document], vectors: Vectors | None = None) -> None:
+    def put(
+        self,
+        passages: Sequence[Document],
+        vectors: Vectors | None = None,
+        files: Mapping[str, Origin] | None = None,
+    ) -> None:
         """Index one batch as `add` does, with dense *vectors* if they were made before.
 
         Raises:
             InputError: A passage has no text, or metadata that is no JSON.
         """
-        points = search.build_points(self.vectorstore, passages, vectors)
+        points = search.build_points(self.vectorstore, passages, vectors, files)
         self._set_journal("WAL")
         with self._open() as (client, name), hide_hints():
             client.upsert(name, points=points)
@@ -140,9 +150,9 @@ class PassageStore:
     def remove(self, ids: Sequence[str]) -> None:
         """Delete passages by their ids; those that are not there are no matter."""
         numbers: list[int | str | UUID] = [search.number_point(one) for one in ids]
-        if numbers:
+        for start in range(0, len(numbers), _AT_ONCE):
             with self._open() as (client, name):
-                client.delete(name, points_selector=numbers)
+                client.delete(name, points_selector=numbers[start : start + _AT_ONCE])
 
     def defer_links(self) -> None:
         """Have a server take passages without linking their vectors, until `build_links`.
@@ -282,6 +292,21 @@ class PassageStore:
                     self.vectorstore, batch_size, offset, with_vectors=vectors
                 )
             yield from found
+            if offset is None:
+                return
+
+    def scan_files(self) -> Iterator[FiledPassage]:
+        """Yield the ids of all passages, with the files they are of."""
+        offset: Any = None
+        while True:
+            with self._open() as (client, name):
+                found, offset = client.scroll(
+                    name, limit=_AT_ONCE, offset=offset, with_payload=_OF_FILES
+                )
+            for one in found:
+                id, payload = search.point_id(one), one.payload or {}
+                source = (payload.get(conditions.METADATA) or {}).get("source")
+                yield FiledPassage(id, read_origin(id, payload.get(search.FILE), source))
             if offset is None:
                 return
 

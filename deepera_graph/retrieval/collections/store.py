@@ -40,6 +40,7 @@ def open_store(
     embeddings: Embeddings | None = None,
     find_embeddings: FindEmbeddings | None = None,
     must_exist: bool = False,
+    to_search: bool = True,
     wait: float = 0.0,
 ) -> PassageStore:
     """Open a collection of passages, or make it.
@@ -57,6 +58,7 @@ def open_store(
         find_embeddings: What makes the embeddings of a collection that has vectors, where none are
             given: it gets the name of those that it was indexed with, e.g. EvidenceEmbeddings.
         must_exist: Whether a missing collection is an error.
+        to_search: Whether it is searched, or added to: its embeddings are needed for no other.
         wait: Seconds to wait while another process has the folder open.
 
     Raises:
@@ -75,6 +77,7 @@ def open_store(
                 embeddings=embeddings,
                 find_embeddings=find_embeddings,
                 must_exist=must_exist,
+                to_search=to_search,
             )
     except BaseException:
         client.close()

@@ -1,0 +1,1 @@
+"""The commands that libraries are filled and kept with: `index` and `library`."""
