@@ -61,26 +61,24 @@ def _to_value(name: str, cell: str) -> object:
         return cell  # whoever reads it says what is wrong with it
 
 
-def _group_rows(rows: Iterable[RawRecord]) -> Iterator[RawRecord]:
-    """Make one question of the rows that have it, as far as they follow each other."""
-    open_one: tuple[tuple[Any, Any], RawRecord] | None = None
+def _group_rows(rows: Iterable[RawRecord]) -> list[RawRecord]:
+    """Make one question of the rows that have it, in the place of the first of them."""
+    found: list[RawRecord] = []
+    questions: dict[tuple[Any, Any], RawRecord] = {}
     for row in rows:
         fields = {name.lower(): value for name, value in row.fields.items()}
         question = take_field(fields, QUESTION_FIELDS)
         name = take_field(fields, _QUERY_ID_FIELDS)
-        if open_one is not None and (row.error or open_one[0] != (name, question)):
-            yield open_one[1]
-            open_one = None
         if row.error or question is None:
-            yield row
+            found.append(row)
             continue
-        if open_one is None:
+        if (name, question) not in questions:
             line = {"id": name, "question": question, "passages": []}
-            open_one = (name, question), RawRecord(row.number, line)
+            questions[name, question] = RawRecord(row.number, line)
+            found.append(questions[name, question])
         passage = {"id": take_field(fields, _PASSAGE_ID_FIELDS), **fields}
-        open_one[1].fields["passages"].append(passage)
-    if open_one is not None:
-        yield open_one[1]
+        questions[name, question].fields["passages"].append(passage)
+    return found
 
 
 class RunSource(NamedTuple):

@@ -117,7 +117,7 @@ def open_questions(path: Path) -> Iterator[tuple[BinaryIO, int | None]]:
     - ``.json``: a list of questions, or one. A line is the place in the list.
     - ``.csv``, ``.tsv``: a row a passage, with the columns `question` (or `query`), `text` (or
       another name of it), and if known `qid`, `docid`, `score`, `label` and others. Rows of one
-      question follow each other. A line is the first row of a question.
+      question may stand apart. A line is the first row of a question.
     - Any of these, or JSON lines, with ``.gz`` behind it.
 
     Raises:

@@ -187,6 +187,7 @@ class JobReport(HasUsage):
     usage_earlier: Usage = field(default_factory=Usage)  # of these lines
     errors: list[dict[str, Any]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes_beside: Counter[str] = field(default_factory=Counter)  # of those with either
     statuses: Counter[str] = field(default_factory=Counter)
     causes: Counter[str] = field(default_factory=Counter)
     usage: dict[str, Usage] = field(default_factory=dict)
@@ -204,7 +205,9 @@ class JobReport(HasUsage):
         n_sure = stats.get("n_evidence", stats["n_passed"])  # an older journal has it not
         self.n_evidence += n_sure > 0
         self.n_possible += stats["n_passed"] > 0 == n_sure
-        self.outcomes[read_outcome(stats["outcome"])] += 1
+        outcome = read_outcome(stats["outcome"])
+        self.outcomes[outcome] += 1
+        self.outcomes_beside[outcome] += stats["n_passed"] > 0
         self.statuses.update(stats["statuses"])
         for cause, n_failed in stats["causes"].items():
             known = cause in self.causes or len(self.causes) < MOST_CAUSES

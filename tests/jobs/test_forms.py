@@ -40,6 +40,16 @@ def seen(lines):
     ]
 
 
+def test_rows_of_a_question_that_stand_apart_are_one_question(write):
+    rows = ["qid,question,docid,text", "q1,Why?,a,One.", "q2,How?,b,Three.", "q1,Why?,,Two."]
+    first, second = read(write("q.csv", "\n".join(rows)))
+    assert seen([first]) == [("q1", "Why?", [("a", "One."), (None, "Two.")])]
+    assert seen([second]) == [("q2", "How?", [("b", "Three.")])]
+    assert (first.number, second.number) == (2, 3)
+    [*_, bad] = read(write("q.csv", "\n".join([*rows, "q1,Another?,c,Four."])))
+    assert bad.error == "id 'q1' is used twice, first in line 2"
+
+
 @pytest.mark.parametrize("compress", [False, True])
 @pytest.mark.parametrize(
     ("name", "content"),

@@ -73,6 +73,15 @@ def test_a_run_over_a_file_counts_questions_with_evidence_and_those_with_possibl
     assert report.to_dict()["questions"] == {"evidence": 2, "possible": 1}
 
 
+def test_the_closing_line_counts_no_question_twice():
+    found, none = (count_question(rerank(texts)) for texts in (SCORES, [*SCORES][2:]))
+    report = JobReport()
+    for stats in (found, {**found, "outcome": "degraded"}, none, {**none, "outcome": "degraded"}):
+        report.add(stats)
+    said = "evidence for 2 of 4 questions (1 degraded among them), 1 degraded, 1 no_evidence;"
+    assert said in describe_report(report)
+
+
 @pytest.fixture(scope="module")
 def result():
     return rerank()

@@ -46,10 +46,17 @@ def describe_report(report: JobReport) -> str:
 def _describe_outcomes(report: JobReport) -> str:
     if not report.n_written:
         return "no question done"
-    others = "".join(f", {n} {name}" for name, n in sorted(report.outcomes.items()) if name != "ok")
+    beside = report.outcomes_beside
+    found = [f"{n} {name}" for name, n in sorted(beside.items()) if n and name != "ok"]
+    too = f" ({', '.join(found)} among them)" if found else ""
+    others = "".join(
+        f", {n - beside[name]} {name}"
+        for name, n in sorted(report.outcomes.items())
+        if name != "ok" and n > beside[name]
+    )
     n_questions = count(report.n_written, "question")
     possible = f", possible evidence for {report.n_possible}" if report.n_possible else ""
-    return f"evidence for {report.n_evidence} of {n_questions}{possible}{others}"
+    return f"evidence for {report.n_evidence} of {n_questions}{possible}{too}{others}"
 
 
 def _describe_calls(report: JobReport) -> str:
