@@ -149,7 +149,8 @@ def _match(key: str, value: str | bool) -> models.Condition:
 def _build_contains(name: str, keys: Sequence[str], value: object) -> models.Condition:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         raise SettingsError(f"where: {name!r} cannot contain {value!r:.80}")
-    given, folded = str(value), fold_accents(str(value))
+    given = str(value).casefold()
+    folded = fold_accents(given)
     asked = dict.fromkeys([(keys[0], given), (keys[0], folded), (keys[1], folded)])
     every = [
         models.FieldCondition(key=key, match=models.MatchText(text=text)) for key, text in asked
@@ -189,7 +190,9 @@ def _build_years(key: str, bounds: Mapping[str, int], *, as_texts: bool) -> list
     texts = [str(one) for one in _LISTED if first <= one <= last] if as_texts else []
     if texts:
         found.append(models.FieldCondition(key=key, match=models.MatchAny(any=texts)))
-    return found
+    # A number was compared already: embedded, Qdrant would look through the texts one by one.
+    number = models.FieldCondition(key=key, range=models.Range(gte=_LEAST))
+    return [models.Filter(must=[models.Filter(must_not=[number]), _any_of(found)])]
 
 
 def _are_years(name: str, bounds: Mapping[str, Any]) -> bool:
