@@ -183,6 +183,7 @@ def test_a_generator_that_fails_gives_no_answer_and_says_why(chat_with):
     assert "no complete JSON object" in answers[1].problem
 
 
+@pytest.mark.full
 def test_a_second_run_makes_no_call_and_gives_the_same(chat_with):
     cache = JudgementCache()
     chat, server = chat_with(lambda request: {"answer": "2", "reason": "r", "score": 3})

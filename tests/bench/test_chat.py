@@ -124,6 +124,7 @@ def test_the_first_error_ends_all_works():
     assert ended == [True, True]
 
 
+@pytest.mark.full
 def test_models_share_one_budget(server):
     models = Models(model="tiny", base_url=server.base_url, budget=Budget(max_calls=3))
     one, other = models.chat(), models.chat(f"other@{server.base_url}")

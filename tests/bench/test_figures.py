@@ -103,6 +103,7 @@ def test_the_map_shows_the_golden_passage_of_hard_questions_last():
     assert rank_cells(judged, n_ranks=3).tolist() == [[3, 1, 0], [2, 3, 1], [1, 2, 0]]
 
 
+@pytest.mark.full
 def test_names_in_a_figure_are_short_and_no_formula():
     assert short_label("a $x$ lake") == r"a \$x\$ lake"
     assert short_label("deep " * 20) == "deep deep deep deep deep deep d…"

@@ -76,6 +76,7 @@ def test_a_baseline_is_compared_with_on_the_same_questions(data):
     assert difference.mean == pytest.approx(means["rrf"] - means["bm25"])
 
 
+@pytest.mark.full
 def test_methods_of_steps_are_left_out_where_the_data_has_none(tmp_path):
     plain = [{**one, "subquestions": []} for one in QUESTIONS]
     data = read_hop_data(write_hops(tmp_path / "plain", questions=plain))

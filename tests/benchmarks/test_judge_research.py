@@ -92,6 +92,7 @@ def test_the_first_trees_of_a_mean_are_the_first_of_each_ensemble():
     assert parts[2] == pytest.approx(both.predict(NOTHING)[0])
 
 
+@pytest.mark.full
 @given(PASSAGES)
 def test_a_type_of_negatives_can_be_removed_and_evidence_stays(drawn):
     whole = pool("roofs", [label for label, _ in drawn], kinds=[kind for _, kind in drawn])

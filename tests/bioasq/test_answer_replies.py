@@ -13,6 +13,8 @@ from deepera_graph.bioasq.phase_b.roles import typed_backend
 from support.bioasq_answers import IDEAL, asked, part_of
 from support.openai_server import ChatServer, Reply
 
+pytestmark = pytest.mark.full
+
 REFUSED = Reply(refusal="I cannot help with that.")
 TWELVE = [f"ligase BUM{n}" for n in range(12)]
 SENTENCE = "Celalol lowered the airway resistance of ten adults by a fifth in a week. "  # 14 words

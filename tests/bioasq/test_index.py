@@ -253,6 +253,7 @@ def test_what_has_to_be_read_first_is_sent_there(deepera_lab, tmp_path, name):
     assert "a file that deepera-lab bioasq read has made" in result.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "asked",
     [

@@ -116,6 +116,7 @@ def test_a_search_goes_on_where_it_was_cut_short(search, files):
     assert (files / "a.json").read_bytes() == first
 
 
+@pytest.mark.full
 def test_what_was_searched_for_before_and_is_not_asked_now_is_told(search):
     assert search("--snippets", "0").exit_code == 0
     fewer = search("--snippets", "0", "--resume", "--limit", "1")

@@ -99,6 +99,7 @@ def test_as_many_snippets_as_are_worth_it(probabilities, n):
     assert choose_snippets(made(*probabilities)) == made(*probabilities)[:n]
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(values=st.lists(st.floats(0.001, 1), min_size=1, max_size=14))
 def test_no_other_number_has_a_higher_expected_f1(values):

@@ -27,6 +27,7 @@ BAD_LINES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("bad", "problem"), BAD_LINES.values(), ids=BAD_LINES)
 def test_a_bad_line_is_named_and_the_rest_runs(rerank, questions, tmp_path, read, bad, problem):
     out = tmp_path / "out.jsonl"

@@ -81,6 +81,7 @@ def test_where_no_bar_is_shown_there_is_a_line_every_quarter_of_a_minute(capsys,
         assert told[0] == "deepera: indexing: 2 of 18, 6.0/min, 11 %, about 3 min left"
 
 
+@pytest.mark.full
 def test_a_terminal_is_shown_the_percentage_and_the_estimated_total(
     deepera, questions, tmp_path, monkeypatch
 ):

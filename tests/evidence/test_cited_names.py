@@ -6,6 +6,8 @@ from langchain_core.documents import Document
 from deepera_graph import ManuscriptCheck, WorkLibrary
 from deepera_graph.evidence.check.manuscript import read_manuscript
 
+pytestmark = pytest.mark.full
+
 TEXT = "Wax coating kept apples firm."
 FIRM = "Wax coating kept apples firm."
 

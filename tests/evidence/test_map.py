@@ -259,6 +259,7 @@ def test_a_result_of_two_directions_has_the_map_and_table_of_its_studies(other, 
     assert html in export_result(result, "html", studies=html)
 
 
+@pytest.mark.full
 def test_the_documentation_shows_the_map_that_is_drawn(tmp_path, monkeypatch):
     docs = Path(__file__).parents[2] / "docs"
     page = (docs / "evidence-tables.md").read_text(encoding="utf-8")

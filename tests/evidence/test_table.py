@@ -240,6 +240,7 @@ def test_every_form_has_values_and_words():
     assert row[head.index("effect: words")] == "by 4%"
 
 
+@pytest.mark.full
 def test_a_workbook_has_the_words_as_comments():
     openpyxl = pytest.importorskip("openpyxl")
     table = tabulator().tabulate(QUESTION, PASSAGES)

@@ -7,6 +7,8 @@ from langchain_core.documents import Document
 
 from deepera_graph import ManuscriptCheck, WorkLibrary
 
+pytestmark = pytest.mark.full
+
 TITLE = "Wax on stored apples"
 
 

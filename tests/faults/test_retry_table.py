@@ -175,6 +175,7 @@ async def test_no_wait_is_longer_than_the_longest(
         assert waited <= wait <= min(waited + 1.0, 4.0)
 
 
+@pytest.mark.full
 async def test_a_date_is_waited_for() -> None:
     def answer(request: Request) -> Reply | str:
         if request.number:
@@ -187,6 +188,7 @@ async def test_a_date_is_waited_for() -> None:
         assert second.arrived - first.arrived < 1.5  # dates have no fractions of a second
 
 
+@pytest.mark.full
 async def test_callers_who_are_told_the_same_wait_do_not_come_back_at_once() -> None:
     def answer(request: Request) -> Reply | str:
         return GOOD if request.number >= 8 else Reply(status=429, headers={"Retry-After": "0.1"})

@@ -74,6 +74,7 @@ def test_equal_judgements_are_equal_bytes(make_file, make_line):
     assert outs[0].getvalue() == outs[1].getvalue()
 
 
+@pytest.mark.full
 def test_lines_are_written_in_order_although_the_first_is_slow(make_file, make_line):
     async def slow_once(task):
         if "slow" in task["text"]:

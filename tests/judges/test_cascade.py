@@ -164,6 +164,7 @@ def test_a_cascade_is_built_again_from_its_spec():
     assert cascade_backend(load_backend("rules"), cheap()).spec is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("keep", [0, -1, 2.5, True, "30"])
 def test_a_number_to_keep_that_is_none_is_named(keep):
     with pytest.raises(SettingsError, match="keep must be"):

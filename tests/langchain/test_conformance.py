@@ -13,6 +13,8 @@ from langchain_deepera import DeepEraCompressor
 from langchain_deepera.testing import FAILURE_MARK, CompressorTests
 from support.scripted import TEA_SCORES, Script
 
+pytestmark = pytest.mark.full
+
 FAILING_SCORES = {**TEA_SCORES, FAILURE_MARK: RuntimeError("the model is out of tea")}
 
 

@@ -221,6 +221,7 @@ def test_a_dump_of_live_objects_is_an_error():
         made.model_dump()
 
 
+@pytest.mark.full
 def test_a_field_can_be_configured_for_a_call(store, question):
     retriever = DeepEraRetriever(source=store, backend=FACTORY)
     configurable = retriever.configurable_fields(top_n=ConfigurableField(id="most"))
@@ -235,6 +236,7 @@ def test_all_named_options_of_the_llm_backend_are_tried_here():
     assert known == set(LLM_OPTIONS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "given"), KINDS)
 def test_from_llm_takes_every_option_of_the_llm_backend(kind, given, monkeypatch):
     monkeypatch.setenv("SOME_KEY", "sk-verysecret")

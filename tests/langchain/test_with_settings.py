@@ -19,6 +19,7 @@ def test_only_the_named_settings_change(script, documents, question):
     assert len(reranker.rerank(question, documents).kept) == 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("change", "most"), [({"top_n": 1}, 2), ({"max_concurrency": 4}, 6)])
 def test_the_limit_is_shared_unless_it_changes(change, most, documents, question):
     script = Script({}, seconds=0.03)

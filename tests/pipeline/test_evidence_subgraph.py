@@ -19,6 +19,8 @@ from support.openai_server import ChatServer
 from support.scripted import TEA_SCORES, Script
 from support.tea import QUESTION, TEA
 
+pytestmark = pytest.mark.full
+
 DOCUMENTS = [Document(id=name, page_content=text) for name, text in TEA]
 KEPT = ["trial", "meal", "cohort", "null"]
 

@@ -44,6 +44,7 @@ def free_slots(limiter, n):
     return asyncio.run(enter())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [1, 3, 7])
 def test_threads_and_loops_together_never_exceed_the_limit(n):
     limiter, gauge = Limiter(n), Gauge()
@@ -82,6 +83,7 @@ def test_no_turn_is_lost_when_waiters_are_cancelled(n, fates):
     assert free_slots(limiter, n) == n
 
 
+@pytest.mark.full
 def test_a_storm_of_cancellations_over_several_loops_loses_no_turn():
     limiter, gauge = Limiter(2), Gauge()
 

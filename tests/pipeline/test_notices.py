@@ -149,6 +149,7 @@ CITING = f"Wax coats keep apples firm [1].\n\n# References\n\n1. Lund A. {TITLE}
 TEXT = "Wax coats kept apples firm."
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("with_paper", [True, False])
 @pytest.mark.parametrize(
     "form", ["Retraction notice to “{}” [Fruit Sci. 3 (2014) 11–19]", "Withdrawal: {}"]

@@ -113,6 +113,7 @@ def test_documents_with_one_id_are_told_apart():
     assert [one.id for one in found] == ["a", "a#2", "a#3", "a#4", "b"]
 
 
+@pytest.mark.full
 @given(st.lists(st.sampled_from(["a", "a#2", "a#2#2", "1", "2", None]), max_size=12))
 def test_ids_of_documents_are_always_unique(ids):
     found = read_passages([Document(id=name, page_content="x") for name in ids])

@@ -301,6 +301,7 @@ def test_an_early_end_of_a_stream_leaves_the_reranker_usable(reranker):
 
 
 # LangGraph never awaits the branches that wait for their turn when a run is cancelled.
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*was never awaited:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_cancelled_rerank_gives_its_turns_back():

@@ -130,6 +130,7 @@ def run(*arguments):
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
+@pytest.mark.full
 def test_ask_again_does_not_read_its_own_report_and_says_so(folder):
     for form, name in (("text", "a.txt"), ("markdown", "a.md"), ("html", "a.html")):
         (folder / name).write_text(run("ask", QUESTION, "papers", "--format", form).stdout)

@@ -32,6 +32,7 @@ def test_a_result_over_http_is_that_of_the_reranker_in_process(server):
     assert {name: told[name] for name in plain} == plain
 
 
+@pytest.mark.full
 def test_a_result_says_what_was_dropped_and_why(server):
     told = server.post("/v1/evidence", json=ASKED).json()
     assert told["kept"] == ["2"]

@@ -209,6 +209,7 @@ def test_a_field_that_cannot_be_used_is_named(server, change, word):
     assert word in told.json()["error"]["message"]
 
 
+@pytest.mark.full
 def test_what_is_served_is_said_as_text_embeddings_inference_says_it(server):
     told = server.get("/info").json()
     assert told["model_id"] == "local"

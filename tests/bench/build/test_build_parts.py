@@ -145,6 +145,7 @@ def test_the_estimate_of_tokens_is_near_what_is_sent(server, build_lakes):
     )
 
 
+@pytest.mark.full
 def test_a_model_is_told_from_others_by_name_and_options_not_by_its_server():
     def record(url, **options):
         backend = llm_backend("openai:small", base_url=url, **options)
@@ -161,6 +162,7 @@ def test_a_backend_without_a_chat_model_cannot_build(tmp_path):
         build(lake_abstracts(), tmp_path, model=local_backend())
 
 
+@pytest.mark.full
 def test_a_langchain_model_is_asked_in_words(tmp_path):
     model = FakeListChatModel(responses=['{"pairs": []}'])
     with pytest.raises(DatasetError, match=r"no question could be made: lmqg: .* no-pair"):

@@ -74,6 +74,7 @@ def test_a_small_pool_has_room_for_distractors_without_losing_passages(n_found):
     assert len(made.contexts) == min(8, n_found + 3)
 
 
+@pytest.mark.full
 @given(
     golden=st.integers(0, 7), n=st.integers(0, 4), id=st.text(min_size=1), seed=st.integers(0, 99)
 )

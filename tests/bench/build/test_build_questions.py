@@ -70,6 +70,7 @@ async def test_pairs_of_a_file_go_to_the_chunk_that_holds_the_answer(tmp_path):
     assert await PairsFile(path).pairs(corpus.documents["L1"], corpus.chunks_of("L1")) == []
 
 
+@pytest.mark.full
 def test_a_file_of_pairs_makes_a_data_set_of_its_own(server, build_lakes, tmp_path):
     rows = [
         {"document": one.id, "pairs": [[f"What happened in {one.id}?", one.text.split(". ")[1]]]}

@@ -73,6 +73,7 @@ def test_nearly_all_that_give_the_answer_are_rejected():
     assert len(missed) <= N_MISSED
 
 
+@pytest.mark.full
 def test_hardly_any_that_do_not_give_the_answer_are_rejected():
     rejected = {
         (case["id"], one["kind"])

@@ -65,17 +65,20 @@ def test_the_lowest_score_of_a_probability(probability, score):
     assert STAIRS.lowest_score(probability) == (score if score is None else pytest.approx(score))
 
 
+@pytest.mark.full
 @given(curves(), shares, shares)
 def test_a_higher_score_is_never_less_probable(curve, one, other):
     low, high = sorted((one, other))
     assert curve.probability(low) <= curve.probability(high) + 1e-15
 
 
+@pytest.mark.full
 @given(curves(), shares)
 def test_probabilities_are_in_range(curve, score):
     assert 0 <= curve.probability(score) <= 1
 
 
+@pytest.mark.full
 @given(curves(), shares)
 def test_the_lowest_score_is_exact(curve, probability):
     lowest = curve.lowest_score(probability)

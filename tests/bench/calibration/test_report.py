@@ -150,6 +150,7 @@ def test_too_few_passages_outside_a_fold_are_named(questions):
         cross_validate(questions[:5])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["isotonic", "platt"])
 def test_calibration_makes_the_scores_better_probabilities(questions, method):
     quality = build_report(questions, curve_of(questions, method), n_resamples=50)["quality"]

@@ -13,6 +13,8 @@ from deepera_graph.papers.paper import Paper
 from deepera_graph.prompts import text_of
 from papers.planted import METHODS
 
+pytestmark = pytest.mark.full
+
 PAPER = Paper(id="p", title="Kelp counting from kites", abstract="We fly kites. They see kelp.")
 
 

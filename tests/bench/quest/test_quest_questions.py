@@ -17,6 +17,8 @@ from deepera_graph.lab.quest.questions import drop_repeated, read_candidates
 from deepera_graph.lab.quest.records import INTENTS, QuestQuestion
 from deepera_graph.lab.settings import QuestPlan
 
+pytestmark = pytest.mark.full
+
 FEW = {"max_hops": 0, "max_scored": 20}
 
 

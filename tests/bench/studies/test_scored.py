@@ -43,6 +43,7 @@ def test_reasons_and_quotes_are_found_by_passage():
     assert question([0.1, 0.9]).why("c1") == ("because of 1", "Passage 1")
 
 
+@pytest.mark.full
 @given(
     scores=st.lists(st.floats(0, 1), min_size=2, max_size=12),
     threshold=st.floats(0, 1),

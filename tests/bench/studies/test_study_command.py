@@ -69,6 +69,7 @@ def test_json_has_the_numbers(data):
     assert table["rows"][1][5]["mean"] is None
 
 
+@pytest.mark.full
 def test_chat_models_can_answer_and_judge_the_answers(data, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     rows = [json.loads(line) for line in data.read_text().splitlines()]

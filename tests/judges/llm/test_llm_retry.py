@@ -107,6 +107,7 @@ async def test_a_server_that_is_not_there_is_said_to_be_unreachable() -> None:
     assert caught.value.usage.failed_calls == 2
 
 
+@pytest.mark.full
 async def test_a_call_that_is_cancelled_is_charged() -> None:
     with ChatServer(lambda request: Reply(fault="hang")) as server:
         meter = Meter(None)

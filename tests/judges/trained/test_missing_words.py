@@ -6,6 +6,8 @@ from deepera_graph import EvidenceReranker
 from deepera_graph.judges.base import as_judge
 from deepera_graph.judges.trained import local_backend
 
+pytestmark = pytest.mark.full
+
 CANCER = "Does vitamin D cause cancer?"
 PASSAGES = [
     "In 24 trials vitamin D lowered the risk of a respiratory infection by 19% (p = 0.003).",

@@ -13,6 +13,8 @@ from deepera_graph.text.plain import clean_markup
 from support import literature
 from support.literature import ABSTRACTS, MODEL, QUESTION, TRIAL
 
+pytestmark = pytest.mark.full
+
 TERMS = "%28green+AND+tea%29+OR+%28fasting+AND+glucose%29"
 OPENALEX_FIELDS = (
     "id%2Cdoi%2Cids%2Cdisplay_name%2Cpublication_year%2Cpublication_date%2Cauthorships"

@@ -12,6 +12,8 @@ from deepera_graph.stores.judgements import open_cache
 from support import literature
 from support.literature import QUESTION, TRIAL
 
+pytestmark = pytest.mark.full
+
 KEYS = {
     "pubmed": "NCBI_API_KEY",
     "openalex": "OPENALEX_API_KEY",

@@ -12,6 +12,8 @@ from deepera_graph.lab.quest.audit.drawing import draw_audit
 from deepera_graph.lab.quest.audit.labels import LabelBook, read_labels
 from deepera_graph.lab.quest.audit.server import AuditDesk, create_app
 
+pytestmark = pytest.mark.full
+
 TOKEN = "a-secret"
 API = f"/{TOKEN}/v1"
 ANNA = "?rater=anna"
