@@ -33,6 +33,17 @@ def pytest_configure():
     gc.disable()
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Read no module that `make check` leaves to the whole suite, as reading takes time, too."""
+    if config.option.markexpr != _FAST or collection_path.suffix != ".py":
+        return None
+    return True if _WHOLLY_FULL in collection_path.read_text(encoding="utf-8") else None
+
+
+_FAST = "not (live or slow or tinyllm or browser or full)"  # as the Makefile has it
+_WHOLLY_FULL = "\npytestmark = pytest.mark.full\n"
+
+
 def _share_schemas():
     """Let clients of Qdrant share what each copies of its library: 9 of 10 ms to make one."""
     schemas = sys.modules.get("qdrant_client.embed.schema_parser")
