@@ -47,6 +47,7 @@ def test_a_str_is_the_content_and_words_are_the_usage() -> None:
     assert (server.calls, server.answered, server.in_flight) == (1, 1, 0)
 
 
+@pytest.mark.full
 def test_a_dict_is_a_structured_answer() -> None:
     with ChatServer(lambda _: {"score": 0.25}) as server:
         model = chat(server).with_structured_output(Verdict, method="json_schema")
@@ -126,6 +127,7 @@ def test_a_raw_body_is_sent_as_it_is() -> None:
     assert (response.content, response.headers["content-type"]) == (b"<html>", "text/html")
 
 
+@pytest.mark.full
 def test_thirty_requests_are_served_at_once() -> None:
     with ChatServer(lambda _: "ok", latency=0.1) as server:
         responses = asyncio.run(post_many(server, 30))

@@ -82,6 +82,7 @@ def test_an_unknown_name_is_an_attribute_error(package):
         package.Nonsense  # noqa: B018
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", PACKAGES)
 def test_every_module_can_be_imported(package):
     broken = {}

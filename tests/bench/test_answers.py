@@ -108,6 +108,7 @@ def test_answers_are_compared_token_by_token():
     assert overlaps.recall.mean() == pytest.approx(5 / 6)
 
 
+@pytest.mark.full
 def test_a_judge_scores_every_answer(chat_with):
     chat, server = chat_with(scored(4))
     verdicts = LfsJudge(chat).judge_many(to_judge(3))
@@ -132,6 +133,7 @@ def test_the_scale_of_the_judge_can_be_changed(chat_with):
         LfsJudge(chat, low=5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("bad", ["Well.", {"reason": "r", "score": 4.5}, {"reason": "r"}])
 def test_a_verdict_that_failed_counts_as_the_lowest(chat_with, bad):
     chat, _ = chat_with(lambda request: bad if "lake 2" in first_user(request) else scored(5)(0))

@@ -50,6 +50,7 @@ def test_openalex_works_become_documents(tmp_path):
     assert (second.title, second.text, second.subject) == ("Ice", "", "Physics")
 
 
+@pytest.mark.full
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["lake", "ice", "trout", "the"]), max_size=30))
 def test_an_inverted_index_is_put_together_again(words):

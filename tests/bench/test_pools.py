@@ -85,6 +85,7 @@ def test_kinds_of_noise_are_mixed_and_what_is_missing_is_told():
     assert short.missing == {"look-alike": len(TOPICS)}
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_pools_and_places_are_random():
     recipe = Recipe.read("nc", total=100)
     assert mixed(recipe) == mixed(recipe)

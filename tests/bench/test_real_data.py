@@ -31,6 +31,7 @@ def test_bm25_over_the_pool_reaches_the_known_numbers(path, expected):
     assert percents(path, BM25()) == pytest.approx(expected, abs=0.5)
 
 
+@pytest.mark.full
 def test_first_stage_order_of_instance_files_is_the_retrievers():
     found = percents("pubmedqa_dev/written.jsonl", FirstStage())
     assert found == pytest.approx((6.0, 35.3, 27.2), abs=0.1)

@@ -83,6 +83,7 @@ def test_nothing_to_weigh_gives_no_interval():
     assert all(math.isnan(number) for number in bootstrap(Values.of([0, 0], [0, 0])))
 
 
+@pytest.mark.full
 def test_the_same_resamples_make_a_paired_interval_narrow():
     worse = coins(300, 0.5)
     better = Values.of(worse.values + 0.1)

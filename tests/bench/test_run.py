@@ -229,6 +229,7 @@ def test_the_fingerprint_of_data_depends_on_every_label():
     assert one.fingerprint == same.fingerprint != other.fingerprint
 
 
+@pytest.mark.full
 def test_the_table_is_written_with_a_manifest(tmp_path, beir_folder):
     write_rows(tmp_path / "lakes.jsonl", [make_instance(number) for number in range(5)])
     config = StudyConfig(

@@ -79,6 +79,7 @@ def test_ten_documents_wherever_both_runs_together_have_them(first, second):
     assert all(len(one) == min(10, len(together)) for one in made[1:])
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None)
 @given(first=rankings, second=rankings, weight=st.integers(1, 10))
 def test_a_run_with_itself_or_with_a_weight_of_none_is_itself(first, second, weight):

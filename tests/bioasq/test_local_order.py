@@ -1,5 +1,6 @@
 """How the local judge orders documents: every part counts, and whatever fails is told."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from deepera_graph.bioasq.phase_a.search import DocumentSearch
 from deepera_graph.judges.trained.reading.vectors import Alignment
 from support.moths import ABSTRACTS, QUESTION, Library
 from support.scripted import Script
+
+pytestmark = pytest.mark.full
 
 shares = st.floats(0, 1)
 

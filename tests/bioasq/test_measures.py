@@ -215,6 +215,7 @@ def test_lists(golden, given, precision, recall):
     assert (found["precision"], found["recall"]) == pytest.approx((precision, recall))
 
 
+@pytest.mark.full
 @given(
     found=st.lists(st.sampled_from("abcdef"), unique=True),
     right=st.lists(st.sets(st.sampled_from("abcdef"), min_size=1), max_size=5),

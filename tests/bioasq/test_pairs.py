@@ -227,6 +227,7 @@ def document(pmid, text="Moss."):
     return FoundDocument(pmid, "", text)
 
 
+@pytest.mark.full
 def test_a_collection_gives_the_same_pools_as_the_corpus(tmp_path, index, golden):
     with open_store("stones", path=tmp_path / "store", mode="sparse") as store:
         store.add(index.passages())

@@ -221,6 +221,7 @@ def test_no_entity_is_expanded_or_fetched(read, declared):
     assert problems.counts == {"ill-formed": 1}
 
 
+@pytest.mark.full
 @given(size=st.integers(1, 400))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_it_does_not_matter_how_a_file_falls_into_blocks(tmp_path, size):

@@ -164,6 +164,7 @@ def test_the_best_are_sorted_in_one_prompt():
     assert result.usage["sort"].calls == 1
 
 
+@pytest.mark.full
 def test_both_rankings_are_weighed():
     alone, _ = sorted_by(play, ensemble="weighted", weights=(0, 1))
     assert ids(alone.documents) == by_heat(*FIRST)[:10]
@@ -188,6 +189,7 @@ def test_every_ensemble_gives_as_many_documents_as_are_asked_for(ensemble):
     assert {*ids(result.documents)} == {*FIRST[:12]}
 
 
+@pytest.mark.full
 def test_a_rewritten_question_is_searched_for_beside_the_question():
     library = Library()
     result, server = sorted_by(play, source=library, rewrite=True, sort=False)
@@ -222,6 +224,7 @@ async def test_sync_and_async_give_the_same():
         assert plain(one) == plain(other) == plain(next(finder.stream([ASKED])))
 
 
+@pytest.mark.full
 def test_many_questions_keep_their_order():
     asked = [replace(ASKED, id=f"q{n}", body=f"{QUESTION} {'Wax? ' * n}") for n in range(9)]
     finder = search()

@@ -123,6 +123,7 @@ def test_what_was_searched_for_before_and_is_not_asked_now_is_told(search):
     assert "2 questions of an earlier search not asked now: kept in " in fewer.stderr
 
 
+@pytest.mark.full
 def test_another_search_is_not_gone_on_with(search, files):
     assert search("--limit", "1").exit_code == 0
     done = search("--resume", "--depth", "5")
@@ -151,6 +152,7 @@ def test_rankings_that_cannot_be_written_are_named_before_the_search(search, fil
     assert not (files / "a.manifest").exists()
 
 
+@pytest.mark.full
 def test_a_wrong_key_ends_the_search_at_once(search, files):
     with served(lambda request: Reply(status=401)) as (model, server):
         done = search(*model)
@@ -159,6 +161,7 @@ def test_a_wrong_key_ends_the_search_at_once(search, files):
     assert "refused the API key" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("args", "problem"),
     [
@@ -290,6 +293,7 @@ def settings_in(files):
     return json.loads((files / "a.manifest").read_text().splitlines()[0])
 
 
+@pytest.mark.full
 def test_the_preset_of_the_paper_scores_all_that_is_retrieved(search, files):
     assert search("--preset", "paper").exit_code == 0
     said = json.dumps(settings_in(files))

@@ -46,6 +46,7 @@ texts = st.lists(
 ).map(". ".join)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(text=texts)
 def test_offsets_are_exact_in_any_text(text):

@@ -112,6 +112,7 @@ def test_what_is_no_data_set_is_one_line(deepera_lab, tmp_path):
     assert "is not a data set" in result.stderr
 
 
+@pytest.mark.full
 def test_the_default_metrics_are_those_in_the_help(table, deepera_lab):
     shown = "".join(deepera_lab("bench", "table", "--help").stdout.replace("│", " ").split())
     measured = metrics_of(table("--rankers", "first-stage", "--json"))

@@ -105,6 +105,7 @@ def test_answers_are_cached_and_rankings_kept(table, server, tmp_path):
     assert server.calls == 2 * n_calls
 
 
+@pytest.mark.full
 def test_two_models_are_two_rows(table, server):
     url = server.base_url
     result = table("--rankers", f"rankgpt:one@{url},rankgpt:two@{url}", "--json")
@@ -112,6 +113,7 @@ def test_two_models_are_two_rows(table, server):
     assert {request.model for request in server.requests} == {"one", "two"}
 
 
+@pytest.mark.full
 def test_a_spent_budget_is_one_line_and_what_is_cached_is_not_paid_again(table, server):
     args = ("--rankers", "llm-pointwise", *at(server))
     result = table(*args, "--max-calls", "2")

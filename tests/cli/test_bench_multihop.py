@@ -20,6 +20,7 @@ def multihop(deepera_lab, tmp_path):
     return run
 
 
+@pytest.mark.full
 def test_the_table_has_a_row_a_method(multihop):
     result = multihop()
     assert result.exit_code == 0, result.output

@@ -39,6 +39,7 @@ def test_without_a_model_answers_are_extracted_and_said_to_be(deepera_lab, files
     assert [statuses[one.id] for one in ALL] == ["extracted"] * 3 + ["not_asked"]
 
 
+@pytest.mark.full
 def test_a_model_answers(deepera_lab, files):
     source, out = files
     with ChatServer(play) as server:
@@ -51,6 +52,7 @@ def test_a_model_answers(deepera_lab, files):
     assert {one.ideal_answers for one in read_questions(out)} == {(IDEAL,)}
 
 
+@pytest.mark.full
 def test_examples_of_a_training_file_are_shown(deepera_lab, files, tmp_path):
     source, out = files
     training = tmp_path / "training.json"
@@ -62,6 +64,7 @@ def test_examples_of_a_training_file_are_shown(deepera_lab, files, tmp_path):
     assert all("Example 2" in one.user for one in server.requests)
 
 
+@pytest.mark.full
 def test_the_preset_of_the_paper_shows_examples_as_turns_in_style_3(deepera_lab, files, tmp_path):
     source, out = files
     training = tmp_path / "training.json"
@@ -87,6 +90,7 @@ def test_an_example_that_is_asked_is_refused(deepera_lab, files):
     assert not out.exists()
 
 
+@pytest.mark.full
 def test_resume_asks_again_only_what_the_model_did_not_answer(deepera_lab, files):
     source, out = files
     log = out.with_name(f"{out.name}.answers.jsonl")
@@ -135,6 +139,7 @@ def test_a_question_that_changed_is_answered_again(deepera_lab, files):
     assert "3 questions of 4 answered before" in result.stderr
 
 
+@pytest.mark.full
 def test_a_log_of_another_style_is_not_gone_on_with(deepera_lab, files):
     source, out = files
     with ChatServer(play) as server:
@@ -145,6 +150,7 @@ def test_a_log_of_another_style_is_not_gone_on_with(deepera_lab, files):
     assert "cannot be continued: style was 2 and is 3" in result.stderr
 
 
+@pytest.mark.full
 def test_a_server_that_refuses_the_key_is_an_error_and_no_file(deepera_lab, files):
     source, out = files
     with ChatServer(lambda request: Reply(status=401)) as server:

@@ -18,6 +18,7 @@ ROLE_ANSWERS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["separate", "fused"])
 def test_the_model_reads_the_best_alone(deepera, questions, mode):
     with ChatServer(lambda _: ROLE_ANSWERS) as server:

@@ -195,6 +195,7 @@ def test_another_file_may_be_named_or_none(folder, shown, monkeypatch):
     assert shown()["values"]["top_n"]["value"] is None
 
 
+@pytest.mark.full
 def test_a_judge_that_is_given_leaves_the_configured_model_out(folder, ask, deepera, papers):
     (folder / "deepera.toml").write_text('model = "openai:gpt-5-mini"\nmode = "grouped"')
     deepera("config", "trust")
@@ -245,6 +246,7 @@ def test_what_is_shown_and_measured_is_the_same_for_everybody(folder, deepera):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.full
 def test_a_local_server_is_asked_by_its_own_name_of_the_model_and_sent_no_key(
     folder, ask, deepera, monkeypatch
 ):
@@ -259,6 +261,7 @@ def test_a_local_server_is_asked_by_its_own_name_of_the_model_and_sent_no_key(
     assert asked == {("qwen3:8b", "Bearer not-needed")}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", ["sk-proj-abc123def", "gsk_aBc123dEf456gHi", "hf_abcdefghijkl"])
 @pytest.mark.parametrize("place", ["file", "variable"])
 @pytest.mark.parametrize("args", [(), ("--json",)])

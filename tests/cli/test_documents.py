@@ -68,6 +68,7 @@ def indexed(deepera, library, tmp_path):
     return place, deepera("index", library, *place, "--json")
 
 
+@pytest.mark.full
 def test_ten_pdfs_are_indexed_or_named_with_the_reason(indexed, library):
     _, result = indexed
     told = json.loads(result.stdout)

@@ -103,6 +103,7 @@ def test_the_defaults_in_the_help_are_the_defaults(deepera, name):
     assert after[after.index("[default:") :].startswith(f"[default: ({Settings().to_dict()[name]})")
 
 
+@pytest.mark.full
 def test_the_help_says_whose_the_default_threshold_is(deepera):
     text = re.sub(r"[│\s]+", " ", deepera("rerank", "--help-all").stdout)
     assert Settings().threshold is None
@@ -135,6 +136,7 @@ def test_the_help_of_a_daily_command_fits_a_screen(deepera, command):
     assert max(map(len, lines)) <= 80
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", DAILY)
 def test_help_all_lists_every_option(deepera, command):
     made = load_command(command)
@@ -171,6 +173,7 @@ def test_an_option_that_became_a_key_is_refused_with_the_key(deepera, option):
     assert (result.exit_code, hint in result.stderr) == (2, True)
 
 
+@pytest.mark.full
 def test_help_is_as_short_after_help_all_as_before(deepera):
     before = deepera("ask", "--help").stdout
     assert len(deepera("ask", "--help-all").stdout) > len(before)

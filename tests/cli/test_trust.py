@@ -111,6 +111,7 @@ def test_what_is_given_nearer_by_leaves_nothing_to_refuse(write, ask):
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.full
 def test_numbers_choices_and_plain_names_need_no_trust(write, deepera, ask):
     write(HARMLESS)
     shown = deepera("config", "show")

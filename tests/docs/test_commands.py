@@ -84,6 +84,7 @@ def test_a_misspelt_option_or_command_would_be_found() -> None:
     assert sum(len(commands(page)) for page in PAGES) > 90
 
 
+@pytest.mark.full
 def test_all_commands_have_json_but_the_servers_that_the_docs_name() -> None:
     page = ROOT / "docs" / "command-line.md"
     text = " ".join(page.read_text(encoding="utf-8").split())

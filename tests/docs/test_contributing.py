@@ -13,6 +13,7 @@ PARTS = ("*", "docs/*", "integrations/**/*", "tests/**/*")
 _LEFT_OUT = {"NAME.py"}
 
 
+@pytest.mark.full
 def test_every_folder_and_file_that_is_named_exists() -> None:
     named = {one for one in _PLACE.findall(TEXT) if one.rpartition("/")[2] not in _LEFT_OUT}
     there = {

@@ -91,6 +91,7 @@ def test_a_difference_stands_on_a_linear_axis():
         assert number(square, "x") + 4.5 == pytest.approx(197 + at * 130 / 8.64, abs=0.01)
 
 
+@pytest.mark.full
 @given(
     st.lists(
         st.tuples(st.floats(0.01, 100), st.floats(1, 50), st.floats(1, 50)), min_size=1, max_size=8
@@ -240,6 +241,7 @@ def test_a_map_of_no_study_says_why():
     assert "no study of 2 passages is evidence" in export_table(empty, "svg")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("other", "has_map"), [("contradicts", True), ("", False)])
 def test_a_result_of_two_directions_has_the_map_and_table_of_its_studies(other, has_map):
     passages = [

@@ -111,6 +111,7 @@ def test_places_links_and_notes_do_not_hide_a_citation(tmp_path, text, keys):
     assert [one.key for one in found.references] == ["1", "2", "3", "4"]
 
 
+@pytest.mark.full
 def test_a_list_that_word_counts_is_one_with_numbers(tmp_path):
     document = Document()
     document.add_paragraph("Pears are sweet (Mori, 2019). Wax keeps apples firm (Lund and Roy, "

@@ -189,6 +189,7 @@ def resumed(journal, told, *, resume=True):
         ).tabulate(QUESTION, TWO)
 
 
+@pytest.mark.full
 def test_a_table_that_was_cut_short_goes_on_and_asks_for_no_study_twice(tmp_path):
     path = tmp_path / "t.jsonl"
     whole = resumed(Journal(tmp_path / "whole.jsonl", {}), Told(), resume=False)

@@ -23,6 +23,7 @@ def counted(source, **settings):
     return {stage: used.calls for stage, used in report.usage.items()}
 
 
+@pytest.mark.full
 def test_a_question_takes_one_call_then_one_a_passage_then_one_a_kept(make_file, make_line):
     texts = [f"passage {n}" for n in range(15)]
     assert counted(make_file(make_line("q1", *texts)), top_n=4) == {

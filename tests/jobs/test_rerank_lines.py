@@ -150,6 +150,7 @@ def unreachable_at(text):
     return RunnableLambda(lambda task: None, afunc=judge)
 
 
+@pytest.mark.full
 def test_an_unreachable_backend_ends_the_run_and_keeps_what_is_done(make_file, make_line):
     lines = [make_line(f"q{n}", "down now" if n == 3 else "fine") for n in range(1, 7)]
     out, report = io.BytesIO(), JobReport()
@@ -172,6 +173,7 @@ def test_a_question_without_passages_says_nothing_about_the_backend(make_file, m
     assert written[0]["outcome"] == "nothing_retrieved"
 
 
+@pytest.mark.full
 def test_an_interrupt_keeps_what_is_done_behind_a_hanging_question(make_file, make_line):
     lines = [make_line("q1", "hangs"), make_line("q2", "fine"), make_line("q3", "fine")]
     done = threading.Event()
@@ -205,6 +207,7 @@ def test_an_interrupt_keeps_what_is_done_behind_a_hanging_question(make_file, ma
     assert report.end == "interrupted"
 
 
+@pytest.mark.full
 def test_a_line_is_answered_before_the_next_one_is_there(make_line):
     read_end, write_end = os.pipe()
     first = json.dumps(make_line("q1", GOOD_TEXT)).encode() + b"\n"

@@ -120,6 +120,7 @@ def test_ties_are_broken_by_the_text_not_by_the_place():
     assert picked == [TEXTS[:3]] * 2
 
 
+@pytest.mark.full
 def test_an_estimate_counts_no_more_than_the_best_and_asks_nothing():
     chat = ScriptedChat(scores={"text": AssertionError("an estimate must not ask")})
     first = replace(cheap(lambda task: pytest.fail("asked")), name="x")

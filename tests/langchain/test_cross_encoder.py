@@ -31,6 +31,7 @@ def test_scores_come_back_in_the_order_of_the_pairs():
     assert (backend.intent.calls, backend.summarizer.calls) == (2, 0)
 
 
+@pytest.mark.full
 def test_scores_are_those_of_the_reranker():
     texts = ["Wax kept apples firm for 9 weeks (p < 0.01).", "Apples were waxed by hand."]
     question = "Does wax keep apples firm?"

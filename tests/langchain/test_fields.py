@@ -131,6 +131,7 @@ def test_a_backend_beside_a_reranker_is_an_error():
         DeepEraCompressor(reranker=EvidenceReranker(FACTORY), backend="rules")
 
 
+@pytest.mark.full
 def test_a_field_that_is_changed_counts_from_the_next_call_on(documents, question):
     made = DeepEraCompressor(backend=FACTORY)
     assert len(made.compress_documents(documents, question)) == 4
@@ -279,6 +280,7 @@ def test_from_backend_takes_a_name_of_any_kind(kind, given, tmp_path):
     assert kind.from_backend(*given.values()).reranker.backend.name == "local"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kind", "given"), KINDS)
 def test_a_preset_is_where_settings_begin(kind, given):
     assert kind(**given, preset="fast").content == "passage"

@@ -16,6 +16,7 @@ def call(question, play=hops.play, search=None, **options):
         return tool.invoke({"name": tool.name, "args": args, "id": "1", "type": "tool_call"})
 
 
+@pytest.mark.full
 def test_it_returns_the_path_and_the_passages():
     message = call(hops.TWO)
     assert message.content.splitlines()[:-1] == [

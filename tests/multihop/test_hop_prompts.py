@@ -49,6 +49,7 @@ def masked(text):
     return re.sub(r"(?<=-)[0-9a-f]{8}(?=====)", "MARKER", text)
 
 
+@pytest.mark.full
 def test_the_planner_is_shown_the_path():
     task = {"question": hops.TWO, "path": PATH, "steps_left": 4}
     reply = {

@@ -118,6 +118,7 @@ def test_without_a_judge_the_embeddings_of_a_store_score(passages, make_embeddin
     assert found == scores(EmbeddingJudge(make_embeddings(), loaded.find_vectors), passages)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("given", ["backend", "reranker"])
 def test_a_backend_scores_as_its_reranker_does(given):
     backend = Script(TEA_SCORES).backend()
@@ -143,6 +144,7 @@ def test_the_intent_of_a_question_is_recognized_once():
     assert asked == [QUESTION, "Does tea help?"]
 
 
+@pytest.mark.full
 def test_a_passage_that_a_backend_fails_on_is_an_error_and_no_zero():
     text = TEA[0].page_content
     found = scores(

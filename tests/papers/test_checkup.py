@@ -61,6 +61,7 @@ def test_papers_without_a_vector_and_files_not_read_to_their_end_are_warnings(pa
     assert "papers have none" in found["vectors of papers"].found
 
 
+@pytest.mark.full
 def test_a_server_of_vectors_is_asked(path):
     with QdrantVectors() as server:
         embeddings = CountingEmbeddings()

@@ -87,6 +87,7 @@ def test_a_scope_says_of_a_paper_what_the_base_says(scope):
         assert scope.allows(paper) == (not breaks(scope, plain))
 
 
+@pytest.mark.full
 @given(scope=SCOPES)
 def test_a_scope_survives_json(scope):
     assert Scope.from_dict(json.loads(json.dumps(scope.to_dict()))) == scope

@@ -60,6 +60,7 @@ def test_k_may_be_larger_than_the_base(base, world):
     assert len(base.search("study", k=10**12)) == len(world)
 
 
+@pytest.mark.full
 def test_references_and_citations_equal_brute_force(base, world):
     known = {one["id"]: one for one in world}
     for id, paper in known.items():

@@ -117,6 +117,7 @@ def test_a_backend_without_an_answerer_cannot_be_asked_to_answer():
         EvidenceReranker(scripted_backend({}, answer=None), answer=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("text", "quotes", "cause"),
     [

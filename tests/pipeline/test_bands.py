@@ -60,6 +60,7 @@ def rerank(texts=SCORES, **settings):
     return EvidenceReranker(unsure(), **settings).rerank(QUESTION, list(texts))
 
 
+@pytest.mark.full
 def test_a_run_over_a_file_counts_questions_with_evidence_and_those_with_possible_evidence():
     report = JobReport()
     for texts in (SCORES, [*SCORES][1:], [*SCORES][2:]):

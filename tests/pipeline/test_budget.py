@@ -42,6 +42,7 @@ def test_what_is_done_is_kept_and_the_rest_says_why_it_was_skipped() -> None:
     )
 
 
+@pytest.mark.full
 def test_passages_kept_without_a_summary_hold_their_own_text() -> None:
     result = reranker(Script({}, default=0.9), max_calls=22).rerank(QUESTION, PASSAGES)
     assert result.outcome == "budget_stop"
@@ -67,6 +68,7 @@ def test_every_rerank_has_a_budget_of_its_own_and_a_batch_has_one() -> None:
     assert total.calls == 30
 
 
+@pytest.mark.full
 async def test_time_runs_out() -> None:
     one = reranker(Script({}, seconds=0.05), max_seconds=0.1)
     result = await one.arerank(QUESTION, PASSAGES)
@@ -162,6 +164,7 @@ def test_the_first_call_of_a_role_is_admitted_already_but_not_for_ever() -> None
         tab.start()
 
 
+@pytest.mark.full
 @given(
     limit=st.integers(1, 12),
     steps=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["start", "end", "close"]))),

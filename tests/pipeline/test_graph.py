@@ -54,6 +54,7 @@ def runs(graph, given):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("passages", [documents(), documents(1), [], ["Text 5.", "Text 0."]])
 @pytest.mark.parametrize("settings", [{}, {"answer": True}, {"content": "passage", "top_n": 1}])
 def test_every_way_to_run_it_gives_the_same_state(passages, settings):
@@ -196,6 +197,7 @@ class Talk(TypedDict, total=False):
     n_calls: int
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_async", [False, True])
 def test_as_a_subgraph_two_turns_on_one_thread_do_not_mix(is_async):
     backend = scripted_backend(by_number)

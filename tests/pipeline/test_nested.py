@@ -74,6 +74,7 @@ def test_a_reranker_that_asks_itself_with_other_settings_ends(is_async):
     assert scores(batch(outer, is_async)) == [0.7] * 6
 
 
+@pytest.mark.full
 def test_what_is_asked_inside_counts_for_the_budget_of_the_run():
     judge = ScriptedRole(lambda task: judged(0.9, usage=None))
     inner = judging(judge)

@@ -16,6 +16,7 @@ SPACED = st.text(alphabet="ab \n", max_size=600)
 UNSPACED = st.text(alphabet="abc", min_size=121, max_size=600)
 
 
+@pytest.mark.full
 @given(SPACED | UNSPACED | st.text(max_size=300), SIZES)
 def test_windows_cover_the_text_and_move_on(text, size):
     found = windows(text, size)

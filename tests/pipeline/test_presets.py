@@ -81,6 +81,7 @@ def test_a_backend_that_was_made_stays_as_it_is():
     assert EvidenceReranker(backend, preset="cheap").backend is backend
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_leaves_the_local_judge_its_scores(name):
     passages = ["Wax kept apples firm by 25% (p < 0.001).", "Apples are waxed.", "Rain fell."]

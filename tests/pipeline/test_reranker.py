@@ -179,6 +179,7 @@ def test_a_lower_limit_in_the_config_holds_for_a_batch_together(is_async):
     assert gauge.most == 2
 
 
+@pytest.mark.full
 def test_a_lower_limit_in_the_config_holds():
     gauge = Gauge()
     backend = scripted_backend(by_length, seconds=0.005, gauge=gauge)
@@ -248,6 +249,7 @@ def test_other_settings_share_backend_and_limit(reranker):
         reranker.with_settings(top_n=0)
 
 
+@pytest.mark.full
 def test_a_graph_is_compiled_when_it_is_first_asked_for_and_once(reranker, monkeypatch):
     made = []
 
@@ -271,6 +273,7 @@ def test_a_relative_that_cannot_work_is_refused_when_it_is_made(reranker, tmp_pa
         cached.with_backend(reranker.backend)
 
 
+@pytest.mark.full
 def test_a_named_backend_survives_dict_and_pickle():
     reranker = EvidenceReranker(FACTORY, top_n=2, threshold=0.4)
     plain = json.loads(json.dumps(reranker.to_dict()))

@@ -24,6 +24,7 @@ def judgements(result: RerankResult) -> str:
     return json.dumps([plain["intent"], plain["passages"], plain["outcome"]])
 
 
+@pytest.mark.full
 def test_a_second_run_makes_no_call_and_gives_the_same(tmp_path: Path) -> None:
     seen: set[str] = set()
     with ChatServer(answer) as server:
@@ -39,6 +40,7 @@ def test_a_second_run_makes_no_call_and_gives_the_same(tmp_path: Path) -> None:
     assert len(seen) == 1
 
 
+@pytest.mark.full
 def test_other_settings_use_the_same_judgements() -> None:
     with ChatServer(answer) as server, JudgementCache() as cache:
         backend = llm_backend("openai:m", base_url=server.base_url)

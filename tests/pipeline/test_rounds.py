@@ -321,6 +321,7 @@ def test_behind_a_screen_a_round_is_screened_and_judged_before_the_next():
     assert [(one.id, one.score) for one in result.dropped] == [("2", 0.1)]
 
 
+@pytest.mark.full
 def test_a_drain_stops_between_two_rounds_and_a_resume_goes_on_there():
     control, texts = RunControl(), texts_of([0.5, 0.5, 0.9, 0.5, 0.9, 0.9])
 

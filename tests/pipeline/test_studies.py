@@ -176,6 +176,7 @@ def test_of_a_thousand_records_the_planted_duplicates_are_found_and_no_others():
     assert len(same & truth) / len(truth) >= 0.97
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(20))
 def test_the_order_of_records_does_not_change_what_is_one_study(seed):
     records = [source(**metadata) for metadata, _ in make_records(seed, 120, 50)]
@@ -264,6 +265,7 @@ def test_a_result_written_before_there_were_studies_has_them():
     assert RerankResult.from_dict(plain).direction_counts == {"supports": 2}
 
 
+@pytest.mark.full
 def test_the_answer_without_a_model_quotes_and_counts_a_study_once():
     study = {
         "title": "Wax and the firmness of apples",

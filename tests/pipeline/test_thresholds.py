@@ -24,6 +24,7 @@ rules = st.one_of(
 )
 
 
+@pytest.mark.full
 @given(rules, scores, st.randoms(use_true_random=False))
 def test_a_cut_is_in_range_and_does_not_depend_on_the_order_of_scores(rule, values, random):
     shuffled = list(values)
@@ -33,12 +34,14 @@ def test_a_cut_is_in_range_and_does_not_depend_on_the_order_of_scores(rule, valu
     assert cut(rule, shuffled, "mechanism") == found
 
 
+@pytest.mark.full
 @given(st.builds(Quantile, share=shares, floor=shares) | st.builds(Gap, floor=shares), scores)
 def test_a_rule_that_looks_at_scores_never_goes_under_its_floor(rule, values):
     assert cut(rule, values, "other") >= rule.floor
     assert cut(rule, [], "other") == rule.floor
 
 
+@pytest.mark.full
 @given(st.builds(Quantile, share=shares, floor=shares) | st.builds(Gap, floor=shares), scores)
 def test_a_rule_keeps_something_if_anything_reaches_its_floor(rule, values):
     found = cut(rule, values, "other")
@@ -46,6 +49,7 @@ def test_a_rule_keeps_something_if_anything_reaches_its_floor(rule, values):
     assert any(value >= found for value in values) == reaches_floor
 
 
+@pytest.mark.full
 @given(shares, scores.filter(bool))
 def test_a_quantile_keeps_its_share_and_ties_of_the_last(share, values):
     found = cut(Quantile(share=share, floor=0), values, "other")

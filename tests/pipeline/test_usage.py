@@ -11,6 +11,7 @@ usages = st.builds(Usage, *[st.integers(0, 1000)] * 3)
 stages = st.dictionaries(st.sampled_from("abc"), usages.map(Usage.record))
 
 
+@pytest.mark.full
 @given(usages, usages, usages)
 def test_usages_add_up_in_any_order(one, two, three):
     assert (one + two) + three == three + (two + one)

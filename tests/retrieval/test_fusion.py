@@ -41,6 +41,7 @@ def test_what_one_list_puts_first_is_among_the_best_25():
     assert place_of_the_first([["first", *middle], middle[::-1]], k=60) > 30
 
 
+@pytest.mark.full
 @given(st.permutations(range(60)), st.integers(0, 60))
 def test_what_one_list_puts_first_is_kept_whatever_the_other_says(other, n_only_there):
     there = [f"{number}" for number in other]

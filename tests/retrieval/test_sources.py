@@ -453,6 +453,7 @@ def test_several_texts_of_one_paper_are_told_apart_and_a_repeated_record_is_not_
     assert not skipped[0].is_lost
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ext", ["ris", "bib", "csv", "jsonl"])
 @pytest.mark.parametrize("text", ["Kelp grew.", "Kelp grew less."])
 def test_a_file_that_begins_with_papers_of_another_is_read_for_its_new_ones(write, ext, text):

@@ -79,6 +79,7 @@ def read(path):
     return [one.id for one in read_passages(path, on_skip=skipped.append)], skipped
 
 
+@pytest.mark.full
 def test_every_form_of_every_report_is_left_out_of_a_folder_and_named(folder, made):
     for name, text in made.items():
         (folder / name).write_text(text)

@@ -40,11 +40,13 @@ def test_a_result_says_what_was_dropped_and_why(server):
     assert all(one["reason"] and one["score"] is not None for one in told["dropped"])
 
 
+@pytest.mark.full
 def test_a_result_over_http_can_be_read_as_one(server):
     told = server.post("/v1/evidence", json=ASKED).json()
     assert [one.id for one in RerankResult.from_dict(told).kept] == ["2"]
 
 
+@pytest.mark.full
 def test_a_stream_ends_with_the_result_that_is_given_at_once(server):
     at_once = server.post("/v1/evidence", json=ASKED).json()
     told = server.post("/v1/evidence", json=ASKED, headers={"Accept": "text/event-stream"})

@@ -43,6 +43,7 @@ async def post(page, path, content, **more):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "type"),
     [
@@ -147,6 +148,7 @@ async def test_a_file_that_cannot_be_used_is_told_by_its_name_alone(page, name, 
     assert "deepera-" not in message
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -229,6 +231,7 @@ def kept_at(threshold, **settings):
     return len(moved.kept)
 
 
+@pytest.mark.full
 def test_a_line_drawn_anew_keeps_what_a_run_with_that_threshold_keeps():
     assert kept_at(0.0) == 3
     assert kept_at(0.0, top_n=2) == 2

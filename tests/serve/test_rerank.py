@@ -193,6 +193,7 @@ def test_the_error_of_a_rerank_request_says_it_where_its_clients_look(server):
     assert "documents" in told["detail"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "word"),
     [

@@ -124,6 +124,7 @@ def test_only_the_owner_can_read_what_is_stored(cache, path, value):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.full
 def test_many_threads_share_one_cache(cache):
     def work(number):
         key = f"k{number % 50}"
@@ -347,6 +348,7 @@ def test_a_file_locked_for_writing_still_answers(cache, lock, value, caplog):
     assert "cannot write the judgement cache" in caplog.text
 
 
+@pytest.mark.full
 def test_a_file_locked_for_reading_is_a_miss(cache, lock, value, caplog):
     cache.put("k", "judge", value)
     lock(reading=True)

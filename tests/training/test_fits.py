@@ -156,6 +156,7 @@ def test_where_all_passages_are_of_the_paper_that_answers_none_tells_it_from_oth
     assert label_own_paper(pool("a", [0, 1], kinds=kinds[:2])) is None
 
 
+@pytest.mark.full
 def test_the_unit_of_a_number_changes_no_probability():
     random = np.random.default_rng(0)
     numbers = random.normal(size=(60, 2))

@@ -301,6 +301,7 @@ def test_evidence_in_plain_words_shares_the_words_of_its_question():
     assert measure_shared_words("near_misses") < 0.1
 
 
+@pytest.mark.full
 def test_the_sentence_that_proves_it_is_marked_in_all_evidence_in_plain_words():
     for row in shipped_topics("plain"):
         for asked in row["questions"]:

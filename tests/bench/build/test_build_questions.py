@@ -91,6 +91,7 @@ def test_a_bad_line_of_a_file_of_pairs_is_named(tmp_path):
         PairsFile(path)
 
 
+@pytest.mark.full
 def test_several_questions_of_one_document_are_counted(server, build_lakes, tmp_path):
     rows = [
         {

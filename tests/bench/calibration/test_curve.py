@@ -89,6 +89,7 @@ def test_the_lowest_score_is_exact(curve, probability):
     assert lowest == 0 or curve.probability(math.nextafter(lowest, 0)) < probability
 
 
+@pytest.mark.full
 @given(curves())
 def test_a_curve_survives_json_exactly(curve):
     assert Curve.from_dict(json.loads(json.dumps(curve.to_dict()))) == curve

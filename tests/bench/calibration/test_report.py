@@ -69,6 +69,7 @@ def test_certainty_that_is_right_has_no_error():
     assert calibration_error([0.0, 1.0, 1.0], [0, 1, 1]) == 0
 
 
+@pytest.mark.full
 def test_the_interval_of_a_mean_is_that_of_its_normal_approximation():
     values = np.random.default_rng(0).random((400, 1))
     (found,) = bootstrap_ratios(values, np.ones_like(values), n_resamples=4000)
@@ -173,6 +174,7 @@ def test_the_suggested_threshold_reaches_what_was_wanted(questions):
     assert point["precision"]["mean"] >= 0.5
 
 
+@pytest.mark.full
 def test_the_sure_suggestion_is_no_lower(questions):
     suggested = build_report(questions, curve_of(questions), precision=0.5)["suggested"]
     assert suggested["sure"]["probability"] >= suggested["even"]["probability"]

@@ -40,6 +40,7 @@ def test_equal_runs_give_equal_bytes(questions, folder, twin):
     assert len(runs) == 1
 
 
+@pytest.mark.full
 def test_a_cache_is_used_if_one_is_named(questions, folder, twin, tmp_path):
     options = (questions, "--backend", f"encoder:{folder}", "--cache", tmp_path / "cache")
     first, second = rerank(*options), rerank(*options)

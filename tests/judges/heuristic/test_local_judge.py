@@ -93,6 +93,7 @@ def test_a_judgement_costs_no_call(task, question, passages):
     assert judge(task(question, passages["aim"])).usage == Usage()
 
 
+@pytest.mark.full
 def test_a_long_passage_is_judged_in_little_time(task, question, passages):
     import time
 

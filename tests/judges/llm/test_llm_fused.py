@@ -296,6 +296,7 @@ def test_a_judge_that_gives_no_summaries_is_told_of_none():
     assert [one.get("summary_from") for one in tasks] == [None, None, 0.8, 0.8]
 
 
+@pytest.mark.full
 def test_a_threshold_that_no_score_reaches_wants_no_summary():
     curve = Curve(method="platt", a=0.1, b=-3.0)
     with ChatServer(MossModel()) as server:
@@ -303,6 +304,7 @@ def test_a_threshold_that_no_score_reaches_wants_no_summary():
         assert "Summary: none is wanted" in server.requests[-1].user
 
 
+@pytest.mark.full
 def test_the_rules_of_a_field_are_added_for_scores_and_for_summaries():
     domain = {"name": "bryology", "score": ["Wet beds count."], "summarize": ["Say the bed."]}
     with ChatServer(MossModel()) as server:

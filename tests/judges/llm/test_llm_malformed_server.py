@@ -261,6 +261,7 @@ def test_a_body(board: Switchboard, raw: bytes, score: float | None, kind: str) 
         assert one.score in {score, None}  # a library may go by the name of the content
 
 
+@pytest.mark.full
 def test_a_page_where_a_reply_should_be_makes_one_ask_for_the_address(board: Switchboard) -> None:
     page = Reply(raw=b"<html>It works!</html>", headers={"content-type": "text/html"})
     result, _ = board.rerank("json_schema", answering("json_schema", page))
@@ -285,6 +286,7 @@ class Ends(BaseCallbackHandler):
         self.failed += 1
 
 
+@pytest.mark.full
 def test_a_malformed_reply_ends_its_trace_with_its_tokens() -> None:
     with ChatServer(answering("tools", in_calls(call("[0.85]")))) as server:
         backend = llm_backend("openai:scripted", base_url=server.base_url, retry=QUICK)

@@ -54,6 +54,7 @@ def task(text, title="", section=""):
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_system_message_is_the_same_for_every_passage_and_question():
     requests = [*sent(["One.", "Two."]), *sent(["Three $question."], "Is it $marker?")]
     systems = {one.system for one in score_prompts(requests)}
@@ -108,6 +109,7 @@ def test_an_injected_text_cannot_close_the_block(field):
         )
 
 
+@pytest.mark.full
 @given(st.text(max_size=200), st.text(max_size=40))
 def test_no_text_holds_its_own_marker(text, title):
     values = show.passage_values(task(text, title), show.plain(text))
@@ -183,6 +185,7 @@ def test_evidence_named_by_number_is_the_quote(numbers, quote):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("numbers", "status", "held_back"),
     [

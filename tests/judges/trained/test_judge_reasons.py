@@ -22,6 +22,7 @@ def window(text, title=""):
     return {"text": text, "title": title, "section": ""}
 
 
+@pytest.mark.full
 @given(texts, texts)
 def test_what_is_had_occurs_and_what_is_lacked_does_not(question, text):
     has, lacks = find_words(question, text)

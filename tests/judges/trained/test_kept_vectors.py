@@ -15,6 +15,8 @@ from deepera_graph.judges.trained.reading.encoder import Encoder
 from deepera_graph.judges.trained.reading.vectors import Encoded
 from support.list_judges import QUESTION
 
+pytestmark = pytest.mark.full
+
 INTENT = {"topic": "", "entity_type": "", "intent": "other", "expected_answer_type": "other"}
 WINDOWS = [
     {"title": "", "text": "Wax coating kept apples firm for ninety days.", "section": ""},

@@ -27,6 +27,7 @@ def fuse(*rankings, k=10):
     return fuse_answers(SourceQuery.of("tea"), answers, k)
 
 
+@pytest.mark.full
 def test_papers_are_fused_by_rank_and_each_comes_once(world):
     found = open_sources("all").search(QUESTION)
     by = {one.paper.title: dict(one.by) for one in found if one.paper.title != SHARED_TITLE}

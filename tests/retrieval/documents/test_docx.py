@@ -32,6 +32,7 @@ def read(name, **options):
     return list(read_passages(name, **options))
 
 
+@pytest.mark.full
 def test_headings_begin_sections_and_tables_are_rows(write):
     document = make(("Kelp and otters", "Title"), ("It was a good year.", None), author="Kim Lee")
     document.add_heading("Results", 1)
@@ -86,6 +87,7 @@ def test_tracked_changes_are_read_as_accepted_and_content_controls_are_read(writ
     assert found.page_content == "Kelp grew (Lee)\n\nIt lasted."
 
 
+@pytest.mark.full
 def test_without_a_title_of_its_own_a_file_is_titled_by_its_name(write):
     [found] = read(write("Lee - 2019 - Kelp and otters.docx", save(make(("Kelp grew.", None)))))
     assert (found.metadata["title"], found.metadata["year"]) == ("Kelp and otters", 2019)
@@ -129,6 +131,7 @@ def test_a_file_that_unpacks_to_too_much_is_not_unpacked(write, monkeypatch):
         read(name)
 
 
+@pytest.mark.full
 def test_an_exponent_stays_one(write):
     document = make(("", None))
     paragraph = document.paragraphs[0]

@@ -77,6 +77,7 @@ def test_a_page_is_decoded_as_it_declares_itself_or_as_browsers_do(write, head, 
     assert [one.page_content for one in read_passages(name)] == ["The cafés closed."]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("page", "text"),
     [
