@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: check test browser docs size trace
 
-check:  ## format, lint, types, layers and the fast tests: under three minutes on two cores
+check:  ## format, lint, types, layers and the fast tests: under a minute on two cores
 	ruff format --check .
 	ruff check .
 	mypy
