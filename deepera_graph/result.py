@@ -178,10 +178,10 @@ class RerankResult(HasUsage):
     missing_words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        every = (*self.passages, *self.left_out)
-        if all(one.study for one in every):
+        if all(one.study for one in self.all_passages):
             return
-        found = iter(find_studies((one.id, one.metadata) for one in every))
+        given = [((one.id, one.metadata), one.text) for one in self.all_passages]
+        found = iter(find_studies([one for one, _ in given], [text for _, text in given]))
         for name in ("passages", "left_out"):
             told = ((one, next(found)) for one in getattr(self, name))
             numbered = (replace(one, study=by[0], paper_status=by[1]) for one, by in told)

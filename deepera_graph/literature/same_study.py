@@ -1,8 +1,8 @@
 """Which passages are of one study: a PDF, a preprint and the records of one paper.
 
 One study is what has a DOI, a PMID or an arXiv id in common, or is cut from one document; else
-what has one title, one first author and about one year. The order does not matter. What became of
-one, a file of notices says, such as that of Retraction Watch.
+what has one title, one first author and about one year; or what is a copy of one text. The order
+does not matter. What became of one, a file of notices says, such as that of Retraction Watch.
 """
 
 import csv
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deepera_graph.errors import InputError
 from deepera_graph.literature import paper_keys
 from deepera_graph.literature.citation import Citation, find_arxiv
+from deepera_graph.literature.copies import Copied, join_copies, text_key
 from deepera_graph.literature.notices import list_named, read_title
 from deepera_graph.literature.paper_keys import PaperStatus
 from deepera_graph.passages import field_key
@@ -37,15 +38,31 @@ class StudyOf(NamedTuple):
     status: PaperStatus | None
 
 
-def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[StudyOf]:
-    """Return the study of each passage, given as its id and its metadata."""
+def find_studies(
+    passages: Iterable[tuple[str, Mapping[str, Any]]], texts: Sequence[str] = ()
+) -> list[StudyOf]:
+    """Return the study of each passage, given as its id and its metadata, and maybe its text."""
     # A retraction, correction or concern of one record holds for all that is of its study.
     given = list(passages)
     sources = [Citation.of(metadata, id) for id, metadata in given]
     if len(sources) == 1:
         return [StudyOf(1, sources[0].status)]
     sources = settle_notices(sources)
-    numbers = group_sources(sources, [find_document(id, metadata) for id, metadata in given])
+    documents = [find_document(id, metadata) for id, metadata in given]
+    numbers = group_sources(sources, documents)
+    if texts:
+        copied = zip(texts, sources, documents, given, strict=True)
+        numbers = join_copies(
+            numbers,
+            [
+                Copied(
+                    text_key(text),
+                    _list_facts(source),
+                    metadata.get("part", metadata.get("page")) if document else None,
+                )
+                for text, source, document, (_, metadata) in copied
+            ],
+        )
     graver: dict[int, list[PaperStatus | None]] = defaultdict(list)
     for number, one in zip(numbers, sources, strict=True):
         if one.status != "preprint":  # what else is said of one holds for all
@@ -54,6 +71,16 @@ def find_studies(passages: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Stud
         StudyOf(number, paper_keys.gravest((one.status, *graver[number])))
         for number, one in zip(numbers, sources, strict=True)
     ]
+
+
+def _list_facts(source: Citation) -> tuple[tuple[str, str], ...]:
+    """Return what tells a source from others with the same text."""
+    plain = (
+        ("title", paper_keys.title_key(source.title)),
+        ("author", paper_keys.family_key(source.authors)),
+        ("year", source.year),
+    )
+    return (*(one for one in plain if one[1]), *list_ids(source))
 
 
 def is_same_study(one: Citation, other: Citation) -> bool:

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import BackendError, RoleError
 from deepera_graph.judges.base import Judge, window_key
 from deepera_graph.literature.citation import Citation
+from deepera_graph.literature.copies import text_key
 from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.literature.same_study import find_studies
 from deepera_graph.literature.versions import cite_as
@@ -86,10 +87,11 @@ def select(
             one["index"],
         ),
     )
-    kept, fallback = _keep(ordered, threshold, settings, evidence)
+    copies = _find_copies(state["passages"], [*ordered, *left_out])
+    kept, fallback = _keep(ordered, threshold, settings, evidence, copies)
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
-    ranking = _rank(state["passages"], kept, ordered, left_out)
+    ranking = _rank(kept, ordered, left_out)
     for one in ranking:
         if missing:
             one["direction"], one["position"] = None, ""
@@ -249,29 +251,53 @@ def _flag_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
     ]
 
 
+def _find_copies(passages: Sequence[Document], records: Sequence[RankRecord]) -> set[int]:
+    """Note the study of each record; return those whose text a better one of the study has."""
+    texts = [passages[one["index"]].page_content for one in records]
+    given = ((one["id"], passages[one["index"]].metadata) for one in records)
+    copies, seen = set[int](), set[tuple[int, str]]()
+    for one, text, about in zip(records, texts, find_studies(given, texts), strict=True):
+        one["study"], one["paper_status"] = about.study, about.status
+        if (about.study, text_key(text)) in seen:
+            copies.add(one["index"])
+        seen.add((about.study, text_key(text)))
+    return copies
+
+
+def _take(records: Sequence[RankRecord], n: int | None, copies: set[int]) -> list[RankRecord]:
+    """Return the first *n* records in order; copies of others only where there is room."""
+    first = sorted(records, key=lambda one: one["index"] in copies)[:n]
+    chosen = {one["index"] for one in first}
+    return [one for one in records if one["index"] in chosen]
+
+
 def _keep(
-    ordered: list[RankRecord], threshold: float, settings: Settings, evidence: Evidence
+    ordered: list[RankRecord],
+    threshold: float,
+    settings: Settings,
+    evidence: Evidence,
+    copies: set[int],
 ) -> tuple[list[RankRecord], str | None]:
     """Return the kept records in the order asked for, and the `on_empty` choice if it acted."""
     scored = [one for one in ordered if one["score"] is not None]
-    kept = [
+    passed = [
         one
         for one in scored
         if (one["score"] or 0.0) >= threshold and is_proven(one["quote_status"], evidence)
-    ][: settings.top_n]
+    ]
+    kept = _take(passed, settings.top_n, copies)
     fallback, by_retrieval = None, settings.order == "retrieval"
     if not kept and scored and settings.on_empty != "empty":
         fallback = settings.on_empty
         by_retrieval = by_retrieval or fallback == "original"
         n_kept = {"top1": 1, "topn": settings.top_n}.get(fallback)
-        kept = scored[:n_kept]
+        kept = _take(scored, n_kept, copies)
     if by_retrieval:
         kept = sorted(kept, key=lambda one: (one["retrieval_rank"], one["index"]))
     return kept[: settings.top_n], fallback
 
 
 def _rank(
-    passages: Sequence[Document],
     kept: Sequence[RankRecord],
     ordered: Sequence[RankRecord],
     left_out: Sequence[RankRecord],
@@ -284,10 +310,9 @@ def _rank(
     ranking = [*kept, *(one for one in ordered if one["index"] not in chosen)]
     for rank, one in enumerate(ranking, start=1):
         one["rank"], one["kept"] = rank, one["index"] in chosen
-    every = [*ranking, *left_out]
-    found = find_studies((one["id"], passages[one["index"]].metadata) for one in every)
-    for one, about in zip(every, found, strict=True):
-        one["study"], one["paper_status"] = about.study, about.status
+    numbers: dict[int | None, int] = {}
+    for one in (*ranking, *left_out):
+        one["study"] = numbers.setdefault(one["study"], len(numbers) + 1)
     return ranking
 
 

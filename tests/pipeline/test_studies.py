@@ -283,3 +283,84 @@ def test_the_answer_without_a_model_quotes_and_counts_a_study_once():
     assert len(result.kept) == 2
     assert result.answer["citations"] == [result.kept[0].id]
     assert "2 support" not in result.answer["text"]
+
+
+COPIED = "Wax coats kept apples firm for ninety days in a cold store."
+OTHER = "Wax coats lost their gloss after ninety days in a cold store."
+
+
+def studies(*passages):
+    given = [(id, metadata) for id, metadata, _ in passages]
+    return [one.study for one in find_studies(given, [text for *_, text in passages])]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        ({}, {}, COPIED),
+        ({}, {}, f" {COPIED.upper()}\n"),
+        ({"title": LEE["title"]}, {}, COPIED),
+        (LEE, {"source": "a (1).txt"}, COPIED),
+    ],
+)
+def test_copies_of_a_text_are_one_study(one, other, text):
+    assert studies(("x/a.txt", one, COPIED), ("y/a (1).txt", other, text)) == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        ({"title": "Wax on apples"}, {"title": "Wax on pears"}, COPIED),
+        ({"doi": "10.1000/a"}, {"doi": "10.1000/b"}, COPIED),
+        ({"year": 2001}, {"year": 2019}, COPIED),
+        ({"authors": "Lee, Ada"}, {"authors": "Roy, Bo"}, COPIED),
+        ({}, {}, OTHER),
+    ],
+)
+def test_one_text_under_two_titles_or_ids_is_of_two_studies(one, other, text):
+    assert studies(("a", one, COPIED), ("b", other, text)) == [1, 2]
+
+
+def test_a_text_of_a_few_words_is_no_copy():
+    assert studies(("a", {}, "Wax kept apples firm."), ("b", {}, "Wax kept apples firm.")) == [1, 2]
+
+
+def test_a_copy_without_a_title_goes_with_none_of_two_that_differ():
+    titled = [(name, {"title": f"Wax on {name}"}, COPIED) for name in ("apples", "pears")]
+    bare = [(id, {}, COPIED) for id in ("a.txt", "b.txt")]
+    assert studies(*titled, *bare) == [1, 2, 3, 3]
+
+
+def test_documents_with_one_part_in_common_and_another_that_differs_are_two():
+    def document(name, *texts):
+        return [(f"{name}#{n}", {"part": n}, text) for n, text in enumerate(texts, start=1)]
+
+    assert studies(*document("a.md", COPIED, OTHER), *document("b.md", COPIED, COPIED)) == [
+        1,
+        1,
+        2,
+        2,
+    ]
+    assert studies(*document("a.md", COPIED, OTHER), *document("b.md", COPIED)) == [1, 1, 1]
+
+
+def judge_all(passages, **settings):
+    reranker = EvidenceReranker(scripted_backend(lambda one: judged(0.9)), **settings)
+    return reranker.rerank(QUESTION, passages)
+
+
+def test_copies_take_no_place_of_those_that_are_kept():
+    copies = [Document(COPIED, id=f"{n}", metadata=LEE) for n in range(3)]
+    others = [Document(f"{COPIED} {n}", id=f"o{n}") for n in range(2)]
+    passages = [*copies, *others]
+    assert [one.id for one in judge_all(passages, top_n=3).kept] == ["0", "o0", "o1"]
+    assert [one.id for one in judge_all(passages, top_n=4).kept] == ["0", "1", "o0", "o1"]
+    assert [one.id for one in judge_all(passages).kept] == ["0", "1", "2", "o0", "o1"]
+    assert [one.study for one in judge_all(passages, top_n=3).kept] == [1, 2, 3]
+    nearest = judge_all(passages, top_n=3, threshold=0.95, on_empty="topn")
+    assert [one.id for one in nearest.kept] == ["0", "o0", "o1"]
+
+
+def test_parts_of_one_study_with_other_texts_each_take_a_place():
+    parts = [Document(f"{COPIED} {n}", id=str(n), metadata=LEE) for n in range(3)]
+    assert [one.id for one in judge_all(parts, top_n=2).kept] == ["0", "1"]

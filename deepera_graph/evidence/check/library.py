@@ -85,7 +85,8 @@ class WorkLibrary:
         if self._own is not None:
             self._own.add(held)
         self._search: Searches = search or self._own  # type: ignore[assignment]  # one of both
-        found = find_studies((one.id or "", one.metadata) for one in held)
+        given = ((one.id or "", one.metadata) for one in held)
+        found = find_studies(given, [one.page_content for one in held])
         groups: dict[int, list[tuple[Document, PaperStatus | None]]] = defaultdict(list)
         for one, (study, status) in zip(held, found, strict=True):
             groups[study].append((one, status))
