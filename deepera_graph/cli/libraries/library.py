@@ -39,7 +39,7 @@ Name = Annotated[str, arg("NAME", "The library.")]
 class DeleteOptions:
     """Whether to ask before."""
 
-    yes: bool = opt("Do not ask whether to delete it.", "--yes", "-y", default=False)
+    yes: bool = opt("Do not ask before.", "--yes", "-y", default=False)
 
 
 def list(*, place: places.PlaceOptions, output: options.OutputOptions) -> None:
