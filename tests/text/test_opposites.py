@@ -132,3 +132,17 @@ def test_it_is_said_what_stands_where():
     assert turned_findings("Wax harms rye and worsened soil.", "Wax improved soil.") == [
         "worsened, where the passage has improved"
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("Caffeine shortened sleep latency.", "Caffeine lengthened sleep latency by 24 minutes."),
+        ("The gel accelerates healing.", "The gel slowed healing in rats."),
+        ("Ageing strengthens the tendon.", "Ageing weakened the tendon."),
+        ("Frost prolonged flowering.", "Frost shortened flowering by six days."),
+    ],
+)
+def test_a_verb_of_time_pace_or_strength_is_turned_by_its_opposite(said, found):
+    assert turned_findings(said, found)
+    assert not turned_findings(found, found)

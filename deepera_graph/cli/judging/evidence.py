@@ -134,9 +134,7 @@ def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> No
         if study not in possible:
             _show_study(console, result, study)
     if possible:
-        n = sum(map(len, possible))
-        words = f"Possible: {count(n, 'passage')} that may be evidence or not"
-        console.print(Text(words, style="bold yellow"))
+        console.print(Text("Possible: may be evidence or not", style="bold yellow"))
     for study in possible:
         _show_study(console, result, study)
     if result.failed:
