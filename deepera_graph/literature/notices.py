@@ -9,7 +9,7 @@ from html import unescape
 from typing import NamedTuple
 
 from deepera_graph.literature.paper_keys import PaperStatus
-from deepera_graph.text.plain import read_lists
+from deepera_graph.text.plain import UPPER, read_lists
 
 _OPEN = "\"“”„«‘'`"
 _CLOSE = "\"”“»’'"
@@ -18,7 +18,7 @@ _TO = (
     r"(?:\s+(?:to|of|for|on|in|about|regarding|concerning)\b(?:\s+the\s+(?:\w+\s+){0,2}?"
     r"(?:article|paper|report|chapter|manuscript|publication)\b(?:,?\s+(?:entitled|titled))?)?)"
 )
-_AUTHORS = r"(?=[A-ZÀ-Þ][^.,:;()]{1,60}?\set\sal\b)"
+_AUTHORS = rf"(?=[{UPPER}][^.,:;()]{{1,60}}?\set\sal\b)"
 # What stands behind a title: "[Journal 3 (2014) 11-19]", "(2012 J. Phys. 3 44)".
 _PLACE = r"\s*(?:\[[^\[\]]*\b(?:19|20)\d\d\b[^\[\]]*\]|\((?:19|20)\d\d\s[^()]*\d[^()]*\))\W*$"
 _IN_PLACE = re.compile(_PLACE)
@@ -26,7 +26,7 @@ _QUOTES = (
     re.compile(r"\s*[\"“”„«]+(.+)[\"”“»]"),
     re.compile(r"\s*[‘'`]+(.+)[’'](?=\W*(?:$|[\[(]|by\b))"),
 )
-_BY_AUTHORS = re.compile(r"\s*[A-ZÀ-Þ][^.:;()\"“]{1,80}?\set\sal\b[.,]*\s*")
+_BY_AUTHORS = re.compile(rf"\s*[{UPPER}][^.:;()\"“]{{1,80}}?\set\sal\b[.,]*\s*")
 _ENDS = re.compile(r"[.?!]\s+")
 _LEAST_WORDS = 4  # of a title among authors and journal
 _SUBTITLE = re.compile(r"(?:an?|the)\b")

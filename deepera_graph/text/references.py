@@ -5,10 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
+from deepera_graph.text.plain import UPPER
 
 NO_ABSTRACT = "has no abstract"
-PARTICLES = r"(?:\b(?:van|von|de|der|den|di|la|le)\s)*"
-SURNAME = rf"{PARTICLES}[A-ZÀ-Þ][\w'’-]+"  # as lists of references print it
+# What stands before a surname and is of it: ``van der Berg``, ``d'Alembert``, ``al-Khatib``.
+PARTICLES = (
+    r"(?:(?<!\w)(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]ell[ao]|[Dd]as?|[Dd]i|[Dd]u|[Dd]os|do"
+    r"|[Ll]a|[Ll]e|[Ee]l|[Aa]l|[Tt]er|ten|te|zum?|zur|af|av|[Bb]in|[Ii]bn|['’]t)\s+)*"
+    r"(?:(?<!\w)(?:(?:d|dell|l)['’]|(?:al|el|as|ash|an|at|ar|ad|az|ul)[-‐‑]))?"
+)
+WITHIN_NAME = "\\w'’‐‑\u0300-\u036f-"  # of a class; accents may stand behind their letters
+SURNAME = rf"{PARTICLES}[{UPPER}][{WITHIN_NAME}]+"  # as lists of references print it
 _NBIB_LINE = re.compile(r"(?=.{4}- )([A-Z]{2,4}) *- (.*)")
 _NBIB_DOI = re.compile(r"(\S+) \[doi\]")
 _RIS_LINE = re.compile(r"([A-Z][A-Z0-9])  - ?(.*)")

@@ -15,13 +15,15 @@ from deepera_graph.evidence.check.marks import (
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import family_key
+from deepera_graph.text.plain import UPPER
 from deepera_graph.text.words import split_sentences, stems
 
 Purpose = Literal["finding", "method", "review"]
 _BRACED = re.compile(r"@\{([^{}]+)\}")
 _NOTED = re.compile(r"\[@(\^[^\[\]]+)\]")
 _BEHIND_STOP = re.compile(
-    rf"([.!?])\s?((?:(?:{FIELD.pattern.replace('(', '(?:')})|\[[\d@][^\[\]]*\])+)(?=\s+[A-Z]|\s*\Z)"
+    rf"([.!?])\s?((?:(?:{FIELD.pattern.replace('(', '(?:')})|\[[\d@][^\[\]]*\])+)"
+    rf"(?=\s+[{UPPER}]|\s*\Z)"
 )
 _METHOD = re.compile(
     r"""

@@ -47,6 +47,7 @@ from deepera_graph.retrieval.documents.markdown import read_markdown_blocks
 from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.plain import UPPER
 from deepera_graph.text.records import TABLES, read_records
 
 _SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
@@ -240,7 +241,9 @@ def _read_pdf(path: Path, wants_list: bool, pdf_reader: PdfReader) -> Read:
 
 def _end_sentences(text: str, starts: Iterable[int]) -> list[int]:
     """Return where the sentence ends in which each page begins, so that none is cut."""
-    ends = (re.compile(r"[.!?]\s+(?=[A-Z])").search(text, max(start - 2, 0)) for start in starts)
+    ends = (
+        re.compile(rf"[.!?]\s+(?=[{UPPER}])").search(text, max(start - 2, 0)) for start in starts
+    )
     return sorted({end.end() for end in ends if end})
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
-from deepera_graph.text.references import PARTICLES
+from deepera_graph.text.plain import LOWER, UPPER
+from deepera_graph.text.references import PARTICLES, WITHIN_NAME
 
 Style = Literal["keys", "numbers", "names"]
 _KEY = r"[\w][\w:.#$%&+?<>~/-]*"
@@ -18,7 +19,7 @@ _KEYED = re.compile(
 _IN_GROUP = re.compile(rf"(?<![\w.])@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~∈])\s*$", re.IGNORECASE)
-_NAME = rf"{PARTICLES}[A-ZÀ-Þ][\w'’-]*\w(?<!['’]s)"
+_NAME = rf"{PARTICLES}[{UPPER}][{WITHIN_NAME}]*[\w\u0300-\u036f](?<!['’]s)"
 _COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
 _OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})|et\sal\.?))?(?:['’]s)?"
 _YEAR = r"(?:19|20)\d\d[a-z]?"
@@ -41,7 +42,7 @@ _MONTHS = frozenset(
 )
 # A raised number whose place is lost, as in the text of a PDF: ``firm1,2.`` or ``firm.1-3 Then``.
 _RAISED = re.compile(
-    r"(?P<word>[a-zà-ÿ]{2}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
+    rf"(?P<word>[{LOWER}]{{2}}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
     r"(?P<numbers>\d{1,3}(?:\s?[-–,]\s?\d{1,3})*)(?=[.,;:)]?(?:\s|\Z))"
 )
 _NAMED_NUMBER = re.compile(

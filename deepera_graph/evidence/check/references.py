@@ -13,6 +13,7 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import family_key, family_name, title_key
 from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.jsonl import open_records, suffix_of
+from deepera_graph.text.plain import UPPER
 from deepera_graph.text.records import read_records
 from deepera_graph.text.references import SURNAME, find_year
 
@@ -26,15 +27,15 @@ _ARXIV = re.compile(r"\barXiv:\s*(\S+?)[.,;]?(?=\s|$)", re.IGNORECASE)
 _QUOTED = re.compile(r"[“\"]([^”\"]{10,})[”\"]")
 _YEAR_FIRST = re.compile(r"\(?\b(?:1[89]|20)\d\d[a-z]?\)?[.:,]?\s+(.{10,}?[.?!])(?=\s|$)")
 _AFTER_INITIALS = re.compile(
-    r"""
-    \A[^.:]{3,200}? (?: \b[A-Z]{1,3} | \bet\ al | (?:[A-Z]\.[ -]?){1,3} ) [.:]? \s+
-    (?=[A-Z][\w-]+\ ) (.{10,}?[.?!]) (?=\s|\Z)
+    rf"""
+    \A[^.:]{{3,200}}? (?: \b[{UPPER}]{{1,3}} | \bet\ al | (?:[{UPPER}]\.[ -]?){{1,3}} ) [.:]? \s+
+    (?=[{UPPER}][\w-]+\ ) (.{{10,}}?[.?!]) (?=\s|\Z)
     """,
     re.VERBOSE,
 )
 _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
 _FAMILY = re.compile(rf"\A({SURNAME})")
-_NEW_ENTRY = re.compile(rf"\A{SURNAME},? [A-Z](?:[.A-Z]|, | \()")
+_NEW_ENTRY = re.compile(rf"\A{SURNAME},? [{UPPER}](?:[.{UPPER}]|, | \()")
 _NOTE = re.compile(r" {0,3}\[\^([^\]\s]+)\]:[ \t]*")
 _NOTED = re.compile(r"([.!?,;:]?)\[\^([^\]\s]+)\]")
 _INLINE_NOTE = re.compile(r"\^\[((?:[^\[\]]|\[[^\[\]]*\])+)\]")
@@ -49,7 +50,7 @@ _ET_AL = re.compile(
     r"[\s,]*(?:\bet\.?\s+al(?:ii)?\b\.?|\band\s+(?:colleagues|co-?workers|others)\b)", re.IGNORECASE
 )
 _BETWEEN_NAMES = re.compile(r"\s*(?:[;,&]|\b(?:and|und|et|y)\b(?!['’-]))\s*")
-_INITIALS = re.compile(r"(?:[A-ZÀ-Þ]\.?[\s-]?){1,3}")
+_INITIALS = re.compile(rf"(?:[{UPPER}]\.?[\s-]?){{1,3}}")
 _MOST_OF_NAME = 4  # words, and letters of a particle
 _LEAST_LETTERS = 12  # of a line that may be a reference
 
@@ -175,7 +176,7 @@ def _find_authors(text: str) -> str:
     if not family:
         return ""
     head = re.split(r"\(?\b(?:1[89]|20)\d\d", text, maxsplit=1)[0]
-    several = re.search(r"\bet al|,? (?:and|&) |[A-Z]\.?, [A-Z]\w+", head)
+    several = re.search(rf"\bet al|,? (?:and|&) |[{UPPER}]\.?, [{UPPER}]\w+", head)
     return f"{family[1]}; others" if several else family[1]
 
 

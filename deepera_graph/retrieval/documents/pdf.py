@@ -16,17 +16,18 @@ from deepera_graph.retrieval.documents.pdf_pages import (
     check_pdf_reader,
     read_pages,
 )
+from deepera_graph.text.plain import LOWER, UPPER
 from deepera_graph.text.references import SURNAME
 
-_BROKEN_WORD = re.compile(r"([^\W\d_]+)(?:-|\u00ad|‐)\n([a-zà-ÿ]+)")
+_BROKEN_WORD = re.compile(rf"([^\W\d_]+)(?:-|\u00ad|‐)\n([{LOWER}]+)")
 _BROKEN_AT_END = re.compile(r"[^\W\d_](?:-|\u00ad|‐)\s*\Z")
-_REST_OF_WORD = re.compile(r"\s*([a-zà-ÿ]+[.,;:)]*)(?!\S)")
+_REST_OF_WORD = re.compile(rf"\s*([{LOWER}]+[.,;:)]*)(?!\S)")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
 _REFERENCES = re.compile(rf"^{article.REFERENCES}$", re.IGNORECASE | re.MULTILINE)
 _FIRST_ENTRY = re.compile(  # with a number, or an author's initials and a year
     r"\s*(?:(?:\[1\]|1[.)])\s"
-    rf"|{SURNAME}(?:,\s*[A-Z]\.|\s[A-Z]{{1,3}}[,\s(])"
+    rf"|{SURNAME}(?:,\s*[{UPPER}]\.|\s[{UPPER}]{{1,3}}[,\s(])"
     r"[^\f]{0,300}?\b(?:19|20)\d\d)"
 )
 _AFTER_REFERENCES = re.compile(
