@@ -202,3 +202,17 @@ def test_a_configured_library_may_be_a_plain_name_alone(deepera, kelp, tmp_path,
         refused = deepera("papers", "search", "kelp")
         assert refused.exit_code == 2
         assert "the file is not trusted" in refused.stderr
+
+
+def test_a_library_of_papers_alone_is_listed_shown_renamed_and_deleted(deepera, library, questions):
+    papers = ({"id": "a", "title": "Kelp grew"}, {"id": "b", "title": "Otters ate"})
+    file = questions(*papers, name="p.jsonl")
+    assert deepera("papers", "build", file, "-l", "sea").exit_code == 0
+    assert library("list").stdout == "sea         2 papers  without passages\n"
+    assert json.loads(library("list", "--json").stdout)["libraries"][0]["n_papers"] == 2
+    assert library("show", "sea").stdout == "sea: 2 papers without passages\n"
+    assert library("rename", "sea", "sea").exit_code == 2
+    assert library("rename", "sea", "ocean").exit_code == 0
+    assert "Delete 'ocean' with its 2 papers?" in library("delete", "ocean", given="n\n").stderr
+    assert library("delete", "ocean", "--yes").stdout == "'ocean' deleted (2 papers)\n"
+    assert library("list").stdout.startswith("no libraries in ")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from deepera_graph.cli.opening.stores import (
     data_folder,
     find_collection_folder,
     find_papers,
+    list_papers,
     neighbours_of,
     open_collection,
     place_of,
@@ -24,10 +26,10 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import tell, tell_done
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
+from deepera_graph.retrieval import CollectionInfo
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
-    from deepera_graph.retrieval import CollectionInfo
     from deepera_graph.retrieval.collections.store import Catalogue, MetadataSample
 
 MOST_SHOWN = 40
@@ -45,15 +47,24 @@ class DeleteOptions:
 def list(*, place: places.PlaceOptions, output: options.OutputOptions) -> None:
     """List the libraries."""
     where, found = _list(place)
+    alone = _count_papers(place, found)
+    papers = [_describe_papers(name, n) for name, n in alone.items()]
     tell(
         output,
-        {"place": where, "libraries": [asdict(one) for one in found]},
-        lambda: "\n".join(_describe_all(where, found)),
+        {"place": where, "libraries": [*map(asdict, found), *papers]},
+        lambda: "\n".join(_describe_all(where, found, alone)),
     )
 
 
 def show(name: Name, *, place: places.PlaceOptions, output: options.OutputOptions) -> None:
     """Say what a library holds, and which metadata its passages have."""
+    if (n := _find_papers_alone(place, name)) is not None:
+        tell(
+            output,
+            _describe_papers(name, n),
+            lambda: f"{name}: {count(n, 'paper')} without passages",
+        )
+        return
     with _open(place) as catalogue:
         info, sample = catalogue.describe(name), catalogue.sample(name)
     tell(
@@ -71,8 +82,14 @@ def rename(
     output: options.OutputOptions,
 ) -> None:
     """Give a library another name."""
-    with _open(place) as catalogue:
-        n_passages = catalogue.rename(name, to)
+    if _find_papers_alone(place, name) is None:
+        with _open(place) as catalogue:
+            n_passages = catalogue.rename(name, to)
+    else:
+        n_passages = 0
+        if not to or to in {*list_papers(place), *(one.name for one in _list(place)[1])}:
+            problem = "exists already" if to else "is no name"
+            raise SettingsError(f"{name!r} cannot be renamed: {to!r} {problem}")
     _move_rest(place, name, to)
     tell_done(
         output,
@@ -89,11 +106,15 @@ def delete(
     output: options.OutputOptions,
 ) -> None:
     """Delete a library with its passages and papers."""
-    with _open(place) as catalogue:
-        held = count(catalogue.describe(name).n_passages, "passage")
+    n_papers = _find_papers_alone(place, name)
+    with ExitStack() as open_:
+        catalogue = open_.enter_context(_open(place)) if n_papers is None else None
+        n_deleted = catalogue.describe(name).n_passages if catalogue else 0
+        held = count(n_deleted, "passage") if catalogue else count(n_papers or 0, "paper")
         if not asking.yes:
             typer.confirm(f"Delete {name!r} with its {held}?", abort=True, err=True)
-        n_deleted = catalogue.delete(name)
+        if catalogue:
+            n_deleted = catalogue.delete(name)
     _move_rest(place, name, None)
     tell_done(
         output, {"deleted": name, "n_passages": n_deleted}, lambda: f"{name!r} deleted ({held})"
@@ -168,20 +189,44 @@ def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
         return catalogue.place, catalogue.list()
 
 
+def _count_papers(place: places.PlaceOptions, found: Sequence[CollectionInfo]) -> dict[str, int]:
+    """Return how many papers the libraries without passages have, by their names."""
+    from deepera_graph.papers.library import count_papers
+    from deepera_graph.stores.sqlite import connect_reader
+
+    counts, known = {}, {one.name for one in found}
+    for name, file in list_papers(place).items():
+        if name not in known:
+            with closing(connect_reader(Path(file))) as db:
+                counts[name] = count_papers(db)
+    return counts
+
+
+def _describe_papers(name: str, n: int) -> dict[str, Any]:
+    info = CollectionInfo(name=name, n_passages=0, mode="", embeddings="")
+    return {**asdict(info), "n_papers": n}
+
+
+def _find_papers_alone(place: places.PlaceOptions, name: str) -> int | None:
+    """Return how many papers a library without passages has; None for any other name."""
+    return _count_papers(place, _list(place)[1]).get(name) if name in list_papers(place) else None
+
+
 def _open(place: places.PlaceOptions) -> Catalogue:
     from deepera_graph.retrieval.collections.store import Catalogue
 
     return Catalogue(**place_of(place))
 
 
-def _describe_all(where: str, found: Sequence[CollectionInfo]) -> Sequence[str]:
-    if not found:
+def _describe_all(
+    where: str, found: Sequence[CollectionInfo], alone: Mapping[str, int]
+) -> Sequence[str]:
+    if not found and not alone:
         return [f"no libraries in {where}; deepera index makes them"]
-    width = max(len(one.name) for one in found)
-    return [
-        f"{one.name:<{width}}  {count(one.n_passages, 'passage'):>15}  {_describe_mode(one)}"
-        for one in found
-    ]
+    width = max(map(len, (*(one.name for one in found), *alone)))
+    rows = [(one.name, count(one.n_passages, "passage"), _describe_mode(one)) for one in found]
+    rows += [(name, count(n, "paper"), "without passages") for name, n in alone.items()]
+    return [f"{name:<{width}}  {held:>15}  {how}" for name, held, how in rows]
 
 
 def _describe_mode(info: CollectionInfo) -> str:
