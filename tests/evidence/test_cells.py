@@ -198,3 +198,37 @@ def test_the_sentence_that_decides_comes_before_one_that_tells_more():
         "higher",
     )
     assert read_cells(text, (len(text) - 16, len(text)))["effect"].value == "55%"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("We gave coffee to 240 C57BL/6 mice.", "240"),
+        ("Coffee was given to 240 male C57BL/6 mice.", "240"),
+        ("Coffee was given to 240 adult male specific-pathogen-free C57BL/6J mice.", "240"),
+        ("Coffee was given to 24 C57BL/6J mice.", "24"),
+        ("Coffee was given to 24 BALB/c mice.", "24"),
+        ("Coffee was given to 24 wild-type (WT) mice.", "24"),
+        ("Coffee was given to 24 Apoe−/− mice.", "24"),
+        ("Coffee was given to 240 SV129/6 mice.", "240"),
+        ("Coffee was given to SV129/6 mice.", ""),
+        ("Coffee was given to C57BL/10 mice.", ""),
+        ("Coffee was given to B6.129/10 mice.", ""),
+        ("A549 cells were kept with coffee.", ""),
+        ("CD4 T cells of 240 patients were counted.", "240"),
+        ("Coffee was given to 240 H1N1 patients.", "240"),
+        ("H1N1 patients had coffee.", ""),
+        ("IL-6 patients and HLA-B27 patients had coffee.", ""),
+        ("SARS-CoV-2 patients had coffee.", ""),
+        ("COVID 19 patients had coffee.", ""),
+        ("Coffee was given to 240 type 2 diabetes patients.", "240"),
+        ("Coffee was given to 240 patients; type 2 diabetes patients and 300 controls.", "240"),
+        ("Phase 3 patients had coffee, as had 240 adults.", "240"),
+        ("Grade 12 pupils and stage 5 patients had coffee.", ""),
+        ("At week 12 patients had coffee.", ""),
+        ("Headache came in 12/40 patients.", "40"),
+    ],
+)
+def test_a_number_that_is_part_of_a_name_is_no_size(text, size):
+    found = read_cells(text)
+    assert (found["n"].value if "n" in found else "") == size

@@ -11,25 +11,38 @@ from deepera_graph.text.words import split_sentences
 
 _LISTS = read_lists(__file__)
 Span = tuple[int, int]  # of the text, [start, end)
-_COUNT = (
-    rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b|(?<![\w.,–-])\d+\b"
-    rf"|\b{SPELT})(?![.,]\d|\s?%|-)"
+# What stands before a number that is part of a name: "type 2", "C57BL/6"; each of one width.
+_NAMES = (
+    *_LISTS["numbered"].split(),
+    *("influenza A", "[A-Za-z]/", r"[A-Za-z]\d/", r"[A-Za-z]\d\d/", r"[A-Za-z]\d{3}/", r"\.\d{3}/"),
 )
+_UNNAMED = "".join(
+    rf"(?<!{one})" if one.endswith("/") else rf"(?<!\b(?i:{one})\s)" for one in _NAMES
+)
+_COUNT = (
+    rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b"
+    rf"|(?<![\w.,–-])(?:\d{{3,}}|{_UNNAMED}\d\d?)\b|\b{_UNNAMED}{SPELT})(?![.,]\d|\s?%|-)"
+)
+# A word of a noun phrase: "C57BL/6J", "Apoe−/−", "(WT)".
+_PART = r"(?:[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
 _SIZE = re.compile(
     r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
     r"(?P<each>\s*(?:per|each|in\s+each))?"
 )
 _CASES = re.compile(
-    rf"{_COUNT}\s+(?:\w+\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
+    rf"{_COUNT}\s+(?:{_PART}\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
     r"(?:\w+\s+){0,2}controls\b"
 )
 _DONE = re.compile(
-    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:[\w-]+\s+){{0,2}}?"
+    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:{_PART}\s+){{0,2}}?"
     r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
 )
 _COUNTED = [
-    re.compile(rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b)[\w-]+\s+){{0,3}}?(?:{nouns})\b", re.IGNORECASE)
-    for nouns in ("|".join(_LISTS[kind].split()) for kind in ("people", "animals", "things"))
+    re.compile(
+        rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.IGNORECASE
+    )
+    for kind, most in (("people", 3), ("animals", 4), ("things", 3))
+    for nouns in ("|".join(_LISTS[kind].split()),)
 ] + [_DONE]
 _N_LIVING = 2  # of these kinds
 _COUNTED.insert(
