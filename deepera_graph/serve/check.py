@@ -19,6 +19,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.evidence.check.graph import CheckRun, ManuscriptCheck
 from deepera_graph.evidence.check.library import WorkLibrary
 from deepera_graph.evidence.check.manuscript import (
+    BIB_HINT,
     FORMS,
     Manuscript,
     name_bibliographies,
@@ -175,7 +176,9 @@ def _read_manuscript(asked: CheckRequest) -> Manuscript:
                 raise InputError(f"{name} names {', '.join(named):.80}: give it as references")
             read = read_manuscript(path, bibliography=listed)
         except (InputError, SettingsError) as error:
-            message = without_folder(folder, str(error)).replace("; --bib names a file of them", "")
+            message = without_folder(folder, str(error)).replace(
+                BIB_HINT, "; give it as references"
+            )
             raise RequestRefusedError(422, "input", message) from error
     return replace(read, path=Path(name))
 

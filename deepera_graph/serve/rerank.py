@@ -194,7 +194,7 @@ class Rankings:
         ]
         used = result.total_usage
         meta: dict[str, Any] = {
-            "api_version": {"version": request.url.path[2:].partition("/")[0]},
+            "api_version": {"version": "2" if request.url.path.startswith("/v2/") else "1"},
             "billed_units": {"search_units": 0},
             "tokens": {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens},
         }
@@ -250,7 +250,8 @@ class Rankings:
         result = await unless_gone(request, self._judging.rerank(note, reranker, documents))
         if texts and all(one.score is None for one in result.all_passages):
             blank = not any(text.strip() for text in texts)
-            raise RequestRefusedError(422 if blank else 502, "backend", describe_failures(result))
+            status, kind = (422, "input") if blank else (502, "backend")
+            raise RequestRefusedError(status, kind, describe_failures(result))
         return result
 
 

@@ -109,7 +109,7 @@ def test_verdicts_come_event_by_event(site):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"manuscript": "Nothing is cited."}, "no references found"),
+        ({"manuscript": "Nothing is cited."}, "file; give it as references"),
         ({"manuscript": "A.\n\n# References\n\n1. Lund A. Wax on apples."}, "nothing cites"),
         ({"manuscript": as_file("x.exe", "a")}, "a file must be one of .docx"),
         ({"manuscript": as_file("x.docx", "a")}, "x.docx"),

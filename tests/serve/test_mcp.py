@@ -591,7 +591,7 @@ async def test_what_cannot_be_tabulated_or_checked_is_told(library):
         ("tabulate_studies", {"question": QUESTION, "passages": texts, "columns": ["n", "N"]},
          "columns must be different names"),
         ("check_citations", {"manuscript": "Tea is good.", "passages": texts},
-         "manuscript: no references found"),
+         "file; end the manuscript with its list of references"),
         ("check_citations", {"manuscript": DRAFT, "passages": texts, "library": "apples"},
          "give passages or library, not both"),
     )  # fmt: skip

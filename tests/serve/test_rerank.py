@@ -125,6 +125,14 @@ def test_documents_come_back_as_each_version_of_the_form_has_it(server, path, as
     assert best.get("document") == ({"text": TEXTS[BEST]} if shown else None)
 
 
+def test_every_form_says_its_version_and_blank_documents_are_the_callers_fault(server):
+    for path, version in (("/rerank", "1"), ("/v1/rerank", "1"), ("/v2/rerank", "2")):
+        meta = server.post(path, json=LITELLM_VLLM).json()["meta"]
+        assert meta["api_version"] == {"version": version}
+    blank = server.post("/v1/rerank", json={"query": "Does tea help?", "documents": [" "]})
+    assert (blank.status_code, blank.json()["error"]["kind"]) == (422, "input")
+
+
 def test_a_model_of_another_service_is_the_configured_judge_and_the_reply_says_so(server):
     meta = server.post("/v1/rerank", json=COHERE_V1).json()["meta"]
     assert "'rerank-v3.5'" in meta["warnings"][0]

@@ -56,6 +56,7 @@ FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
 MANY = 400  # references, from which on it is said how long the work is
 _CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
 _REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
+BIB_HINT = "; --bib names a file of them, also one that is a SOURCE"  # on the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,7 @@ def read_manuscript(
             raise InputError(
                 f"{path}: no references found: it has no list under a heading such as References"
                 + (", and names no .bib file" if form in (".tex", ".md") else "")
-                + "; --bib names a file of them, also one that is a SOURCE"
+                + BIB_HINT
             )
         index = ReferenceIndex(references, cited, printed if named else ())
         title, claims = index.show(title), find_claims(paragraphs, index)

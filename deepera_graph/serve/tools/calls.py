@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from deepera_graph.errors import DeepEraError
+from deepera_graph.errors import DeepEraError, InputError
 from deepera_graph.papers.calls import answer_call, describe_error
 from deepera_graph.serve.backing.library import Library, check_backend
 from deepera_graph.serve.replies import rename_fields
@@ -140,13 +140,18 @@ async def check_citations(library: Library, given: CheckArguments, report: Repor
     of sentence and reference, with the sentence of the work that decides.
     """
     from deepera_graph.evidence.check.graph import ManuscriptCheck  # noqa: PLC0415 - takes a second
+    from deepera_graph.evidence.check.manuscript import BIB_HINT  # noqa: PLC0415
     from deepera_graph.evidence.check.report import describe_report, export_check  # noqa: PLC0415
 
     await report(0, 1, "loading the judge")
     judge = (await asyncio.to_thread(library.reranker)).with_settings(content="passage")
-    works = await asyncio.to_thread(_find_works, library, given)
-    await report(0.5, 1, "checking")
-    found = await ManuscriptCheck(judge, library=works).acheck_text(given.manuscript)
+    try:
+        works = await asyncio.to_thread(_find_works, library, given)
+        await report(0.5, 1, "checking")
+        found = await ManuscriptCheck(judge, library=works).acheck_text(given.manuscript)
+    except InputError as error:
+        hint = "; end the manuscript with its list of references"
+        raise InputError(str(error).replace(BIB_HINT, hint)) from error
     plain = found.to_dict()
     pairs = [{**one, "claim": one["claim"]["sentence"]} for one in plain["pairs"]]
     notes = [*describe_report(found)][1:]
