@@ -232,3 +232,55 @@ def test_the_sentence_that_decides_comes_before_one_that_tells_more():
 def test_a_number_that_is_part_of_a_name_is_no_size(text, size):
     found = read_cells(text)
     assert (found["n"].value if "n" in found else "") == size
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("Each 10 nmol/l higher level of it was associated with fewer falls (p = 0.01).", "lower"),
+        ("Falls were fewer per 10 nmol/l increase in vitamin D (p = 0.01).", "lower"),
+        ("For every 5 kg increase in weight, gout was more frequent (p = 0.01).", "higher"),
+        ("Each SD higher intake was associated with lower mortality (p = 0.01).", "lower"),
+        ("Each one-unit increase in score was linked to more falls (p = 0.01).", "higher"),
+        ("A 1-unit increase in dose was associated with less gout (p = 0.01).", "lower"),
+        ("With each 5-point increase in score, falls were less frequent (p = 0.01).", "lower"),
+        ("Each additional cup was associated with 4% lower mortality (p = 0.01).", "4% lower"),
+        ("A 10% increase in fibre was associated with 4% lower mortality.", "4% lower"),
+        ("Mortality fell by 5% per 10 g/day increase in fibre (p = 0.01).", "5% lower"),
+        ("Every 1 mmol/L rise in LDL raised risk by 22% (p = 0.01).", "22% higher"),
+        ("Death: hazard ratio per 1-SD increment, 0.91 (p = 0.01).", "0.91 lower"),
+        ("Weight rose; a 5 kg increase was seen in users (p = 0.01).", "5 kg higher"),
+        ("Each group had 10% higher yields (p = 0.01).", "10% higher"),
+        ("Intake was 5 mg per day higher (p = 0.01).", "5 mg higher"),
+        ("The rate was 3 per 1,000 person-years lower (p = 0.01).", "lower"),
+        ("Coffee increased the risk of falls (p = 0.01).", "higher"),
+    ],
+)
+def test_by_how_much_an_exposure_differs_is_no_effect(text, cells):
+    found = read_cells(text)
+    assert " ".join(found[one].value for one in ("effect", "direction") if one in found) == cells
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "hazard ratio 1.03; 95% confidence interval [CI], 0.92 to 1.17",
+        "hazard ratio for death from any cause, 1.03; 95% CI, 0.92 to 1.17",
+        "hazard ratio 1.03, 95% confidence interval (CI) 0.92–1.17",
+        "HR 1.03, 95 % CI: 0.92; 1.17",
+        "HR 1.03, CI95% [0.92 to 1.17]",
+        "HR 1.03, 95% CI=[0.92–1.17]",
+        "adjusted hazard ratio [aHR] 1.03 [95% CI 0.92, 1.17]",
+        "adjusted hazard ratio (aHR) 1.03 [95% CI 0.92, 1.17]",
+        "HR 1.03 [0.92, 1.17]",
+        "HR 1.03 (0.92 to 1.17)",
+    ],
+)
+def test_an_interval_is_read_however_it_is_written(said):
+    found = read_cells(f"Death was more frequent with coffee ({said}).")
+    names = ("effect", "interval", "direction")
+    assert [found[one].value for one in names] == ["1.03", "0.92 to 1.17", "no difference"]
+
+
+def test_citations_behind_a_ratio_are_no_interval():
+    assert "interval" not in read_cells("Death was as in others (OR 3.1 [2, 5]).")

@@ -29,10 +29,31 @@ _OTHERS = r"""
 _NAMED = re.compile(
     rf"""
     (?<![\w-]) (?: (?P<ratio>{_RATIOS}) | (?P<other>{_OTHERS}) ) (?![\w-])
-    (?: \s*\((?:HR|OR|RR|IRR|PR|MD|SMD|WMD|d|g)\) )?
+    (?: \s*[(\[]\s*a?(?:HR|OR|RR|IRR|PR|SHR|MD|SMD|WMD|d|g)\s*[)\]] )?
+    (?: \s+for\s+(?:[\w-]+\s+){{0,6}}?[\w-]+(?=,|\s+(?:was|of|is)\b|\s*[=:]) )?
     (?: \s*(?:was|of|is|=|:|,)\s* | \s+(?=\d|[-−–]\d) )
     (?P<value>{_NUMBER}) (?P<unit>{_UNIT})? (?![\d.]*\d)
     """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_STEP_WAY = (
+    r"(?:increases?|increments?|rise|gain|decreases?|decrement|reduction|decline|drop|fall|higher|lower"
+    r"|greater|more|fewer|less|longer|shorter|older|larger|smaller|heavier)\b"
+)
+_STEP_UNIT = r"(?:[-\s]?[A-Za-zµμ%°·][\w/%·^²−-]*)?(?:\s+[\w/-]+){0,2}?[-\s]+"
+_DEVIATION = r"(?:SDs?|s\.d\.|standard[-\s]deviations?|units?|points?)\b"
+# By how much an exposure differs, which is no effect: "each 10 nmol/l higher level".
+_STEP = re.compile(
+    rf"""
+    \b(?:per|each|every|(?:an?|one)(?=[-\s][^.;]{{1,90}}\b(?:associated|linked|related|predict\w*
+      |correspond\w*|correlated)\s[^.;]*(?:\b(?:lower|higher|more|less|fewer|longer|shorter|greater
+      |smaller|increase|decrease|reduction|odds|risk|hazard|rate|ratio)|\d)))
+    \s+(?:additional\s+|extra\s+|further\s+|one[-\s])*
+    (?: (?!\d+(?:[,\s]?000)+\b|100[-,\s]+(?:person|patient|people|women|men|child|birth|live))
+        \d+(?:[.,·]\d+)?(?:{_STEP_UNIT}|[-\s]+){_STEP_WAY}
+      | (?:\d+(?:[.·]\d+)?[-\s]?)?{_DEVIATION}(?:(?:\s+[\w/-]+){{0,2}}?[-\s]+{_STEP_WAY})?
+      | [a-z]+[-\s](?:[a-z]+[-\s])?(?:increases?|increments?|decreases?|decrement|rise)\b
+    )""",
     re.VERBOSE | re.IGNORECASE,
 )
 _BY = re.compile(
@@ -47,13 +68,19 @@ _OF = re.compile(
     r"\b(?:increase|decrease|reduction|rise|fall|drop|gain|loss|decline|difference)\s+(?:of|was)\s+"
     rf"(?:about\s+|only\s+)?(?P<value>{_NUMBER})(?P<unit>{_UNIT})"
 )
-_LEVEL = r"(?:9\d(?:\.\d)?\s?%?\s?-?\s*)?(?:CI|CrI|confidence\s+interval|credible\s+interval)s?"
+_LEVEL = (
+    r"(?:9\d(?:\.\d)?\s?%?\s?-?\s*)?(?:CI|CrI|confidence\s+interval|credible\s+interval)s?"
+    r"(?:\s*[(\[]\s*(?:CI|CrI)s?\s*[)\]])?(?:\s*9\d(?:\.\d)?\s?%)?"
+)
 _BOUNDS = (
     rf"(?P<low>[-−–]?\d*[.·]?\d+)(?:{_UNIT})?\s*(?:\bto\b|,|;|-|–|−|—)\s*"
     rf"(?P<high>[-−–]?\d*[.·]?\d+)(?P<unit>{_UNIT})?"
 )
 _INTERVAL = re.compile(rf"\b{_LEVEL}\s*(?:\bwas\b|\bof\b|[,:;=(\[]|\s)*\s*{_BOUNDS}", re.IGNORECASE)
-_BARE_INTERVAL = re.compile(rf"\s*[(\[]\s*{_BOUNDS.replace('|,|;', '')}\s*[)\]]")
+# A comma stands in one of decimals: "[2, 5]" are citations.
+_BARE_INTERVAL = re.compile(
+    rf"\s*[(\[]\s*(?:(?=-?\d*[.·]\d+[,;]\s?-?\d*[.·]\d)|(?![^)\]]*[,;])){_BOUNDS}\s*[)\]]"
+)
 _P = re.compile(
     r"(?<![\w])[pP](?:\s?-?\s?value)?\s*(?P<sign>[=<>≤≥])\s*(?P<value>[01]?[.·]\d+|[01]\b)"
 )
@@ -88,6 +115,8 @@ _NO_SUBJECT = re.compile(
     r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained)\b", re.IGNORECASE
 )
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
+# Of people who fall: "more falls", "the risk of falls".
+_FALLS = re.compile(r"\b((?:of|in|or|for|and|had|few|any|more|less|with|\w+(?:ed|er))\s+)falls\b")
 _LEAST_P = 0.05
 _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
@@ -129,6 +158,7 @@ def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
 
 def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell]:
     """Return what a sentence, which begins at *start*, says of one comparison."""
+    said = _STEP.sub(lambda step: " " * len(step[0]), said)
     found = _NAMED.search(said)
     is_ratio = bool(found and found["ratio"])
     named = found or _OF.search(said)
@@ -211,7 +241,8 @@ def _is_apart(clause: str) -> bool:
 
 
 def _mask_brackets(said: str) -> str:
-    return re.sub(r"\([^()]*\)", lambda found: "_" * len(found[0]), said)
+    masked = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", lambda found: "_" * len(found[0]), said)
+    return masked if masked == said else _mask_brackets(masked)
 
 
 def _bounds_of(interval: re.Match[str]) -> tuple[float, float]:
@@ -283,7 +314,8 @@ def _find_way(
 
 def _read_way(said: str) -> Way:
     """Return the way of the last word that goes up or down; nothing where none does."""
-    signs = [sign for word in _WORD.findall(said.lower()) if (sign := sign_of(word)) in POLAR]
+    said = _FALLS.sub(r"\1", said.lower())
+    signs = [sign for word in _WORD.findall(said) if (sign := sign_of(word)) in POLAR]
     if not signs:
         return ""
     return "higher" if POLAR[signs[-1]] > 0 else "lower"
