@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from deepera_graph.cli.opening.limits import to_scope
+from deepera_graph.cli.opening.limits import note_search, to_scope
 from deepera_graph.cli.opening.stores import (
     BaseOptions,
     SearchedOptions,
@@ -175,6 +175,8 @@ def search(
             offset=page.offset,
         )
         hits = hits.with_papers(base.mark(hits.papers, scope=scope))
+    if not limits.where and not output.quiet and (note := note_search(query)):
+        say(f"note: {note}")
     if hits.status == "no_words" and not output.quiet:
         say("the query has no word to search for")
     lines = [f"{one.rank:>4}  {describe_line(one.paper)}" for one in hits] or ["nothing found"]

@@ -93,7 +93,8 @@ Where = Mapping[str, Any] | str | Sequence[str]
 SIGNS = {">=": "gte", "<=": "lte", "!=": "not", ">": "gt", "<": "lt", "~": "contains", "=": ""}
 PAPER_FIELDS = ("year", "date", "journal", "id", "undated")
 _ALIKE = (("journal", "venue"), ("authors", "author", "Author", "Authors"))  # names of one field
-_CONDITION = re.compile(r"\s*([^=<>!~]*[^=<>!~\s])\s*(>=|<=|!=|>|<|~|=)\s*(.*)", re.DOTALL)
+_CONDITION = re.compile(r"\s*([^=<>!~]*[^=<>!~\s])\s*(>=|<=|!=|=>|=<|==|>|<|~|=)\s*(.*)", re.DOTALL)
+_SLIPS = {"=>": ">=", "=<": "<=", "==": "="}
 _AND = re.compile(r"\s+and\s+(?=[\w.]+\s*(?:[=<>~]|!=))")
 
 
@@ -111,7 +112,8 @@ def read_where(
     for text in (one for given in texts for one in _AND.split(given)):
         found = _CONDITION.fullmatch(text)
         if found is not None:
-            name, sign, value = found[1], SIGNS[found[2]], _read_value(found[3])
+            sign, value = SIGNS[_SLIPS.get(found[2], found[2])], _read_value(found[3])
+            name = found[1]
             new = {name: {sign: value} if sign else value}
         elif read_words is not None:
             new = {name: dict(value) for name, value in read_words(text).items()}

@@ -29,6 +29,14 @@ def test_a_search_shows_papers_and_json_has_all_of_them(deepera, base):
     assert all(one["paper"]["id"] in shown.stdout for one in hits)
 
 
+def test_a_search_says_that_it_reads_no_limits_in_words(deepera, base):
+    said = deepera("papers", "search", "kelp, since 2018", "-l", base).stderr
+    assert "--where 'year>=2018' leaves papers out" in said
+    args = ("papers", "search", "kelp, since 2018", "-l", base)
+    assert deepera(*args, "-q").stderr == ""
+    assert deepera(*args, "--where", "year>=2018").stderr == ""
+
+
 def test_a_paper_is_shown_by_id_or_title_and_its_citations_are_followed(deepera, base):
     plain = json.loads(deepera("papers", "show", "w0007", "-l", base, "--json").stdout)
     by_title = deepera("papers", "show", plain["title"].upper(), "-l", base, "--json")

@@ -102,6 +102,8 @@ def test_a_range_that_cannot_be_read_is_shown_as_it_was_understood(store):
         ("kind~Trial", "ac"),
         ('kind=["trial", "review"]', "abc"),
         ('year={"gte": 2018}', "cd"),
+        ("year=>2018", "cd"),
+        ("kind==trial", "ac"),
         ("tags=null", "abd"),
     ],
 )

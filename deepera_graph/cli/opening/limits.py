@@ -55,6 +55,15 @@ def _read_years(condition: str) -> dict[str, Any]:
     return {"year": bounds}
 
 
+def note_search(query: str) -> str:
+    """Say that a search does not read the years in a query; empty if there are none."""
+    limits = read_question(query, apart=True)
+    bounds = [(sign, getattr(limits, name)) for name, sign in _YEARS.items()]
+    wheres = " ".join(f"--where 'year{_SIGNS[sign]}{year}'" for sign, year in bounds if year)
+    told = f"a limit in words is searched for as words; {wheres} leaves papers out, and so does "
+    return f"{told}`deepera papers ask`" if wheres else ""
+
+
 def note_limits(question: str, applied: Limits) -> str:
     """Say that years and kinds in a question leave no paper out, but for those applied."""
     # "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
