@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableLambda
 from deepera_graph import Budget, EvidenceReranker, EvidenceTabulator, export_table
 from deepera_graph.agents.journal import Journal
 from deepera_graph.errors import SettingsError
+from deepera_graph.evidence.report.report import list_studies
 from deepera_graph.evidence.table.cells import read_cells
 from deepera_graph.evidence.table.rows import Extracted, ExtractedCell
 from deepera_graph.evidence.table.table import EvidenceTable
@@ -53,6 +54,41 @@ def test_a_design_that_only_the_title_names_is_shown():
     cell = table.rows[0].find("design")
     assert (cell.value, cell.words) == ("randomised trial", "randomised")
     assert cell.note == "from the title"
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "design"),
+    [
+        (
+            "Tea: a meta-analysis",
+            "We pooled 26 randomised trials with 4,578 adults.",
+            "meta-analysis",
+        ),
+        ("Tea and glucose", "We pooled 26 randomised trials with 4,578 adults.", "meta-analysis"),
+        ("Tea", "This is a pooled analysis of 26 randomised trials.", "meta-analysis"),
+        (
+            "Tea: a systematic review and meta-analysis of randomised controlled trials",
+            "Adults in 26 trials were randomised.",
+            "meta-analysis",
+        ),
+        ("Tea: a systematic review", "Trials were randomised.", "systematic review"),
+        ("Tea: a systematic review", "A meta-analysis of 26 trials was done.", "meta-analysis"),
+        ("Tea: a cohort study", "Other studies were randomised.", "cohort"),
+        ("Tea: an open-label trial", "Adults were randomised to tea.", "randomised trial"),
+        ("Tea: a randomised trial", "Its design was crossover.", "crossover trial"),
+        ("Tea: a randomised trial", "Meta-analyses had small effects.", "randomised trial"),
+        ("Tea and glucose", "Data were pooled in two randomised trials.", "randomised trial"),
+    ],
+)
+def test_a_design_is_that_of_the_title_unless_the_text_is_finer(title, text, design):
+    passage = {"id": "t", "text": f"Green tea lowered fasting glucose. {text}"}
+    passage |= {"metadata": {"title": title}}
+    reranker = EvidenceReranker(
+        Script({"lowered": 0.9}).backend(), content="passage", threshold=0.8
+    )
+    result = reranker.rerank(QUESTION, [passage])
+    assert EvidenceTable.of_result(result).rows[0].find("design").value == design
+    assert list_studies(result)[0][0].design == design
 
 
 SENTENCES = [one for row in read("seen.jsonl") for one in row["text"].split(". ")]

@@ -11,8 +11,7 @@ from langchain_core.documents import Document
 from deepera_graph.agents.run import AgentResult
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.rows import TableCell, fill_by_rules, in_order
-from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.evidence.table.rows import fill_by_rules, in_order
 from deepera_graph.export import escape_markdown
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.paper_keys import RETRACTED, name_status
@@ -88,20 +87,13 @@ def _read_study(
         status=best.paper_status or "",
         band=_find_band(group),
         says=best.direction or "",
-        design=_name_design(source.title, cells),
+        design=cells["design"].value if "design" in cells else "",
         size=cells["n"].value if "n" in cells else "",
         extent=work.extent,
         quote=best.text[start:end],
         page=best.quote_page,
     )
     return study, work
-
-
-def _name_design(title: str, cells: Mapping[str, TableCell]) -> str:
-    """Return how a study was made as its title says, else its text."""
-    if told := find_design(title):
-        return told.value
-    return cells["design"].value if "design" in cells else ""
 
 
 def mark(numbers: Iterable[int]) -> str:

@@ -127,9 +127,9 @@ FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in
 
 
 def read_cells(
-    text: str, decides: Span | None = None, *, outcome: Set[str] = frozenset()
+    text: str, decides: Span | None = None, *, outcome: Set[str] = frozenset(), title: str = ""
 ) -> dict[str, Cell]:
-    """Return the cells that a text tells, by the names of their columns."""
+    """Return the cells that a text, of a study of a title, tells, by the names of their columns."""
     # The finding is of one sentence: of those that tell most, the first; one in the part of the
     # text that *decides*, [start, end), comes before all others, which may be of another outcome.
     # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
@@ -138,7 +138,7 @@ def read_cells(
     start, end = decides or (0, 0)
     deciding = [cells for one, cells in told if one.start < end and start < one.end]
     finding = max(deciding or [cells for _, cells in told], key=_rank, default={})
-    known = {"n": find_size(text), "design": find_design(text), **finding}
+    known = {"n": find_size(text, title), "design": find_design(text), **finding}
     return {name: cell for name, cell in known.items() if cell is not None}
 
 

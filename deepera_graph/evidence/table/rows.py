@@ -16,7 +16,7 @@ from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import FINDING, RULED, find_outcome, read_cells
-from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.evidence.table.studies import find_design, is_finer
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
 from deepera_graph.literature.citation import find_pages
@@ -167,7 +167,11 @@ def fill_by_rules(
 ) -> dict[str, TableCell]:
     """Return the cells that rules find; what is of one finding is of one passage."""
     outcome = find_outcome(question)
-    read = [(one, read_cells(one.text, one.quote_span, outcome=outcome)) for one in passages]
+    title = passages[0].citation.title if passages else ""
+    read = [
+        (one, read_cells(one.text, one.quote_span, outcome=outcome, title=title))
+        for one in passages
+    ]
     whole = max(read, key=lambda pair: sum(name in pair[1] for name in FINDING), default=None)
     cells: dict[str, TableCell] = {}
     for column in columns:
@@ -186,15 +190,16 @@ def fill_by_rules(
                 by="rules",
                 note=_find_conflict(column, one, words, passages),
             )
-        elif column == "design" and passages:
-            cells |= _read_title(passages[0])
+        if column == "design" and passages:
+            cells |= _read_title(passages[0], cells.get(column))
     return cells
 
 
-def _read_title(one: RankedPassage) -> dict[str, TableCell]:
-    """Return the design that the title of a study names, if its text names none."""
+def _read_title(one: RankedPassage, told: TableCell | None) -> dict[str, TableCell]:
+    """Return the design that the title of a study names, unless its text tells more than it."""
     title = one.citation.title
-    if (found := find_design(title)) is None:
+    found = find_design(title)
+    if found is None or (told is not None and is_finer(told.value, found.value)):
         return {}
     words = title[slice(*found.span)]
     return {

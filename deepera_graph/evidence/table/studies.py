@@ -77,6 +77,15 @@ _PLANNED = re.compile(
     r"|\bwill\s+be\s+(?:randomi[sz]ed|randomly|recruited|enrolled)\b",
     re.IGNORECASE,
 )
+_RANDOMISED = "crossover trial|cluster-randomised trial"
+_FINER = {
+    "systematic review": "meta-analysis",
+    "randomised trial": _RANDOMISED,
+    "trial": f"{_RANDOMISED}|randomised trial",
+    "experiment": f"{_RANDOMISED}|randomised trial|trial|field experiment|laboratory experiment",
+    "animal experiment": f"{_RANDOMISED}|randomised trial",
+    "observational": "case-control|cohort|cross-sectional|time series",
+}
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
 
@@ -108,12 +117,17 @@ def _is_wanted(text: str, found: re.Match[str]) -> bool:
     return bool(_AHEAD.search(before) or _BEHIND.match(after))
 
 
-def find_size(text: str) -> Cell | None:
+def is_finer(design: str, other: str) -> bool:
+    """Tell whether a design is one of the kind that the other one names more roughly."""
+    return design in _FINER.get(other, "").split("|")
+
+
+def find_size(text: str, title: str = "") -> Cell | None:
     """Return of how many a study is: told as such, people, animals, then what was measured."""
     if found := _CASES.search(text):
         total = _to_int(found["n"]) + _to_int(found["m"])
         return Cell(value=str(total), span=found.span())
-    design = find_design(text)
+    design = find_design(title) or find_design(text)
     is_of_studies = design is not None and design.value in _OF_STUDIES
     counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
     return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
