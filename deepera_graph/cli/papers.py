@@ -164,7 +164,7 @@ def search(
     output: options.OutputOptions,
 ) -> None:
     """Find papers, best first."""
-    check_form(form.format, output)
+    output.check_form(form.format)
     with open_searched(where, cache.cache) as (base, failures):
         scope = to_scope(limits)
         hits = base.search(
@@ -204,7 +204,7 @@ def show(
     output: options.OutputOptions,
 ) -> None:
     """Show a paper, or what the base holds."""
-    check_form(form.format, output)
+    output.check_form(form.format)
     if paper is None and form.format not in ("text", "json"):
         raise SettingsError(f"--format {form.format} is for a paper; name one")
     with open_base(where) as base:
@@ -227,7 +227,7 @@ def cite(
     output: options.OutputOptions,
 ) -> None:
     """List what a paper cites, and what cites it."""
-    check_form(form.format, output)
+    output.check_form(form.format)
     scope = to_scope(limits)
     with open_base(where) as base:
         [found] = base.mark([_find(base, paper, scope)], scope=scope)
@@ -272,12 +272,6 @@ def serve(
             say(f"answering for {base.place} at {address}, described at /docs")
 
         answer(base, host=host, port=port, on_start=tell)
-
-
-def check_form(format: str, output: options.OutputOptions) -> None:
-    """Raise `SettingsError` for two forms at once."""
-    if output.as_json and format not in ("text", "json"):
-        raise SettingsError(f"give --json or --format {format}, not both")
 
 
 def _write(

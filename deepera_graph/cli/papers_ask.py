@@ -17,7 +17,6 @@ from deepera_graph.cli.opening.stores import (
     check_searched,
     open_searched,
 )
-from deepera_graph.cli.papers import check_form
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     INTERRUPTED,
@@ -108,7 +107,7 @@ def ask(
 ) -> None:
     """Search for papers in several steps, and say of each why it is there."""
     _check_style(style, chat)
-    check_form(found.format, output)
+    output.check_form(found.format)
     check_searched(where)
     scope = to_scope(limits)
     with (

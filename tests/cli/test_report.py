@@ -41,6 +41,7 @@ def test_a_report_has_its_parts_in_every_form(deepera, papers):
     ("args", "said"),
     [
         (("--report", "--answer"), "give --report or --answer, not both"),
+        (("--json", "--format", "csv"), "give --json or --format csv, not both"),
         (("--report", "--format", "csv"), "forms text, markdown, html, json, got --format csv"),
         (("--report", "--multihop"), "--report does not go with --multihop"),
         (("--dry-run", "--multihop"), "--dry-run does not go with --multihop"),

@@ -74,6 +74,7 @@ def ask(
     """Find the evidence for a question in a library, files or the literature."""
     check_options(hops, judge, search)
     _check_report(search, hops, literature)
+    output.check_form(search.format)
     chosen = settings_of(judge, answer=search.answer)
     if search.report:
         chosen["content"] = "passage"  # a report shows no summaries

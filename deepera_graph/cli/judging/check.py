@@ -203,8 +203,7 @@ def _check_options(
         raise SettingsError("--resume goes with --out")
     if chosen.resume and chosen.overwrite:
         raise SettingsError("give --resume or --overwrite, not both")
-    if output.as_json and chosen.format not in (None, "json"):
-        raise SettingsError(f"give --json or --format {chosen.format}, not both")
+    output.check_form(chosen.format)
     _form_of(chosen, output)
     if chosen.out is not None:
         check_file(chosen.out, overwrite=chosen.overwrite, resume=chosen.resume)

@@ -185,8 +185,7 @@ def _tell_estimate(
 
 def _form_of(chosen: FillOptions, output: options.OutputOptions) -> str:
     """Return the form of the table; raise `SettingsError` if it cannot be written so."""
-    if output.as_json and chosen.format not in (None, "json"):
-        raise SettingsError(f"give --json or --format {chosen.format}, not both")
+    output.check_form(chosen.format)
     form = chosen.format or ("json" if output.as_json else form_of(chosen.out, _OF_SUFFIX))
     if form == "xlsx":
         if chosen.out is None:

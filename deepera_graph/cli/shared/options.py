@@ -14,6 +14,7 @@ from deepera_graph.cli.shared.values import (
     check_variable,
     read_threshold,
 )
+from deepera_graph.errors import SettingsError
 from deepera_graph.judges import parse_option
 from deepera_graph.settings import Content, OnEmpty, OnError, Order, Settings
 from deepera_graph.settings.budget import Budget
@@ -34,6 +35,11 @@ class OutputOptions:
         brief="Show the result alone.",
         default=False,
     )
+
+    def check_form(self, form: str | None) -> None:
+        """Raise `SettingsError` for two forms at once."""
+        if self.as_json and form not in (None, "text", "json"):
+            raise SettingsError(f"give --json or --format {form}, not both")
 
 
 @dataclass(frozen=True, kw_only=True)
