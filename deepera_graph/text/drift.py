@@ -19,6 +19,7 @@ _REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
 _SHORTEST = 3  # letters of a word that can be denied
 _FEWEST = 2  # words in common that say that a comparison is about the same
+_COUNTED = "ˢ"  # marks a noun that looks like a verb of change
 
 
 def _signed(pairs: Sequence[Mapping[str, str]]) -> dict[str, tuple[str, int]]:
@@ -35,10 +36,8 @@ _LISTS = read_lists(__file__)
 _SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isinstance(text, str)}
 _NEGATIONS, _ABSENCES, _MODIFIERS = (_SETS[one] for one in ("negations", "absences", "modifiers"))
 _FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["comparisons"])
-_DESIGNS, _GROUPS, _WITHOUT, _NO_AMOUNT, _THAN, _APART = (
-    re.compile(_LISTS["patterns"][one], re.IGNORECASE | re.VERBOSE)
-    for one in ("designs", "groups", "without", "no_amount", "than", "apart")
-)
+_PATTERNS = [re.compile(one, re.IGNORECASE | re.VERBOSE) for one in _LISTS["patterns"].values()]
+_DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, _APART, _NO_AMOUNT = _PATTERNS
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
 _WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
@@ -72,14 +71,15 @@ def hide_designs(text: str) -> str:
 
 
 def _name_group(found: re.Match[str]) -> str:
-    what = found["what"].lower()
-    is_finding = what in {*_WAYS, *_FINDINGS, *_MODIFIERS, *_SETS["evidential"]}
+    is_finding = found["what"].lower() in {*_WAYS, *_FINDINGS, *_MODIFIERS, *_SETS["evidential"]}
     return found[0] if is_finding else f"{found['who']} non{found['what']}"
 
 
 @held()
 def _read_clauses(text: str) -> tuple[_Clause, ...]:
     found: list[_Clause] = []
+    text = _NOUNS.sub(rf"\g<before>\g<fewer>\g<noun>\g<counted>\g<accident>{_COUNTED}", text)
+    text = _JOINED.sub(rf"\g<before>\g<noun>{_COUNTED}", text)
     for one in split_sentences(hide_designs(text)):
         words = _list_words(_NOT_ONLY.sub(" ", one.text))
         is_denied = any(
@@ -213,7 +213,8 @@ class _Mention(NamedTuple):
     is_denied: bool  # whether anything in the sentence denies
 
     def __str__(self) -> str:
-        return f"not {self.word}" if self.reached < 0 else self.word
+        word = self.word.rstrip(_COUNTED)
+        return f"not {word}" if self.reached < 0 else word
 
 
 class _Relation(NamedTuple):

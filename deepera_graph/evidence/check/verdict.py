@@ -76,6 +76,13 @@ _NO_RESULT = re.compile(
     r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
     re.IGNORECASE,
 )
+# A part of a title that says what was asked, and not what was found.
+_TELLS_NOTHING = re.compile(
+    r"[^.:?]*\?|(?:\A|(?<=[.:?]\s))\s*(?:(?:the|an?)\s+)?(?:effects?|impacts?|influence|role|efficacy|safety"
+    r"|effectiveness|associations?|relationships?|comparison|evaluation|assessment)"
+    r"\s+(?:of|between|on|with|among)\b[^.:?]*",
+    re.IGNORECASE,
+)
 _LEAST_SHARED = 2  # stems of a claim in what is set against it
 _GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
 _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
@@ -150,7 +157,7 @@ def decide_by_rules(
         return _build("not_found", known, [f"it may say the opposite: {one}" for one in turned])
     if denied := _deny(statement, sentence):
         return _build("not_found", known, [denied])
-    if turned := turned_changes(statement, work.source.title):
+    if turned := turned_changes(statement, _TELLS_NOTHING.sub(" ", work.source.title)):
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
