@@ -284,3 +284,39 @@ def test_an_interval_is_read_however_it_is_written(said):
 
 def test_citations_behind_a_ratio_are_no_interval():
     assert "interval" not in read_cells("Death was as in others (OR 3.1 [2, 5]).")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("We followed 300 coffee users and 700 controls.", "1000"),
+        ("We followed 300 coffee users and 700 non-users for 12 years.", "1000"),
+        ("300 men and 400 women were followed for 12 years.", "700"),
+        ("We compared 24 C57BL/6J mice and 24 Wistar rats.", "48"),
+        ("We compared 24 mice fed coffee with 24 mice fed water.", "48"),
+        ("Twenty-four C57BL/6J mice on coffee lived longer than 24 wild-type mice.", "48"),
+        ("Mortality was lower in 24 coffee drinkers than in 30 tea drinkers.", "54"),
+        ("We studied 20 mice, 20 rats and 20 rabbits.", "60"),
+        ("We enrolled 240 adults, 120 women and 120 men.", "240"),
+        ("We enrolled 1,000 adults: 300 coffee users and 700 controls.", "1000"),
+        ("We randomised 120 adults to coffee and 120 to tea.", "240"),
+        ("We studied 120 adults with asthma and 80 without.", "200"),
+        ("We measured 30 treated plots and 30 untreated plots.", "60"),
+        ("We studied 300 pupils in 12 schools.", "300"),
+        ("We studied 12 schools and 300 pupils.", "300"),
+        ("Eleven hospitals enrolled 600 patients.", "600"),
+        ("Of 240 patients who were followed, 12 men and 8 women died.", "240"),
+        ("We enrolled 240 patients and 200 patients completed the study.", "240"),
+        ("We followed 240 patients, and 30 patients died.", "240"),
+        ("We followed 240 patients and 30 patients had a stroke.", "240"),
+        ("We enrolled 240 patients, of whom 100 women and 90 men came back.", "240"),
+        ("Of 500 screened, 300 patients were enrolled.", "300"),
+        ("Headache came in 12 of 40 patients.", "40"),
+        ("Headache came in 12 of 40 patients and in 5 of 40 controls.", "40"),
+        ("Death was as frequent in 5 men and 8 women. We followed 300 adults.", "300"),
+        ("We invited 300 men and 400 women and enrolled 412 adults.", "412"),
+    ],
+)
+def test_groups_that_are_studied_side_by_side_are_one_size(text, size):
+    found = read_cells(text)
+    assert (found["n"].value if "n" in found else "") == size

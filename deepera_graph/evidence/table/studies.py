@@ -21,10 +21,10 @@ _UNNAMED = "".join(
 )
 _COUNT = (
     rf"(?P<n>(?<![\w.,])\d{{1,3}}(?:[,\s\u00a0\u2009\u202f]\d{{3}})+\b"
-    rf"|(?<![\w.,–-])(?:\d{{3,}}|{_UNNAMED}\d\d?)\b|\b{_UNNAMED}{SPELT})(?![.,]\d|\s?%|-)"
+    rf"|(?<![\w.,–-])(?:\d{{3,}}|{_UNNAMED}\d\d?)\b|\b(?<!-){_UNNAMED}{SPELT})(?![.,]\d|\s?%|-)"
 )
 # A word of a noun phrase: "C57BL/6J", "Apoe−/−", "(WT)".
-_PART = r"(?:[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
+_PART = r"(?:(?!\d\d+\s)[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
 _SIZE = re.compile(
     r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
     r"(?P<each>\s*(?:per|each|in\s+each))?"
@@ -48,6 +48,30 @@ _N_LIVING = 2  # of these kinds
 _COUNTED.insert(
     _N_LIVING,
     re.compile(rf"{_COUNT}\s+(?:were\s+(?:enrolled|recruited|randomi[sz]ed)|took\s+part)\b"),
+)
+# A group, of those that are studied side by side: "300 coffee users", "24 wild-type mice".
+_LIVING = "|".join([*_LISTS["people"].split(), *_LISTS["animals"].split()])
+_GROUP = re.compile(
+    rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,4}}?"
+    rf"(?:(?P<living>{_LIVING}|controls|cases|carriers|siblings|twins"
+    r"|(?!papers|numbers|centers|clusters|implants|plants|cancers|tumors|factors)"
+    r"[a-z-]+(?:[^m]ents|[^d]ers|ists))"
+    rf"|(?P<thing>{'|'.join(_LISTS['things'].split())}))\b|{_COUNT.replace('?P<n>', '?P<rest>')}"
+    r"(?=\s+(?P<how>to|without)\b)",
+    re.IGNORECASE,
+)
+_BESIDE = re.compile(
+    r"(?:\s+(?!(?:of|whom|including|per|each|which|only)\b)[A-Za-z][\w/’'-]*){0,5}?,?\s+"
+    r"(?P<by>and|with|versus|vs\.?|against|than)\s+(?:(?:in|of|by|to)\s+)?(?:the\s+)?|,\s+"
+)
+_STUDY = (
+    r"(?:follow|enrol|recruit|stud|includ|compar|randomi[sz]|assign|allocat|match|examin|measur|keep"
+    r"|kept|interview|survey|test|treat|fed|gave|given|us(?=ed))\w*"
+)
+_STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
+_GROUP_END = re.compile(
+    rf"\s*(?:\Z|[.,;:()])|\s+(?:for|in|from|who|that|at|over|on|with|without|during|by|to|aged|fed"
+    rf"|given|treated|exposed|receiving|(?:was|were)\s+(?:\w+ly\s+)?{_STUDY})\b"
 )
 # Of whom not all took part: "500 people were screened", "we approached 90 schools".
 _ASKED = "screened|invited|approached|contacted|assessed"
@@ -130,7 +154,9 @@ def find_size(text: str, title: str = "") -> Cell | None:
     design = find_design(title) or find_design(text)
     is_of_studies = design is not None and design.value in _OF_STUDIES
     counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
-    return next(chain(_read_sizes(text), _count_nouns(text, counted)), None)
+    groups = list(_sum_groups(text))
+    sizes = (_grow(one, groups) for one in _count_nouns(text, counted))
+    return next(chain(_read_sizes(text), sizes, groups), None)
 
 
 def _read_sizes(text: str) -> Iterator[Cell]:
@@ -141,6 +167,53 @@ def _read_sizes(text: str) -> Iterator[Cell]:
             continue
         spans = found[0].start() + sentence.start, found[-1].end() + sentence.start
         yield Cell(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
+
+
+def _grow(size: Cell, groups: Sequence[Cell]) -> Cell:
+    """Return the largest of a size and the sums of groups."""
+    return max([size, *groups], key=lambda one: int(one.value))
+
+
+def _sum_groups(text: str) -> Iterator[Cell]:
+    """Yield the sums of groups that are studied side by side in a sentence."""
+    for sentence in split_sentences(text):
+        said = sentence.text
+        run: list[re.Match[str]] = []
+        for found in [*_GROUP.finditer(said), None]:
+            if found and run and _is_beside(said, run[-1], found):
+                run.append(found)
+                continue
+            if len(run) > 1 and _are_studied(said, run):
+                sizes = [_to_int(one["n"] or one["rest"]) for one in run]
+                # "240 adults, 120 women and 120 men" are 240
+                total = max(sizes) if 2 * max(sizes) == sum(sizes) and len(run) > 2 else sum(sizes)
+                if total >= _LEAST_THINGS:
+                    spans = run[0].start() + sentence.start, run[-1].end() + sentence.start
+                    yield Cell(value=str(total), span=spans)
+            run = [found] if found and found["n"] else []
+
+
+def _is_beside(said: str, one: re.Match[str], other: re.Match[str]) -> bool:
+    """Tell whether a group is named right after another one, and is of the same kind."""
+    between = said[one.end() : other.start()]
+    if not (found := _BESIDE.fullmatch(between)):
+        return False
+    if other["rest"]:
+        needed = "to" if other["how"] == "to" else "with"
+        return found["by"] == "and" and needed in between.split()
+    return bool(one["living"] and other["living"]) or one["thing"] == other["thing"] is not None
+
+
+def _are_studied(said: str, run: Sequence[re.Match[str]]) -> bool:
+    """Tell whether groups are those of a study, not how many of one had something."""
+    first, last = run[0], run[-1]
+    if re.search(r"(?:\d\s+of|\bOf)\s+$", said[: first.start()]):
+        return False
+    if any(one["n"] and not _is_size(said, one) for one in run):
+        return False
+    is_compared = re.search(r"\bthan\b", said[first.end() : last.start()])
+    is_ended = last["rest"] or _GROUP_END.match(said, last.end())
+    return bool(is_ended and (is_compared or _STUDIED.search(said)))
 
 
 def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cell]:
