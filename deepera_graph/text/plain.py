@@ -28,6 +28,7 @@ _KNOWN = re.compile(
     r"strong|sub|sup|title|u|ul)>|<br ?/?>",
     re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[a-zA-Z]\w{1,30});")
 _PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?")
 _LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i"})
 _EMPTY_HEADINGS = ("abstract", "summary", "")
@@ -68,6 +69,8 @@ def clean_markup(text: str) -> str:
         return " ".join(text.split())
     if "<" not in text:
         text = html.unescape(text)
+        if not _KNOWN.search(text):  # "p &lt; 0.05"; "&lt;p&gt;" is markup, escaped as a whole
+            return " ".join(text.split())
     text = _HEADING.sub(lambda found: _to_label(found[2]), text)
     bare = _TAG.sub("", _BLOCK.sub(" ", text))
     return " ".join(html.unescape(bare).split())
@@ -84,8 +87,10 @@ def drop_mark(text: str) -> str:
 
 
 def drop_markup(text: str) -> str:
-    """Return a text that has tags of HTML or JATS as `clean_markup` does, any other as it is."""
-    return clean_markup(text) if _KNOWN.search(text) else text
+    """Return a text with tags of HTML or JATS as `clean_markup` does, others without entities."""
+    decoded = _ENTITY.sub(lambda found: html.unescape(found[0]).replace("\xa0", " "), text)
+    is_escaped = "<" not in text and _KNOWN.search(decoded)
+    return clean_markup(text) if is_escaped or _KNOWN.search(text) else decoded
 
 
 def _to_label(heading: str) -> str:
