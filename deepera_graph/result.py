@@ -178,7 +178,7 @@ class RerankResult(HasUsage):
     missing_words: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if all(one.study for one in self.all_passages):
+        if all(one.study for one in (*self.passages, *self.left_out)):
             return
         given = [((one.id, one.metadata), one.text) for one in self.all_passages]
         found = iter(find_studies([one for one, _ in given], [text for _, text in given]))

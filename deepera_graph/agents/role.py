@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -153,10 +154,14 @@ class CheckedRole(Runnable[TaskT, AnswerT], Generic[TaskT, AnswerT]):
     """
 
     def __init__(self, role: Runnable[TaskT, Any], schema: type[AnswerT], limiter: Limiter) -> None:
-        self._do: Callable[[TaskT, RunnableConfig], Any] = invoker_of(role)
+        self._role = role
         self._ado: Callable[[TaskT, RunnableConfig], Awaitable[Any]] = role.ainvoke
         self._read: Callable[[TaskT, Any], AnswerT] = self._read_in_schema
         self._limiter, self._schema = limiter, cast("Any", schema)
+
+    @cached_property
+    def _do(self) -> Callable[[TaskT, RunnableConfig], Any]:
+        return invoker_of(self._role)
 
     def invoke(self, input: TaskT, config: RunnableConfig | None = None, **kwargs: Any) -> AnswerT:
         """Call the role."""

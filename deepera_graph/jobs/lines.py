@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict, TypeVar
 from langchain_core.documents import Document
 
 from deepera_graph.errors import InputError
+from deepera_graph.literature.paper_keys import RETRACTED
 from deepera_graph.passages import (
     ID_FIELDS,
     TEXT_FIELDS,
@@ -19,7 +20,6 @@ from deepera_graph.passages import (
     has_value,
     take_field,
 )
-from deepera_graph.pipeline.shown import count_bands
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.text.jsonl import (
     RawLine,
@@ -311,13 +311,14 @@ def _take_metadata(fields: dict[str, Any]) -> dict[str, Any]:
 def count_question(result: RerankResult, subject: str | None = None) -> QuestionStats:
     """Return what is counted of a question, and the subject it belongs to if that is known."""
     terms, retained = _count_terms(result.passages)
+    sure = [one for one in result.evidence if one.paper_status != RETRACTED]
     stats: QuestionStats = {
         "outcome": result.outcome,
         "subject": subject,
         "n_passages": len(result.all_passages),
         "n_kept": len(result.kept),
         "n_passed": 0 if result.fallback else len(result.kept),
-        "n_evidence": 0 if result.fallback else count_bands(result).evidence,
+        "n_evidence": 0 if result.fallback else len(sure),
         "statuses": dict(Counter(one.status for one in result.all_passages)),
         "causes": dict(Counter(one.reason for one in result.failed)),
         "usage": {stage: used.record() for stage, used in result.usage.items()},

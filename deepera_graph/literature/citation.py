@@ -181,7 +181,8 @@ class Citation:
             self._locator(),
         )
         place = f", {'pp.' if '-' in self.page else 'p.'} {self.page}" if self.page else ""
-        status = f"{self.mark}: " if self.mark else ""
+        is_marked = self.status or self.is_preprint or self.is_notice
+        status = f"{self.mark}: " if is_marked else ""
         version = f", {self.version}" if self.version_of else ""
         told = re.sub(r"([.?!])\. ", r"\1 ", ". ".join(filter(None, parts)))
         return f"{status}{told}{place}{version}"

@@ -87,7 +87,12 @@ def select(
             one["index"],
         ),
     )
-    copies = _find_copies(state["passages"], [*ordered, *left_out])
+    every = [*ordered, *left_out]
+    texts = [state["passages"][one["index"]].page_content for one in every]
+    given = ((one["id"], state["passages"][one["index"]].metadata) for one in every)
+    for one, about in zip(every, find_studies(given, texts), strict=True):
+        one["study"], one["paper_status"] = about.study, about.status
+    copies = _find_copies(every, texts) if len(ordered) > settings.top_n else set()
     kept, fallback = _keep(ordered, threshold, settings, evidence, copies)
     point = None if judge is None else judge.evidence_point
     problems, missing = _ask_judge(state, judge)
@@ -251,16 +256,14 @@ def _flag_bare(ranking: Sequence[RankRecord], threshold: float) -> list[str]:
     ]
 
 
-def _find_copies(passages: Sequence[Document], records: Sequence[RankRecord]) -> set[int]:
-    """Note the study of each record; return those whose text a better one of the study has."""
-    texts = [passages[one["index"]].page_content for one in records]
-    given = ((one["id"], passages[one["index"]].metadata) for one in records)
-    copies, seen = set[int](), set[tuple[int, str]]()
-    for one, text, about in zip(records, texts, find_studies(given, texts), strict=True):
-        one["study"], one["paper_status"] = about.study, about.status
-        if (about.study, text_key(text)) in seen:
+def _find_copies(records: Sequence[RankRecord], texts: Sequence[str]) -> set[int]:
+    """Return the records whose text a better one of the study has."""
+    copies, seen = set[int](), set[tuple[int | None, str]]()
+    for one, text in zip(records, texts, strict=True):
+        key = one["study"], text_key(text)
+        if key in seen:
             copies.add(one["index"])
-        seen.add((about.study, text_key(text)))
+        seen.add(key)
     return copies
 
 
@@ -285,7 +288,7 @@ def _keep(
         for one in scored
         if (one["score"] or 0.0) >= threshold and is_proven(one["quote_status"], evidence)
     ]
-    kept = _take(passed, settings.top_n, copies)
+    kept = _take(passed, settings.top_n, copies) if copies else passed[: settings.top_n]
     fallback, by_retrieval = None, settings.order == "retrieval"
     if not kept and scored and settings.on_empty != "empty":
         fallback = settings.on_empty
@@ -359,16 +362,18 @@ def collect(state: State, *, settings: Settings) -> Update:
     for record in (*ranking, *state.get("left_out", ())):
         sources[record.get("study")][record["id"]] = cite_record(record, state["passages"])
 
-    def cite(record: RankRecord) -> Citation:
+    cited: dict[str, Citation] = {}
+    for record in kept:
         study = sources[record.get("study")]
-        others = [one for name, one in study.items() if name != record["id"]]
-        return cite_as(study[record["id"]], others)
-
+        own = study[record["id"]]
+        is_alone = len(study) == 1 and not (own.is_preprint or own.is_notice)
+        others = (one for name, one in study.items() if name != record["id"])
+        cited[record["id"]] = own if is_alone else cite_as(own, others)
     return {
         "ranking": ranking,
         "documents": [
             kept_document(
-                state["passages"][record["index"]], record, settings.content, cite(record)
+                state["passages"][record["index"]], record, settings.content, cited[record["id"]]
             )
             for record in kept
         ],

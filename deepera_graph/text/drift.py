@@ -150,7 +150,7 @@ def _read_changes(text: str) -> Iterator[_Change]:
                 continue
             before = clause.words[max(0, place - _NEAR) : place]
             is_negated = any(one in unchanging or one.endswith("n't") for one in before)
-            is_negated |= _is_without(before)
+            is_negated |= "without" in before and _is_without(before)
             about, whole = (
                 frozenset(
                     stem_verb(one)
@@ -198,7 +198,7 @@ def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
 def _is_without(before: Sequence[str]) -> bool:
     """Tell whether "without" stands right before a word of change, but for "a" or "significant"."""
     words = [one for one in before if one not in _MODIFIERS]
-    return "without" in words and STOP_WORDS.issuperset(words[words.index("without") :])
+    return STOP_WORDS.issuperset(words[words.index("without") :])
 
 
 class _Mention(NamedTuple):
