@@ -26,7 +26,8 @@ CANDIDATE_FIELDS = ("passages", "contexts", "documents", "candidates", "hits")
 UNREADABLE = "\0error"  # the field that says why a record was no JSON in its file
 MOST_BAD = 20  # so many bad ones at the beginning, and no good one, are the wrong file
 _SHOWN = 3
-_DELIMITERS = (",", ";", "\t")
+_DELIMITER_NAMES = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_DELIMITERS = tuple(_DELIMITER_NAMES)
 _WITHOUT_HEADER = ("id", "text")
 _KNOWN = {field_key(one) for one in (*ID_FIELDS, *TEXT_FIELDS, *QUESTION_FIELDS, "title", "qid")}
 _COLUMNS = _KNOWN | set(
@@ -37,7 +38,11 @@ _LONGEST_NAME = 40  # of a column, in characters
 
 
 def read_records(
-    source: BinaryIO, suffix: str, *, to_value: Callable[[str, str], Any] = lambda name, cell: cell
+    source: BinaryIO,
+    suffix: str,
+    *,
+    to_value: Callable[[str, str], Any] = lambda name, cell: cell,
+    are_last: Callable[[str, Sequence[str]], bool] = lambda name, cells: False,
 ) -> Iterator[RawRecord]:
     """Read the records of a file, a bad one as such; a cell of a table is what *to_value* gives."""
     # A ``.json`` file is a list of objects, an object that holds one such list, one object, or JSON
@@ -46,8 +51,10 @@ def read_records(
     # files are what citation managers and publishers export. A table has a header; its cells are
     # separated by commas, or by semicolons or tabs if the header is. A ``.tsv`` file of two columns
     # without a known name is read as `id` and `text`, without a header. Empty cells are left out.
+    # Of a row with more cells than columns those from the last column on are joined if they
+    # *are_last*, by the name of that column.
     if suffix in TABLES:
-        return _read_table(source, TABLES[suffix], to_value)
+        return _read_table(source, TABLES[suffix], to_value, are_last)
     if suffix in REFERENCES:
         return _READERS[suffix](source)
     return _read_json(source) if suffix == ".json" else _read_json_lines(source)
@@ -112,7 +119,10 @@ def begins_table(text: str, *, whole: bool) -> bool:
 
 
 def _read_table(
-    source: BinaryIO, delimiter: str, to_value: Callable[[str, str], Any]
+    source: BinaryIO,
+    delimiter: str,
+    to_value: Callable[[str, str], Any],
+    are_last: Callable[[str, Sequence[str]], bool],
 ) -> Iterator[RawRecord]:
     lines = jsonl.decode_lines(source)
     first = next(lines, "")
@@ -126,8 +136,11 @@ def _read_table(
             header, has_no_header = _read_header(cells, delimiter)
             if not has_no_header:
                 continue
+        n = len(header) - 1
+        if not error and len(cells) > len(header) and are_last(header[-1], cells[n:]):
+            cells = [*cells[:n], "; ".join(filter(None, map(str.strip, cells[n:])))]
         if not error:
-            error = _check_row(header, cells)
+            error = _check_row(header, cells, _DELIMITER_NAMES[delimiter])
         named = {} if error else dict(zip(header, cells, strict=True))
         fields = {name: to_value(name, cell) for name, cell in named.items() if name and cell}
         yield RawRecord(number, fields, error)
@@ -170,11 +183,14 @@ def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:
     return names, False
 
 
-def _check_row(header: Sequence[str], cells: Sequence[str]) -> str:
+def _check_row(header: Sequence[str], cells: Sequence[str], delimiter: str) -> str:
     if jsonl.find_bad_byte(cells):
         return "not UTF-8; save the table as UTF-8"
     if len(cells) != len(header):
-        return "the row has more or fewer cells than the header"
+        quote = (
+            f": put quotes round a cell that has {delimiter}" if len(cells) > len(header) else ""
+        )
+        return f"the row has {count(len(cells), 'cell')} in {count(len(header), 'column')}{quote}"
     return ""
 
 

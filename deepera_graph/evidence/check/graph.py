@@ -202,7 +202,7 @@ class ManuscriptCheck:
             found = read_manuscript(
                 state["path"], bibliography=state["bibliography"], pdf_reader=self._pdf_reader
             )
-        notes = []
+        notes = [f"not checked: {one}" for one in found.faults]
         if len(found.references) >= MANY:
             notes.append(
                 f"{len(found.references)} references: {found.n_pairs} "

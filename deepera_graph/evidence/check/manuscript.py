@@ -53,6 +53,10 @@ from deepera_graph.text.records import TABLES, read_records
 _SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
 _LINKED = re.compile(r"(?<!\[)(\[\d{1,4}(?:\s*[-–,]\s*\d{1,4})*\])\(#[^()\s]*\)")  # ``[1](#ref-1)``
 FORMS = (DOCX, ".tex", ".md", ".markdown", ".pdf", ".csv", ".tsv")
+_ID = re.compile(  # of a work, or a key with a number in it
+    r"(?:(?:doi|pmid|arxiv):?\s*)?(?:[^\W\d]\S*\d\S*|10\.\d{4,9}/\S+|\d{5,9}|\d{4}\.\d{4,5})",
+    re.IGNORECASE,
+)
 MANY = 400  # references, from which on it is said how long the work is
 _CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
 _REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
@@ -69,6 +73,7 @@ class Manuscript(PlainRecord):
     references: tuple[Reference, ...]  # the list of references, in order
     duplicates: tuple[tuple[str, ...], ...] = ()  # groups of references to one work, by their keys
     uncited: tuple[str, ...] = ()  # keys of references that no sentence cites
+    faults: tuple[str, ...] = ()  # rows of a table that were not read, and why
 
     @property
     def n_pairs(self) -> int:
@@ -104,12 +109,12 @@ def read_manuscript(
     path = Path(path)
     if not path.is_file():
         raise InputError(f"no such manuscript: {str(path)!r}")
-    form = suffix_of(path)
+    form, faults = suffix_of(path), list[str]()
     if form not in FORMS:
         raise InputError(f"{path}: a manuscript must be {', '.join(FORMS)}, got {form or 'none'!r}")
     given = None if bibliography is None else read_bibliography(Path(bibliography))
     if form in TABLES:
-        title, claims, references = _read_pairs(path, given)
+        title, claims, references, faults = _read_pairs(path, given)
     else:
         fields = list[CitedItems]()
         if form == DOCX:
@@ -142,6 +147,7 @@ def read_manuscript(
             tuple(one.key for one in group) for group in ReferenceIndex(references).duplicates()
         ),
         uncited=tuple(one.key for one in references if one.key not in keys),
+        faults=tuple(faults),
     )
 
 
@@ -287,41 +293,55 @@ def _read_blocks(blocks: Sequence[Block], title: str) -> Read:
 
 def _read_pairs(
     path: Path, given: Sequence[Reference] | None
-) -> tuple[str, list[Claim], list[Reference]]:
-    """Read a table of claims and references; equal references are one."""
+) -> tuple[str, list[Claim], list[Reference], list[str]]:
+    """Read a table of claims and references, and say what is no row of it; equal ones are one."""
     listed = _TableReferences(given)
-    claims: list[Claim] = []
+    claims, faults = list[Claim](), list[str]()
     with open_records(path) as (source, _):
-        for row in read_records(source, suffix_of(path)):
+        for row in read_records(source, suffix_of(path), are_last=_are_references):
             fields = {field_key(name): value for name, value in row.fields.items()}
             claim = _first(fields, _CLAIM_FIELDS)
             cited = _first(fields, _REFERENCE_FIELDS)
-            if not claim:
-                columns = ", ".join(row.fields) or "nothing"
-                raise InputError(
-                    f"{path}, line {row.number}: needs a claim and a reference, has {columns:.200}"
+            fault = row.error if not fields else ""
+            if not fault and not claim:
+                fault = (
+                    f"needs a claim and a reference, has {', '.join(row.fields) or 'nothing':.200}"
                 )
-            if len(claim) > MOST_QUESTION:
-                raise InputError(
-                    f"{path}, line {row.number}: a claim must have at most {MOST_QUESTION} "
-                    f"characters, got {len(claim)}"
-                )
+            elif len(claim) > MOST_QUESTION:
+                most = f"at most {MOST_QUESTION} characters"
+                fault = f"a claim must have {most}, got {len(claim)}"
+            if fault:
+                faults.append(f"line {row.number}: {fault}")
+                continue
             keys = [listed.find(one) for one in _split_cell(cited)]
             claims.append(
                 Claim(number=len(claims) + 1, sentence=claim, statement=claim, keys=tuple(keys))
             )
+    if faults and not claims:
+        raise InputError(f"{path}, {faults[0]}")
     if not listed.references:
         raise InputError(
             f"{path}: no references found: it has no column `reference`, or it is empty"
         )
-    return "", claims, list(listed.references.values())
+    return "", claims, list(listed.references.values()), faults
+
+
+def _are_references(column: str, cells: Sequence[str]) -> bool:
+    """Tell whether cells from the last column on are references."""
+    return field_key(column) in _REFERENCE_FIELDS and all(map(_is_reference, filter(None, cells)))
+
+
+def _is_reference(text: str) -> bool:
+    """Tell whether a text is names and a year, or an id or a key, and nothing else."""
+    return bool(_ID.fullmatch(text.strip()) or CitedName.read(text))
 
 
 def _split_cell(cited: str) -> list[str]:
     """Return what a cell cites: ``(Lee, 2019; Roy et al., 2020)`` is two works."""
-    parts = [part.strip() for part in re.sub(r"\A\s*\((.*)\)\s*\Z", r"\1", cited).split(";")]
-    are_names = len(parts) > 1 and all(map(CitedName.read, parts))
-    return list(dict.fromkeys(parts)) if are_names else [cited]
+    parts = [one.strip() for one in re.sub(r"\A\s*\((.*)\)\s*\Z", r"\1", cited).split(";")]
+    parts = [*filter(None, parts)]
+    are_several = len(parts) > 1 and all(map(_is_reference, parts))
+    return list(dict.fromkeys(parts)) if are_several else [cited]
 
 
 class _TableReferences:

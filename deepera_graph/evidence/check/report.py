@@ -120,7 +120,7 @@ def settle_pair(
     text = "" if reference is None else reference.text
     about = {"reference": text, **({} if work is None else describe_work(work))}
     if reference is None:
-        note = f"the list of references has no {key!r}"
+        note = f"the list of references has no {key!r}" if key else "it names no reference"
         return CheckedPair.of(claim, key, Decision(verdict="missing", notes=(note,)))
     if work is None:
         gone = status == "retracted"
@@ -231,7 +231,9 @@ def describe_report(report: CheckReport) -> Iterator[str]:
         f"{report.describe_counts()}"
     )
     yield from report.notes
-    if missing := dict.fromkeys(one.key for one in report.pairs if one.verdict == "missing"):
+    if missing := dict.fromkeys(
+        one.key for one in report.pairs if one.key and one.verdict == "missing"
+    ):
         yield f"not in the list of references: {name_some([*missing], _MOST_NAMED)}"
     for group in report.manuscript.duplicates:
         yield f"the same work is in the list of references {len(group)} times: {', '.join(group)}"
@@ -285,7 +287,7 @@ def _describe_pair(pair: CheckedPair, *, markdown: bool) -> Iterator[str]:
     read = f" (read: {pair.read})" if pair.read and pair.verdict != "method" else ""
     source = in_one_line(pair.source or pair.reference)
     lead = "- " if markdown else "   "
-    yield f"{lead}[{in_one_line(pair.key)}] {shown}{read}{': ' if source else ''}{source}"
+    yield f"{lead}[{in_one_line(pair.key) or 'none'}] {shown}{read}{': ' if source else ''}{source}"
     inner = "  " if markdown else "      "
     if pair.quote and pair.verdict != "method":
         page = f" (p. {pair.page})" if pair.page else ""
@@ -333,7 +335,7 @@ def _pair_html(pair: CheckedPair) -> str:
     if pair.score is not None:
         facts.append(f"<b>{pair.score:.2f}</b>")
     parts = [
-        f"<h3>[{escape(pair.key)}] {link_html(source, pair.link)}</h3>",
+        f"<h3>[{escape(pair.key) or 'none'}] {link_html(source, pair.link)}</h3>",
         f'<p class="facts">{" ".join(facts)}</p>',
     ]
     if pair.quote and pair.verdict != "method":

@@ -1,0 +1,73 @@
+"""A table of claims: semicolons, rows that cannot be read, rows that name no reference."""
+
+import pytest
+from langchain_core.documents import Document
+
+from deepera_graph import ManuscriptCheck, WorkLibrary
+from deepera_graph.errors import InputError
+from deepera_graph.evidence.check.manuscript import read_manuscript
+from deepera_graph.evidence.check.report import export_check
+
+GOOD = "Wax keeps apples firm;10.5555/wax.1\n"
+
+
+def read(folder, rows):
+    path = folder / "claims.csv"
+    path.write_text(f"claim;reference\n{rows}", encoding="utf-8")
+    return read_manuscript(path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "keys"),
+    [
+        ("Sanders (2010); Holm (2009)", ("Sanders (2010)", "Holm (2009)")),
+        ('"Sanders (2010); Holm (2009)"', ("Sanders (2010)", "Holm (2009)")),
+        ("10.5555/vd.1;10.5555/vd.2", ("10.5555/vd.1", "10.5555/vd.2")),
+        ("Roy (2010);10.5555/v.2;PMID: 1234567", ("Roy (2010)", "10.5555/v.2", "PMID: 1234567")),
+        ("sanders2010;holm2009", ("sanders2010", "holm2009")),
+        ("Sanders (2010);", ("Sanders (2010)",)),
+    ],
+)  # fmt: skip
+def test_several_references_may_stand_in_a_table_of_semicolons(tmp_path, cell, keys):
+    found = read(tmp_path, f"{GOOD}High dose sweetens pears;{cell}\n")
+    assert found.claims[1].keys == keys
+    assert found.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "fault"),
+    [
+        (
+            "Doses of 1; 2 and 3 g sweeten pears;10.5555/vd.2",
+            "the row has 3 cells in 2 columns: put quotes round a cell that has a semicolon",
+        ),
+        ("Pears are sweet", "the row has 1 cell in 2 columns"),
+        (";10.5555/vd.2", "needs a claim and a reference, has reference"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named_and_others_are_checked(tmp_path, row, fault):
+    found = read(tmp_path, f"{GOOD}{row}\nKelp slows waves;10.5555/kelp.1\n")
+    assert [one.keys for one in found.claims] == [("10.5555/wax.1",), ("10.5555/kelp.1",)]
+    assert found.faults == (f"line 3: {fault}",)
+    report = ManuscriptCheck().check(found)
+    assert f"not checked: line 3: {fault}" in export_check(report, "text")
+    with pytest.raises(InputError, match=f"line 2: {fault}"):
+        read(tmp_path, f"{row}\n")
+
+
+def test_a_row_without_a_reference_is_told_as_such(tmp_path):
+    works = WorkLibrary([Document(id="w", page_content="Wax keeps apples firm.")])
+    report = ManuscriptCheck(library=works).check(read(tmp_path, f"{GOOD}Kelp slows waves;\n"))
+    pair = report.pairs[1]
+    assert (pair.verdict, pair.notes) == ("missing", ("it names no reference",))
+    for form in ("text", "markdown", "html"):
+        shown = export_check(report, form)
+        assert "has no ''" not in shown
+        assert "not in the list of references:" not in shown
+        assert "[]" not in shown
+
+
+def test_an_entry_with_semicolons_is_one_reference(tmp_path):
+    path = tmp_path / "claims.csv"
+    path.write_text('claim,reference\nWax works,"Lee A; Roy B. Wax on fruit. Fruit. 2019;14:3."\n')
+    assert len(read_manuscript(path).claims[0].keys) == 1
