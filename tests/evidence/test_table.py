@@ -285,3 +285,19 @@ def test_a_workbook_has_the_words_as_comments():
     cells = {str(one.value): one for one in book["Studies"][2]}
     assert cells["210"].comment.text == "210 adults"
     assert "by 4%" in [one.value for one in book["Words"][2]]
+
+
+def test_numbers_of_a_workbook_are_numbers():
+    openpyxl = pytest.importorskip("openpyxl")
+    text = "Green tea lowered fasting glucose in 1,210 adults (OR 0.80, 95% CI 0.70 to 0.90, {})."
+    about = {"title": "Tea", "year": 2020}
+    passages = [
+        Document(id=p, page_content=text.format(p), metadata=about)
+        for p in ("p = 0.01", "p < 0.01")
+    ]
+    table = tabulator(columns=("n", "effect", "interval", "p")).tabulate(QUESTION, passages)
+    book = openpyxl.load_workbook(io.BytesIO(write_xlsx(table)))
+    cells = {one.value: one for line in book["Studies"].iter_rows(min_row=2) for one in line}
+    assert {2020, 1210, 0.8, 0.01, "<0.01", "0.70 to 0.90"} <= set(cells)
+    assert (cells[0.8].number_format, cells[1210].number_format) == ("0.00", "General")
+    assert {2020, 1210, 0.8} <= {one.value for one in book["Words"][2]}

@@ -18,6 +18,7 @@ from deepera_graph.text.plain import (
     defuse,
     in_one_line,
     mark_markdown,
+    read_number,
     replace_controls,
     write_sheet,
 )
@@ -65,16 +66,25 @@ def write_xlsx(table: EvidenceTable) -> bytes:
     sheet.append([*_ABOUT, *table.columns])
     for number, row in enumerate(table.rows, start=2):
         cells = [row.cells[name] for name in table.columns]
-        sheet.append([defuse(one) for one in (*_about(row), *(cell.value for cell in cells))])
+        _append(sheet, [*_about(row), *(cell.value for cell in cells)])
         for place, cell in enumerate(cells, start=len(_ABOUT) + 1):
             if said := "\n".join(filter(None, (cell.words, cell.note))):
                 sheet.cell(number, place).comment = comments.Comment(said, "deepera")
     words = book.create_sheet("Words")
     for line in _to_sheet(table):
-        words.append([defuse(one) for one in line])
+        _append(words, line)
     held = io.BytesIO()
     book.save(held)
     return held.getvalue()
+
+
+def _append(sheet: Any, line: Sequence[str]) -> None:
+    """Append a line to a sheet: plain numbers as numbers, shown with the places that they have."""
+    sheet.append([defuse(one) if (n := read_number(one)) is None else n for one in line])
+    for place, one in enumerate(line, start=1):
+        _, dot, places = one.partition(".")
+        if dot and read_number(one) is not None:
+            sheet.cell(sheet.max_row, place).number_format = f"0.{'0' * len(places)}"
 
 
 def _about(row: StudyRow) -> tuple[str, str, str, str, str]:
