@@ -71,3 +71,39 @@ def test_an_entry_with_semicolons_is_one_reference(tmp_path):
     path = tmp_path / "claims.csv"
     path.write_text('claim,reference\nWax works,"Lee A; Roy B. Wax on fruit. Fruit. 2019;14:3."\n')
     assert len(read_manuscript(path).claims[0].keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("cited", "verdict"),
+    [
+        ("a4", "supported"),
+        ("b7", "supported"),
+        ("lund", "supported"),
+        ("12345678", "supported"),
+        ("10.5555/wax.4", "supported"),
+        ("Wax on stored apples", "supported"),
+        ("Lund (2018)", "supported"),
+        ("a5", "unavailable"),
+    ],
+)
+def test_a_record_is_found_by_its_id_and_whatever_else_it_has(tmp_path, cited, verdict):
+    text = "Wax keeps apples firm."
+    known = {"title": "Wax on stored apples", "authors": "Lund, A.", "year": 2018, "key": "lund"}
+    known |= {"doi": "10.5555/wax.4", "pmid": "12345678"}
+    part = {"title": "Wax on pears", "part": 1}
+    passages = [
+        Document(id="a4", page_content=text, metadata=known),
+        Document(id="b7#1", page_content=text, metadata=part),
+    ]
+    found = read(tmp_path, f"Wax keeps apples firm;{cited}\n")
+    [pair] = ManuscriptCheck(library=WorkLibrary(passages)).check(found).pairs
+    assert pair.verdict == verdict
+    assert ("looked up are DOI, PMID" in " ".join(pair.notes)) == (verdict == "unavailable")
+
+
+def test_the_number_of_a_printed_entry_is_no_id(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text("Wax keeps apples firm [1].\n\n## References\n\n1. Roy B, in press at last\n")
+    passages = [Document(id="1", page_content="Wax keeps apples firm.", metadata={"title": "Wax"})]
+    [pair] = ManuscriptCheck(library=WorkLibrary(passages)).check(path).pairs
+    assert pair.verdict == "unavailable"

@@ -102,6 +102,9 @@ class WorkLibrary:
         for study, group in groups.items():
             for one, _ in group:
                 self._name(study, Citation.of(one.metadata, one.id or ""))
+                whole = (one.id or "").removesuffix(f"#{one.metadata.get('part')}")
+                for id in filter(None, (one.id, whole)):
+                    self._by_id.setdefault(("id", id), study)
 
     def __len__(self) -> int:
         """Return how many works there are."""
@@ -176,7 +179,11 @@ class WorkLibrary:
                 self._told[key] = gravest((self._told.get(key), named.status))
 
     def _find_study(self, reference: Reference) -> int | None:
-        for id in (*list_ids(reference.source), ("key", reference.key)):
+        # A cell of a table may be the id of a record, or a PMID, and nothing else; the number of a
+        # printed entry is none.
+        key = reference.key
+        bare = [("id", key), ("pmid", key.lstrip("0"))] if reference.source.title == key else []
+        for id in (*list_ids(reference.source), ("key", key), *bare):
             if id in self._by_id and self._may_be(
                 reference, self._by_id[id], by_key=id[0] == "key"
             ):

@@ -125,6 +125,8 @@ def settle_pair(
     if work is None:
         gone = status == "retracted"
         note = "it is in no place that was searched, or has no abstract there"
+        if reference.source.title == key:  # a cell that is no entry
+            note += "; looked up are DOI, PMID, arXiv id, key, id, title, or names and year"
         if namesakes:
             note = f"it may be any of {len(namesakes)} works; a DOI or a title would tell: "
             note += "; ".join(map(str, namesakes[:_MOST_NAMESAKES]))

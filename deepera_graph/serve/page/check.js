@@ -135,7 +135,7 @@ function show() {
   document.title = `${byId("checked").textContent} – DeepEra`;
   const said = Object.entries(counts).map(([verdict, n]) => `${n} ${WORDS[verdict]}`).join(", ");
   byId("outcome").textContent = `${count(groups.length, "sentence")} with citations, judged by ${judge}: ${said}.`;
-  const missing = [...new Set(pairs.filter(({ verdict }) => verdict === "missing").map(({ key }) => key))];
+  const missing = [...new Set(pairs.filter(({ verdict, key }) => key && verdict === "missing").map(({ key }) => key))];
   const more = [...notes, missing.length && `Not in the list of references: ${missing.join(", ")}.`,
     ...manuscript.duplicates.map((keys) => `The same work is in the list ${keys.length} times: ${keys.join(", ")}.`),
     manuscript.uncited.length && `In the list, but not cited: ${manuscript.uncited.join(", ")}.`].filter(Boolean);
@@ -177,7 +177,7 @@ function makePair(pair) {
     pair.score !== null && `score ${pair.score.toFixed(2)}`].filter(Boolean);
   const near = pair.verdict === "not_found" ? "Nearest: " : "";
   return el("div", { class: "pair-part" },
-    el("h4", {}, `[${pair.key}] `, pair.link ? link(pair.link, source) : source),
+    el("h4", {}, `[${pair.key || "none"}] `, pair.link ? link(pair.link, source) : source),
     el("p", { class: "facts" }, el("span", { class: `side ${side}` }, el("span", { "aria-hidden": "true" }, sign), ` ${WORDS[pair.verdict]}`),
       ...facts.map((one) => el("span", {}, one))),
     pair.quote && pair.verdict !== "method" && el("p", { class: "text" }, near, el("mark", {}, pair.quote)),
