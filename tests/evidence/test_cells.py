@@ -320,3 +320,28 @@ def test_citations_behind_a_ratio_are_no_interval():
 def test_groups_that_are_studied_side_by_side_are_one_size(text, size):
     found = read_cells(text)
     assert (found["n"].value if "n" in found else "") == size
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ("Coffee delayed sleep by 40 minutes", "higher"),
+        ("Sleep onset was delayed by 40 minutes", "higher"),
+        ("Coffee caused a delay of 40 minutes in sleep", "higher"),
+        ("Coffee postponed bedtime by 30 minutes", "higher"),
+        ("Coffee extended mean lifespan by 5.8%", "higher"),
+        ("Coffee prolonged survival by 2 months", "higher"),
+        ("Coffee lowered weight and extended lifespan", "higher"),
+        ("Coffee delayed the decline of memory by 2 years", "higher"),
+        ("Coffee shortened sleep by 30 minutes", "lower"),
+        ("Coffee reduced the delay of sleep by 40 minutes", "lower"),
+        ("Coffee reduced delayed graft function by 20%", "lower"),
+        ("Coffee led to fewer delays", "lower"),
+        ("Delays fell by 20%", "lower"),
+        ("Glucose was lowered by prolonged fasting", "lower"),
+        ("Delayed-release coffee lowered glucose", "lower"),
+        ("Coffee did not delay sleep", "no difference"),
+    ],
+)
+def test_what_comes_later_or_lasts_longer_is_higher(said, way):
+    assert read_cells(f"{said} (p = 0.01).")["direction"].value == way

@@ -117,6 +117,29 @@ _NO_SUBJECT = re.compile(
 _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 # Of people who fall: "more falls", "the risk of falls".
 _FALLS = re.compile(r"\b((?:of|in|or|for|and|had|few|any|more|less|with|\w+(?:ed|er))\s+)falls\b")
+# What makes a time longer: "delayed sleep by 40 minutes", also "delayed the decline of memory".
+_LATER = re.compile(
+    r"(?P<before>\b[a-z]+)?(?P<gap>[^a-z]+|\A)"
+    r"\b(?:delay(?:s|ed|ing)?|postpon\w+|prolong\w*|extend(?:s|ed|ing)?)\b"
+    r"(?P<other>-|\s+(?:to|from|over|follow|release|period|work|our|these|previous)\b)?"
+    r"(?:\s+(?:the\s+)?(?:\w+\s+)?(?:declines?|decreases?|increases?|loss|rise|fall|reduction)\b)?"
+)
+# Before such a word as a noun or an adjective: "reduced the delay", "by prolonged fasting".
+_NAMED_LATER = (
+    "the",
+    "of",
+    "in",
+    "by",
+    "with",
+    "after",
+    "during",
+    "on",
+    "from",
+    "for",
+    "no",
+    "any",
+)
+_DELAY_OF = re.compile(r"\b(?:an?|mean|average|median)\s+(?:\w+\s+)?delay(?=\s+of\b)")
 _LEAST_P = 0.05
 _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
@@ -312,9 +335,16 @@ def _find_way(
     return _read_way(said[:at]) or _read_way(said)
 
 
+def _tell_later(found: re.Match[str]) -> str:
+    """Return ``higher`` for a verb that makes a time longer, nothing for a noun or adjective."""
+    before = found["before"] or ""
+    is_named = before in _NAMED_LATER or sign_of(before) in POLAR or found["other"]
+    return f"{before} {'' if is_named else 'higher'} "
+
+
 def _read_way(said: str) -> Way:
     """Return the way of the last word that goes up or down; nothing where none does."""
-    said = _FALLS.sub(r"\1", said.lower())
+    said = _LATER.sub(_tell_later, _DELAY_OF.sub(" higher", _FALLS.sub(r"\1", said.lower())))
     signs = [sign for word in _WORD.findall(said) if (sign := sign_of(word)) in POLAR]
     if not signs:
         return ""
