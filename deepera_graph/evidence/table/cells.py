@@ -89,7 +89,8 @@ _NULL = re.compile(
     \b(?: (?:did|does|do|was|were|is|are|had|has|have|showed|shows|found)\s+(?:not|no)\b
         (?!\s+only) (?:\s+\w+){0,3}?\s*
         (?:differ|change|alter|affect|improve|reduce|increase|lower|raise|effect|associat
-          |benefit|significant|influence|impact|correlat)\w*
+          |benefit|significant|influence|impact|correlat|delay|postpone|prolong|extend|shorten
+          |lengthen|prevent|worsen)\w*
       | no\s+(?:\w+\s+){0,2}
         (?:effect|differences?|associations?|changes?|benefit|correlations?|different)
       | (?:was|were|is|are|remained)\s+(?:very\s+)?
