@@ -24,6 +24,11 @@ _INSIDE = re.compile(r"(?:\A|\s)\[(\d{1,4})\]\s+(?=\S)")
 _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>,;]+")
 _PMID = re.compile(r"\bPMID:?\s*(\d{4,9})")
 _ARXIV = re.compile(r"\barXiv:\s*(\S+?)[.,;]?(?=\s|$)", re.IGNORECASE)
+_SERVER = re.compile(
+    r"\b(?:(?:ar|bior|medr|chemr|psyar|techr|socar)xiv|research square|ssrn|authorea"
+    r"|preprints\.org)\b",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[“\"]([^”\"]{10,})[”\"]")
 _YEAR_FIRST = re.compile(r"\(?\b(?:1[89]|20)\d\d[a-z]?\)?[.:,]?\s+(.{10,}?[.?!])(?=\s|$)")
 _AFTER_INITIALS = re.compile(
@@ -75,8 +80,11 @@ class Reference(PlainRecord):
     def of_text(cls, key: str, text: str, *, is_numbered: bool = False) -> Self:
         """Make one of a printed entry."""
         doi, pmid, arxiv = _DOI.search(text), _PMID.search(text), _ARXIV.search(text)
+        title = _find_title(text)
+        server = None if doi else _SERVER.search(text, text.find(title) + len(title))
         fields = {
-            "title": _find_title(text),
+            "title": title,
+            "journal": server[0] if server else None,
             "authors": _find_authors(text),
             "year": find_year([text]),
             "doi": doi[0].rstrip(".)") if doi else None,

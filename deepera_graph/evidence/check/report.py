@@ -237,10 +237,23 @@ def describe_report(report: CheckReport) -> Iterator[str]:
         one.key for one in report.pairs if one.key and one.verdict == "missing"
     ):
         yield f"not in the list of references: {name_some([*missing], _MOST_NAMED)}"
-    for group in report.manuscript.duplicates:
-        yield f"the same work is in the list of references {len(group)} times: {', '.join(group)}"
+    yield from _describe_duplicates(report.manuscript)
     if uncited := dict.fromkeys(report.manuscript.uncited):
         yield f"in the list, but not cited: {name_some([*uncited], _MOST_NAMED)}"
+
+
+def _describe_duplicates(manuscript: Manuscript) -> Iterator[str]:
+    """Say which references are of one work; an article and its preprint are two that differ."""
+    drafts = {one.key for one in manuscript.references if one.source.is_preprint}
+    for group in manuscript.duplicates:
+        others = [key for key in group if key not in drafts]
+        earlier = [key for key in group if key in drafts] if others else []
+        if earlier:
+            of = "is the preprint of" if len(earlier) == 1 else "are preprints of"
+            yield f"{', '.join(earlier)} {of} {', '.join(others)}"
+        same = others if earlier else group
+        if len(same) > 1:
+            yield f"the same work is in the list of references {len(same)} times: {', '.join(same)}"
 
 
 def _by_claim(pairs: Iterable[CheckedPair]) -> Iterator[list[CheckedPair]]:

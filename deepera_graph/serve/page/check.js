@@ -137,7 +137,7 @@ function show() {
   byId("outcome").textContent = `${count(groups.length, "sentence")} with citations, judged by ${judge}: ${said}.`;
   const missing = [...new Set(pairs.filter(({ verdict, key }) => key && verdict === "missing").map(({ key }) => key))];
   const more = [...notes, missing.length && `Not in the list of references: ${missing.join(", ")}.`,
-    ...manuscript.duplicates.map((keys) => `The same work is in the list ${keys.length} times: ${keys.join(", ")}.`),
+    ...manuscript.duplicates.flatMap((keys) => describeSame(keys, manuscript.references)),
     manuscript.uncited.length && `In the list, but not cited: ${manuscript.uncited.join(", ")}.`].filter(Boolean);
   byId("notes").replaceChildren(...more.map((one) => el("p", { class: "note" }, one)));
   byId("claims").replaceChildren(...groups.map(makeCard));
@@ -145,6 +145,16 @@ function show() {
   byId("found").hidden = false;
   say(byId("outcome").textContent);
   byId("checked").focus({ preventScroll: innerWidth > 900 });
+}
+
+function describeSame(keys, references) {
+  const drafts = new Set(references.filter(({ source }) => source.is_preprint).map(({ key }) => key));
+  const others = keys.filter((key) => !drafts.has(key));
+  const earlier = others.length ? keys.filter((key) => drafts.has(key)) : [];
+  const of = earlier.length > 1 ? "are preprints of" : "is the preprint of";
+  const same = earlier.length ? others : keys;
+  return [earlier.length && `${earlier.join(", ")} ${of} ${others.join(", ")}.`,
+    same.length > 1 && `The same work is in the list ${same.length} times: ${same.join(", ")}.`].filter(Boolean);
 }
 
 function group(pairs) {
