@@ -11,7 +11,7 @@ NO_ABSTRACT = "has no abstract"
 # What stands before a surname and is of it: ``van der Berg``, ``d'Alembert``, ``al-Khatib``.
 PARTICLES = (
     r"(?:(?<!\w)(?:[Vv]an|[Vv]on|[Dd]e|[Dd]er|[Dd]en|[Dd]el|[Dd]ell[ao]|[Dd]as?|[Dd]i|[Dd]u|[Dd]os|do"
-    r"|[Ll]a|[Ll]e|[Ee]l|[Aa]l|[Tt]er|ten|te|zum?|zur|af|av|[Bb]in|[Ii]bn|['’]t)\s+)*"
+    r"|[Ll]a|[Ll]e|[Ee]l|[Aa]l|[Tt]er|ten|te|zum?|zur|af|av|[Bb]in|[Ii]bn|Ó|St\.?|['’]t)\s+)*"
     r"(?:(?<!\w)(?:(?:d|dell|l)['’]|(?:al|el|as|ash|an|at|ar|ad|az|ul)[-‐‑]))?"
 )
 WITHIN_NAME = "\\w'’‐‑\u0300-\u036f-"  # of a class; accents may stand behind their letters

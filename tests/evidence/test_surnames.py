@@ -12,6 +12,7 @@ NAMES = [
     "Ștefan", "Ġebel", "Ивано́в", "Παππάς", "Nguyễn", "d'Alembert", "d’Alembert", "al-Khatib",
     "al‐Khatib", "El-Sayed", "O’Neil", "O'Neil", "van der Berg", "Van der Berg", "De Vries",
     "von Šimić", "da Silva", "dos Santos", "ter Horst", "'t Hooft", "Le Roux", "Łoś-Źdźbło",
+    "García Márquez", "Šimić Łoś", "Ó Súilleabháin", "St. John", "St John",
 ]  # fmt: skip
 SAID = ("({0}, 2012)", "{0} and Lee (2012)", "({0} et al., 2012)", "(see {0} & Lee 2012)")
 OTHER = "Cold nights sweeten ripe pears (Brown, 2011). "
@@ -85,3 +86,19 @@ def test_a_sentence_may_begin_with_such_a_letter_behind_a_mark(tmp_path):
     found = read_manuscript(path)
     assert [one.statement for one in found.claims][1] == "Wax was made by Šimić."
     assert found.references[1].source.title == "Apples in wax for once"
+
+
+@pytest.mark.parametrize(
+    ("entry", "cited"),
+    [
+        ("García Márquez G, Lee A. Wax on stored apples. Fruit. 2012.", "García Márquez et al."),
+        ("García Márquez G, Lee A. Wax on stored apples. Fruit. 2012.", "García et al."),
+        ("Smith John A, Lee Bo C. Wax on stored apples. Fruit. 2012.", "Smith and Lee"),
+        ("Smith, John A., Lee, B. Wax on stored apples. Fruit. 2012.", "Smith and Lee"),
+    ],
+)
+def test_a_double_surname_is_cited_by_either_of_its_words(tmp_path, entry, cited):
+    path = tmp_path / "a.md"
+    said = f"{OTHER}Wax keeps stored apples firm ({cited}, 2012)."
+    path.write_text(f"{said}\n\n# References\n\n{LISTED[0]}\n\n{entry}\n", encoding="utf-8")
+    assert [one.keys for one in read_manuscript(path).claims] == [("1",), ("2",)]

@@ -39,7 +39,9 @@ _AFTER_INITIALS = re.compile(
     re.VERBOSE,
 )
 _STOPS = re.compile(r"(?<=[^\s.]{2}[.?!])\s+")
-_FAMILY = re.compile(rf"\A({SURNAME})")
+_FAMILY = re.compile(  # also ``García Márquez``, where initials stand behind it
+    rf"\A({SURNAME}(?:\s{SURNAME}(?=,?\s[{UPPER}]{{1,3}}[,.\s]))?)"
+)
 _NEW_ENTRY = re.compile(rf"\A{SURNAME},? [{UPPER}](?:[.{UPPER}]|, | \()")
 _NOTE = re.compile(r" {0,3}\[\^([^\]\s]+)\]:[ \t]*")
 _NOTED = re.compile(r"([.!?,;:]?)\[\^([^\]\s]+)\]")
@@ -318,6 +320,9 @@ class ReferenceIndex:
         self._by_name: dict[tuple[str, str], list[Reference]] = defaultdict(list)
         for one in (*references, *(one for one in self._others if one.name not in names)):
             self._by_name[one.name].append(one)
+        for one in self.references:  # "Smith John A" is no double name: either word may be cited
+            if words := title_key(one.source.authors[0]).split() if one.source.authors else []:
+                self._by_name.setdefault((words[0], one.name[1]), [one])
 
     def list_used(self, keys: Iterable[str]) -> list[Reference]:
         """Return those of the others that keys name."""
