@@ -6,6 +6,7 @@ import pytest
 from docx import Document
 
 from deepera_graph.evidence.check.manuscript import read_manuscript
+from support.pdfs import write_pdf
 
 NAMES = [
     "Šimić", "Łuczak", "Ōta", "Čapek", "Žižka", "Śliwa", "İnan", "Đorđević", "Åberg", "Öberg",
@@ -102,3 +103,14 @@ def test_a_double_surname_is_cited_by_either_of_its_words(tmp_path, entry, cited
     said = f"{OTHER}Wax keeps stored apples firm ({cited}, 2012)."
     path.write_text(f"{said}\n\n# References\n\n{LISTED[0]}\n\n{entry}\n", encoding="utf-8")
     assert [one.keys for one in read_manuscript(path).claims] == [("1",), ("2",)]
+
+
+def test_such_names_cite_in_a_pdf(tmp_path):
+    names = ["Šimon", "Žižka", "Šolc", "Ždan"]
+    printed = [f"{one}, Š., Roy, B. ({2011 + at})." for at, one in enumerate(names)]
+    entries = [part for one in printed for part in (f"{one} A trial of", "wax in long fields.")]
+    cited = [f"{one} and Roy ({2011 + at}) kept apples firm." for at, one in enumerate(names)]
+    page = ["Introduction", *cited, "References", *entries]
+    (tmp_path / "a.pdf").write_bytes(write_pdf(page))
+    found = read_manuscript(tmp_path / "a.pdf")
+    assert [one.keys for one in found.claims] == [(str(at),) for at in range(1, 5)]
