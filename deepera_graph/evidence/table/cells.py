@@ -120,7 +120,7 @@ _WORD = re.compile(r"[A-Za-z]+(?:['’]t)?")
 _FALLS = re.compile(r"\b((?:of|in|or|for|and|had|few|any|more|less|with|\w+(?:ed|er))\s+)falls\b")
 # What makes a time longer: "delayed sleep by 40 minutes", also "delayed the decline of memory".
 _LATER = re.compile(
-    r"(?P<before>\b[a-z]+)?(?P<gap>[^a-z]+|\A)"
+    r"(?P<before>\b[a-z]+)?(?P<gap>[^a-z]{1,9}|\A)"
     r"\b(?:delay(?:s|ed|ing)?|postpon\w+|prolong\w*|extend(?:s|ed|ing)?)\b"
     r"(?P<other>-|\s+(?:to|from|over|follow|release|period|work|our|these|previous)\b)?"
     r"(?:\s+(?:the\s+)?(?:\w+\s+)?(?:declines?|decreases?|increases?|loss|rise|fall|reduction)\b)?"
