@@ -9,7 +9,8 @@ from html import unescape
 from typing import NamedTuple
 
 from deepera_graph.literature.paper_keys import PaperStatus
-from deepera_graph.text.plain import UPPER, read_lists
+from deepera_graph.text.plain import read_lists
+from deepera_graph.text.references import UPPER
 
 _OPEN = "\"“”„«‘'`"
 _CLOSE = "\"”“»’'"

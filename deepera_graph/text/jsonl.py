@@ -13,8 +13,6 @@ from pathlib import Path
 from struct import unpack
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
-from pydantic_core import to_jsonable_python
-
 from deepera_graph.errors import InputError
 from deepera_graph.text.plain import OBEYED
 
@@ -188,6 +186,8 @@ def naming_full_file(path: object) -> Iterator[None]:
 
 def to_plain(value: object) -> Any:
     """Return a value as JSON has it: NumPy's numbers and arrays too, NaN as None."""
+    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - pages of help need it not
+
     write = partial(to_jsonable_python, value, fallback=_from_numpy, inf_nan_mode="null")
     try:
         return write()

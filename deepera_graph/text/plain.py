@@ -34,15 +34,6 @@ _LETTERS = str.maketrans({"ß": "ss", "ø": "o", "đ": "d", "ł": "l", "æ": "ae
 _EMPTY_HEADINGS = ("abstract", "summary", "")
 
 
-def _list_letters(*, upper: bool) -> str:
-    """Return the letters of one case, of Latin, Greek, Cyrillic and others: ``A...ZÀ...ŠŁŌ...``."""
-    letters = map(chr, range(0x2C00))
-    return "".join(one for one in letters if (one.isupper() if upper else one.islower()))
-
-
-UPPER, LOWER = _list_letters(upper=True), _list_letters(upper=False)  # of a class: ``[{UPPER}]``
-
-
 def read_lists(module: str, name: str = "") -> dict[str, Any]:
     """Return lists of words: of the TOML file beside a module, of its `__file__`, or of a name."""
     file = Path(module).with_name(name) if name else Path(module).with_suffix(".toml")

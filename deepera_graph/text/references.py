@@ -5,7 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from deepera_graph.text.jsonl import NOT_UTF8, RawRecord, decode_lines, find_bad_byte
-from deepera_graph.text.plain import UPPER
+
+
+def _list_letters(*, upper: bool) -> str:
+    """Return the letters of one case, of Latin, Greek, Cyrillic and others: ``A...ZÀ...ŠŁŌ...``."""
+    letters = map(chr, range(0x2C00))
+    return "".join(one for one in letters if (one.isupper() if upper else one.islower()))
+
+
+UPPER, LOWER = _list_letters(upper=True), _list_letters(upper=False)  # of a class: ``[{UPPER}]``
 
 NO_ABSTRACT = "has no abstract"
 # What stands before a surname and is of it: ``van der Berg``, ``d'Alembert``, ``al-Khatib``.

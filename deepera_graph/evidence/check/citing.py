@@ -15,7 +15,7 @@ from deepera_graph.evidence.check.marks import (
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.literature.paper_keys import family_key
-from deepera_graph.text.plain import UPPER
+from deepera_graph.text.references import UPPER
 from deepera_graph.text.words import split_sentences, stems
 
 Purpose = Literal["finding", "method", "review"]

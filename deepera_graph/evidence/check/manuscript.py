@@ -47,8 +47,8 @@ from deepera_graph.retrieval.documents.markdown import read_markdown_blocks
 from deepera_graph.retrieval.documents.pdf import read_pdf, read_reference_lines
 from deepera_graph.retrieval.documents.pdf_pages import PdfReader
 from deepera_graph.text.jsonl import open_records, suffix_of
-from deepera_graph.text.plain import UPPER
 from deepera_graph.text.records import TABLES, read_records
+from deepera_graph.text.references import UPPER
 
 _SQUARED = re.compile(r"(?:\b(?:[a-z]?m|chi|ft|in)|\b[A-Za-zΑ-ω])\Z", re.IGNORECASE)
 _LINKED = re.compile(r"(?<!\[)(\[\d{1,4}(?:\s*[-–,]\s*\d{1,4})*\])\(#[^()\s]*\)")  # ``[1](#ref-1)``

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
-from deepera_graph.text.plain import LOWER, UPPER
-from deepera_graph.text.references import PARTICLES, WITHIN_NAME
+from deepera_graph.text.references import LOWER, PARTICLES, UPPER, WITHIN_NAME
 
 Style = Literal["keys", "numbers", "names"]
 _KEY = r"[\w][\w:.#$%&+?<>~/-]*"

@@ -13,9 +13,8 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import family_key, family_name, title_key
 from deepera_graph.literature.same_study import group_sources
 from deepera_graph.text.jsonl import open_records, suffix_of
-from deepera_graph.text.plain import UPPER
 from deepera_graph.text.records import read_records
-from deepera_graph.text.references import SURNAME, find_year
+from deepera_graph.text.references import SURNAME, UPPER, find_year
 
 BIBLIOGRAPHIES = (".bib", ".ris", ".nbib", ".json", ".csv")
 FIELD = re.compile("\ue000(\\d+)\ue001")  # stands for a citation of a citation manager

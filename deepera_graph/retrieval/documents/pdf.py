@@ -16,8 +16,7 @@ from deepera_graph.retrieval.documents.pdf_pages import (
     check_pdf_reader,
     read_pages,
 )
-from deepera_graph.text.plain import LOWER, UPPER
-from deepera_graph.text.references import SURNAME
+from deepera_graph.text.references import LOWER, SURNAME, UPPER
 
 _BROKEN_WORD = re.compile(rf"([^\W\d_]+)(?:-|\u00ad|‐)\n([{LOWER}]+)")
 _BROKEN_AT_END = re.compile(r"[^\W\d_](?:-|\u00ad|‐)\s*\Z")
