@@ -49,7 +49,7 @@ def find_studies(
         return [StudyOf(1, sources[0].status)]
     sources = settle_notices(sources)
     documents = [find_document(id, metadata) for id, metadata in given]
-    numbers = group_sources(sources, documents)
+    numbers = _group(sources, documents)
     if texts:
         copied = zip(texts, sources, documents, given, strict=True)
         numbers = join_copies(
@@ -90,9 +90,13 @@ def is_same_study(one: Citation, other: Citation) -> bool:
 
 def group_sources(sources: Sequence[Citation], documents: Sequence[str] = ()) -> list[int]:
     """Return the number of the study of each source, from 1, as studies first come."""
+    return _group(settle_notices(sources), documents)
+
+
+def _group(sources: Sequence[Citation], documents: Sequence[str]) -> list[int]:
+    """Return the numbers of studies as `group_sources` does, of sources whose notices are told."""
     # What names no author or no year goes with the one study that it fits; where it fits several,
     # it stays apart.
-    sources = settle_notices(sources)
     groups = _Groups(len(sources))
     for place, one in enumerate(sources):
         document = documents[place] if documents else ""

@@ -42,6 +42,8 @@ def read_lists(module: str, name: str = "") -> dict[str, Any]:
 
 def fold_accents(text: str) -> str:
     """Return a text in lower case without accents: ``muller`` of ``Müller``, ``o`` of ``Ø``."""
+    if text.isascii():
+        return text.casefold()
     plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
