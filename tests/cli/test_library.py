@@ -212,7 +212,7 @@ def test_a_library_of_papers_alone_is_listed_shown_renamed_and_deleted(deepera, 
     assert json.loads(library("list", "--json").stdout)["libraries"][0]["n_papers"] == 2
     assert library("show", "sea").stdout == "sea: 2 papers without passages\n"
     assert library("rename", "sea", "sea").exit_code == 2
-    assert library("rename", "sea", "ocean").exit_code == 0
+    assert library("rename", "sea", "ocean").stdout == "'sea' is 'ocean' now (2 papers)\n"
     assert "Delete 'ocean' with its 2 papers?" in library("delete", "ocean", given="n\n").stderr
     assert library("delete", "ocean", "--yes").stdout == "'ocean' deleted (2 papers)\n"
     assert library("list").stdout.startswith("no libraries in ")

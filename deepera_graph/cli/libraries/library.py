@@ -26,7 +26,7 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import tell, tell_done
 from deepera_graph.cli.shared.declaring import arg, opt
 from deepera_graph.errors import SettingsError
-from deepera_graph.retrieval import CollectionInfo
+from deepera_graph.retrieval import CollectionInfo, read_catalogue
 from deepera_graph.text.plain import count
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DeleteOptions:
 def list(*, place: places.PlaceOptions, output: options.OutputOptions) -> None:
     """List the libraries."""
     where, found = _list(place)
-    alone = _count_papers(place, found)
+    alone = {name: _count_papers(file) for name, file in _list_alone(place, found).items()}
     papers = [_describe_papers(name, n) for name, n in alone.items()]
     tell(
         output,
@@ -82,11 +82,13 @@ def rename(
     output: options.OutputOptions,
 ) -> None:
     """Give a library another name."""
-    if _find_papers_alone(place, name) is None:
+    n_passages, n_papers = 0, _find_papers_alone(place, name)
+    if n_papers is None:
         with _open(place) as catalogue:
             n_passages = catalogue.rename(name, to)
+        held = count(n_passages, "passage")
     else:
-        n_passages = 0
+        held = count(n_papers, "paper")
         if not to or to in {*list_papers(place), *(one.name for one in _list(place)[1])}:
             problem = "exists already" if to else "is no name"
             raise SettingsError(f"{name!r} cannot be renamed: {to!r} {problem}")
@@ -94,7 +96,7 @@ def rename(
     tell_done(
         output,
         {"renamed": name, "to": to, "n_passages": n_passages},
-        lambda: f"{name!r} is {to!r} now ({count(n_passages, 'passage')})",
+        lambda: f"{name!r} is {to!r} now ({held})",
     )
 
 
@@ -177,8 +179,6 @@ def _move_rest(place: places.PlaceOptions, name: str, to: str | None) -> None:
 
 def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
     """Return where collections are, and which; none if the usual folder is not there yet."""
-    from deepera_graph.retrieval import read_catalogue
-
     if not place.qdrant_url and place.path != ":memory:":
         folder = Path(place.path or data_folder())
         if not place.path and not (folder / "meta.json").is_file():
@@ -189,17 +189,18 @@ def _list(place: places.PlaceOptions) -> tuple[str, Sequence[CollectionInfo]]:
         return catalogue.place, catalogue.list()
 
 
-def _count_papers(place: places.PlaceOptions, found: Sequence[CollectionInfo]) -> dict[str, int]:
-    """Return how many papers the libraries without passages have, by their names."""
+def _list_alone(place: places.PlaceOptions, found: Sequence[CollectionInfo]) -> dict[str, str]:
+    """Return the files of papers of the libraries without passages, by their names."""
+    known = {one.name for one in found}
+    return {name: file for name, file in list_papers(place).items() if name not in known}
+
+
+def _count_papers(file: str) -> int:
     from deepera_graph.papers.library import count_papers
     from deepera_graph.stores.sqlite import connect_reader
 
-    counts, known = {}, {one.name for one in found}
-    for name, file in list_papers(place).items():
-        if name not in known:
-            with closing(connect_reader(Path(file))) as db:
-                counts[name] = count_papers(db)
-    return counts
+    with closing(connect_reader(Path(file))) as db:
+        return count_papers(db)
 
 
 def _describe_papers(name: str, n: int) -> dict[str, Any]:
@@ -209,7 +210,10 @@ def _describe_papers(name: str, n: int) -> dict[str, Any]:
 
 def _find_papers_alone(place: places.PlaceOptions, name: str) -> int | None:
     """Return how many papers a library without passages has; None for any other name."""
-    return _count_papers(place, _list(place)[1]).get(name) if name in list_papers(place) else None
+    if name not in list_papers(place):
+        return None
+    file = _list_alone(place, _list(place)[1]).get(name)
+    return None if file is None else _count_papers(file)
 
 
 def _open(place: places.PlaceOptions) -> Catalogue:
