@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +55,15 @@ def _read_years(condition: str) -> dict[str, Any]:
     return {"year": bounds}
 
 
+def _write_years(limits: Limits, but: Set[int | None] = frozenset()) -> list[str]:
+    """Return the bounds of years as conditions, such as ``year>=2015``, but for some years."""
+    bounds = [(_SIGNS[sign], getattr(limits, name)) for name, sign in _YEARS.items()]
+    return [f"year{sign}{year}" for sign, year in bounds if year and year not in but]
+
+
 def note_search(query: str) -> str:
     """Say that a search does not read the years in a query; empty if there are none."""
-    limits = read_question(query, apart=True)
-    bounds = [(sign, getattr(limits, name)) for name, sign in _YEARS.items()]
-    wheres = " ".join(f"--where 'year{_SIGNS[sign]}{year}'" for sign, year in bounds if year)
+    wheres = " ".join(f"--where '{one}'" for one in _write_years(read_question(query, apart=True)))
     told = f"a limit in words is searched for as words; {wheres} leaves papers out, and so does "
     return f"{told}`deepera papers ask`" if wheres else ""
 
@@ -68,9 +72,7 @@ def note_limits(question: str, applied: Limits) -> str:
     """Say that years and kinds in a question leave no paper out, but for those applied."""
     # "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
     limits = read_question(question)
-    bounds = [(sign, getattr(limits, name)) for name, sign in _YEARS.items()]
-    known = {getattr(applied, name) for name in _YEARS}
-    years = [f"year{_SIGNS[sign]}{year}" for sign, year in bounds if year and year not in known]
+    years = _write_years(limits, but={getattr(applied, name) for name in _YEARS})
     kinds = [one for one in limits.types if one not in applied.types]
     kinds += [f"no {one}" for one in limits.not_types if one not in applied.not_types]
     if not years and not kinds:
@@ -92,8 +94,7 @@ def read_question(question: str, *, apart: bool = False) -> Limits:
 
 def describe_left_out(limits: Limits, out: Sequence[tuple[Document, str]], n_found: int) -> str:
     """Say which limits a question has, and what they leave out of what was found."""
-    bounds = [(_SIGNS[sign], getattr(limits, name)) for name, sign in _YEARS.items()]
-    said = [f"year{sign}{year}" for sign, year in bounds if year]
+    said = _write_years(limits)
     said += [f"not from {year}" for year in limits.not_years]
     said += [f"only {one}" for one in limits.types] + [f"no {one}" for one in limits.not_types]
     head = f"limits of the question ({', '.join(said)})"
