@@ -8,7 +8,7 @@ from deepera_graph.evidence.check.manuscript import read_manuscript
 from deepera_graph.evidence.check.marks import ManuscriptParagraph
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex, read_printed
 from support.manuscripts import entry
-from support.pdfs import draw_raised, write_pdf
+from support.pdfs import FOUR_REFERENCES, draw_raised, write_pdf
 
 LISTED = [entry("lund2018"), entry("mori2019"), entry("tanaka2020"), entry("garcia2018")]
 NUMBERED = read_printed(LISTED)
@@ -132,15 +132,7 @@ def test_raised_numbers_of_a_pdf_cite_beside_names(tmp_path):
         (b"3", b""),
         (b" in the dry weeks, and Dahl et al. (2017) say so.", b"0 -14 Td"),
         (b"", b""),
-        (b"References", b"0 -14 Td"),
-        (b"", b""),
-        (b"1. Lund A. Wax on apples. 2018.", b"0 -14 Td"),
-        (b"", b""),
-        (b"2. Roy B. More wax on apples. 2018.", b"0 -14 Td"),
-        (b"", b""),
-        (b"3. Mori K. Night cooling of pears. 2019.", b"0 -14 Td"),
-        (b"", b""),
-        (b"4. Dahl E. Sugar of pears in dry weeks. 2017.", b""),
+        *FOUR_REFERENCES,
     )
     (tmp_path / "a.pdf").write_bytes(write_pdf([""], drawn_as=page))
     found = read_manuscript(tmp_path / "a.pdf").claims

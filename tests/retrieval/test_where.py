@@ -16,13 +16,15 @@ ROWS = {
 }
 
 
+def fill(name, rows):
+    with open_store(name) as store:
+        store.add(Document(id=id, page_content="kelp", metadata=row) for id, row in rows.items())
+        yield store
+
+
 @pytest.fixture(scope="module")
 def store():
-    with open_store("rows") as store:
-        store.add(
-            Document(id=name, page_content="kelp", metadata=row) for name, row in ROWS.items()
-        )
-        yield store
+    yield from fill("rows", ROWS)
 
 
 @pytest.mark.parametrize(
@@ -141,11 +143,7 @@ OF_2021 = {"text", "number", "day", "date", "words"}
 
 @pytest.fixture(scope="module")
 def dated():
-    with open_store("dated") as store:
-        store.add(
-            Document(id=name, page_content="kelp", metadata=row) for name, row in YEARS.items()
-        )
-        yield store
+    yield from fill("dated", YEARS)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,19 @@ def _assemble(objects: Sequence[bytes], trailer: bytes) -> bytes:
     return written + head + end
 
 
+FOUR_REFERENCES = (  # parts of `draw_raised`: a list of references
+    (b"References", b"0 -14 Td"),
+    (b"", b""),
+    (b"1. Lund A. Wax on apples. 2018.", b"0 -14 Td"),
+    (b"", b""),
+    (b"2. Roy B. More wax on apples. 2018.", b"0 -14 Td"),
+    (b"", b""),
+    (b"3. Mori K. Night cooling of pears. 2019.", b"0 -14 Td"),
+    (b"", b""),
+    (b"4. Dahl E. Sugar of pears in dry weeks. 2017.", b""),
+)
+
+
 def draw_raised(*parts):
     """A page as typesetters draw it: texts on a line, every other one small and raised."""
     drawn = [b"BT 60 700 Td"]
