@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from langchain_core.documents import Document
 
@@ -63,6 +63,12 @@ class CitedWork(PlainRecord):
         return "full text" if self.is_whole or is_long else "abstract"
 
 
+class _Held(NamedTuple):
+    passage: Document
+    source: Citation
+    status: PaperStatus | None
+
+
 class WorkLibrary:
     """Passages by the works that they are of.
 
@@ -87,11 +93,11 @@ class WorkLibrary:
         self._search: Searches = search or self._own  # type: ignore[assignment]  # one of both
         given = ((one.id or "", one.metadata) for one in held)
         found = find_studies(given, [one.page_content for one in held])
-        groups: dict[int, list[tuple[Document, PaperStatus | None]]] = defaultdict(list)
+        self._groups: dict[int, list[_Held]] = defaultdict(list)
         for one, (study, status) in zip(held, found, strict=True):
-            groups[study].append((one, status))
-        self._groups = groups
-        self._works = {study: self._join(study, groups[study], Citation(id="")) for study in groups}
+            source = Citation.of(one.metadata, one.id or "")
+            self._groups[study].append(_Held(one, source, status))
+        self._works = {study: self._join(study, Citation(id="")) for study in self._groups}
         self._study_of = {
             one.id: study for one, (study, _) in zip(held, found, strict=True) if one.id
         }
@@ -99,9 +105,9 @@ class WorkLibrary:
         self._by_title: dict[str, int] = {}
         self._told: dict[str, PaperStatus | None] = {}  # by titles that notices name
         self._by_year: dict[str, list[tuple[Citation, int]]] = defaultdict(list)
-        for study, group in groups.items():
-            for one, _ in group:
-                self._name(study, Citation.of(one.metadata, one.id or ""))
+        for study, group in self._groups.items():
+            for one, source, _ in group:
+                self._name(study, source)
                 whole = (one.id or "").removesuffix(f"#{one.metadata.get('part')}")
                 for id in filter(None, (one.id, whole)):
                     self._by_id.setdefault(("id", id), study)
@@ -113,7 +119,7 @@ class WorkLibrary:
     def find(self, reference: Reference) -> CitedWork | None:
         """Return the work of a reference, with the status that any notice gives it; else None."""
         study = self._find_study(reference)
-        found = self._join(study, self._groups[study], reference.source) if study else None
+        found = self._join(study, reference.source) if study else None
         if found is None and reference.abstract.strip():
             metadata = {"title": reference.source.title, "doi": reference.source.doi}
             text = Document(id=reference.key, page_content=reference.abstract, metadata=metadata)
@@ -145,23 +151,15 @@ class WorkLibrary:
         others = [one for one in found if self._study_of.get(one.id or "") != without]
         return others[:k]
 
-    def _join(
-        self,
-        study: int,
-        group: Sequence[tuple[Document, PaperStatus | None]],
-        wanted: Citation,
-    ) -> CitedWork:
+    def _join(self, study: int, wanted: Citation) -> CitedWork:
         """Return a study in the version that is wanted, else in another that there is."""
-        sources = [Citation.of(one.metadata, one.id or "") for one, _ in group]
-        places = choose_version(wanted, sources)
-        first, others = (
-            sources[places[0]],
-            [one for one in sources if one is not sources[places[0]]],
-        )
-        source = replace(cite_as(first, others), page="")
+        sources = [one.source for one in self._groups[study]]
+        chosen = [self._groups[study][place] for place in choose_version(wanted, sources)]
+        first = chosen[0].source
+        source = replace(cite_as(first, [one for one in sources if one is not first]), page="")
         notices = (self._notices.find(one) for one in sources)
-        status = gravest((*(group[place][1] for place in places), source.status, *notices))
-        passages = tuple(group[place][0] for place in places)
+        status = gravest((*(one.status for one in chosen), source.status, *notices))
+        passages = tuple(one.passage for one in chosen)
         return CitedWork(passages=passages, source=source, status=status, study=study)
 
     def _name(self, study: int, source: Citation) -> None:
