@@ -126,20 +126,7 @@ _LATER = re.compile(
     r"(?:\s+(?:the\s+)?(?:\w+\s+)?(?:declines?|decreases?|increases?|loss|rise|fall|reduction)\b)?"
 )
 # Before such a word as a noun or an adjective: "reduced the delay", "by prolonged fasting".
-_NAMED_LATER = (
-    "the",
-    "of",
-    "in",
-    "by",
-    "with",
-    "after",
-    "during",
-    "on",
-    "from",
-    "for",
-    "no",
-    "any",
-)
+_NAMED_LATER = frozenset("the of in by with after during on from for no any".split())  # noqa: SIM905
 _DELAY_OF = re.compile(r"\b(?:an?|mean|average|median)\s+(?:\w+\s+)?delay(?=\s+of\b)")
 _LEAST_P = 0.05
 _WHERE = re.compile(  # what ends the outcome of a question
