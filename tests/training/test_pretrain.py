@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -195,3 +196,31 @@ def test_what_is_no_reader_is_refused_by_name(tmp_path):
     (tmp_path / "reader.onnx").write_bytes(b"not a model")
     with pytest.raises(SettingsError, match=r"reader\.onnx' holds no reader"):
         ReaderTraining(ReaderPlan(start=tmp_path / "reader.onnx"))
+
+
+@pytest.mark.parametrize(("further", "taught_by_titles"), [(False, True), (True, False)])
+def test_only_a_reader_from_the_base_is_prepared_by_titles(tmp_path, further, taught_by_titles):
+    from deepera_graph.lab.training.fitting.reader import ReaderPlan
+    from deepera_graph.lab.training.train_reader import ReaderTrainingPlan, prepare_reader
+
+    class Training:
+        n_taught = 0
+
+        def learn(self, groups, **settings):
+            self.n_taught += len(groups)
+
+    abstract = " ".join(f"Apples of orchard {n} kept firm for weeks." for n in range(8))
+    (tmp_path / "papers").mkdir()
+    paper = {"title": "Wax keeps apples firm", "abstract": abstract}
+    write(tmp_path / "papers", "papers", [{"id": str(n), **paper} for n in range(20)])
+    start = tmp_path / "reader.onnx" if further else None
+    plan = ReaderTrainingPlan(data=(tmp_path,), out=tmp_path, reader=ReaderPlan(start=start))
+    training = Training()
+    prepare_reader(plan, training, list)
+    assert (training.n_taught > 0) is taught_by_titles
+
+
+def test_a_reader_that_is_taught_further_learns_more_gently():
+    from deepera_graph.lab.training.fitting.reader import ReaderPlan
+
+    assert ReaderPlan(start=Path("reader.onnx")).rate < ReaderPlan().rate

@@ -113,14 +113,7 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     log({"step": "data", "taught": len(taught), "held out": len(held_out)})
     groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
     training = ReaderTraining(plan.reader, log)
-    if plan.relevance is not None:
-        public = teach_relevance(plan.relevance, Random(plan.seed))
-        training.learn(public, epochs=1.0, rate=plan.reader.rate, in_order=True)
-        reached = measure_relevance(plan.relevance, training.read)
-        log({"step": "relevance", "groups": len(public), **reached._asdict()})
-    elif (plan.data[0] / "papers").is_dir():
-        weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
-        training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
+    prepare_reader(plan, training, log)
     embed = EvidenceModel.load(source).embed
     exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
     log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
@@ -140,6 +133,18 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
         write_sums(fresh)
     return ReaderOutcome(plan.out, len(groups), len(held_out), tuple(opinion.weights))
+
+
+def prepare_reader(plan: ReaderTrainingPlan, training: ReaderTraining, log: Log) -> None:
+    """Teach by public pairs if there are any; else by titles what has only seen the base."""
+    if plan.relevance is not None:
+        public = teach_relevance(plan.relevance, Random(plan.seed))
+        training.learn(public, epochs=1.0, rate=plan.reader.rate, in_order=True)
+        reached = measure_relevance(plan.relevance, training.read)
+        log({"step": "relevance", "groups": len(public), **reached._asdict()})
+    elif plan.reader.start is None and (plan.data[0] / "papers").is_dir():
+        weak = list(teach_papers(plan.data[0], PAPERS, Random(plan.seed)))
+        training.learn(weak, epochs=WEAK_EPOCHS, rate=WEAK_RATE)
 
 
 def read_held_out(folder: Path) -> frozenset[str]:

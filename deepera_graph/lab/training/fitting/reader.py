@@ -25,6 +25,7 @@ STEPS_SORTED = 160  # groups among which those of like length share a step
 WARM_UP = 0.06  # share of the steps in which the learning rate rises
 LEAST_RATE = 0.02  # of the learning rate, at the end
 WEIGHT_OF_ORDER, WEIGHT_OF_DIRECTION, WEIGHT_OF_SENTENCES = 0.35, 0.4, 0.3
+RATE, FURTHER_RATE = 8e-5, 3e-5  # from the base, and from a reader
 HEAD_RATE = 5  # times as fast as the body
 TOKENS_TRAINED = 208  # of a pair; a longer one is cut, as time goes by the square
 _PARTS = 3  # of a step, each padded to its own longest pair
@@ -38,9 +39,13 @@ class ReaderPlan:
     base: Path | None = None  # layout of transformers; None: the package of the encoder's base
     start: Path | None = None  # a reader as ONNX to go on from; None: the base
     epochs: float = 2.2
-    rate: float = 8e-5
     minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
     seed: int = 0
+
+    @property
+    def rate(self) -> float:
+        """The learning rate: gentle where a reader is taught further, lest it forget."""
+        return RATE if self.start is None else FURTHER_RATE
 
 
 class ReaderTraining:
