@@ -18,6 +18,10 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 os.environ.setdefault("HAYSTACK_TELEMETRY_ENABLED", "False")  # it would call out, once imported
 
+# Compiling the tests anew takes longer than reading all else; so for processes that tests start.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # --hypothesis-profile=default has 100 examples; a busy machine is no fault of what is tested.
 settings.register_profile("default", settings.get_profile("default"), deadline=None)
 settings.register_profile("short", max_examples=50, deadline=None)
@@ -29,7 +33,7 @@ if hasattr(typer.testing, "_get_command"):
 
 
 def pytest_configure():
-    """Set nothing aside until all tests are read, as nothing that reading makes is to go."""
+    """Look for nothing to free until all tests are read, as nearly all that reading makes stays."""
     gc.disable()
 
 
@@ -59,7 +63,6 @@ def _spare_certificates():
 
 def pytest_collection_finish(session):
     """Set aside what stays for the whole run: looking through it again took a tenth of the time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)  # not after every 700 objects, as one test makes thousands
     gc.enable()
