@@ -29,7 +29,7 @@ from support.scripted import Script
 
 WORDS = {"weigh_sentences": weigh_by_words}
 ASKED = BioasqQuestion(id="q1", type="yesno", body=QUESTION, exact_answer="yes")
-RETRY = {"attempts": 1}
+RETRY = {"attempts": 1, "first_wait": 0}
 FAULTS = {name: one for name, one in EVERY.items() if not one.only_scores}
 SLOW = ("hang", "429 Retry-After", "slow")
 

@@ -178,7 +178,7 @@ def test_what_was_answered_in_time_is_kept_though_the_rest_is_abandoned(
         JudgementCache(tmp_path / "cache") as cache,
     ):
         backend = llm_backend("openai:m", base_url=server.base_url)
-        one = EvidenceReranker(backend, cache=cache, content="passage", budget={"max_seconds": 1.0})
+        one = EvidenceReranker(backend, cache=cache, content="passage", budget={"max_seconds": 0.5})
         first = one.rerank("Does moss grow?", passages)
         again = one.rerank("Does moss grow?", passages[:1])
     statuses = {one.text: one.status for one in first.passages}

@@ -124,16 +124,17 @@ def check_tokens(seconds: float, window: float, tolerance: float, least_used: fl
 
 
 @pytest.mark.full
-def test_requests_per_minute_hold_and_are_used() -> None:
-    # a slot missed by up to a quarter second is made up for: 12 % of two seconds
-    # how much of it is used in so short a time is up to the machine
-    check_requests(seconds=3.0, window=2.0, tolerance=0.15, least_used=0.5)
-
-
-@pytest.mark.full
-def test_tokens_per_minute_hold_and_are_used() -> None:
-    # one call is 4 % of two seconds, and its tokens are known only when it is answered
-    check_tokens(seconds=3.0, window=2.0, tolerance=0.2, least_used=0.5)
+def test_requests_and_tokens_per_minute_hold_and_are_used() -> None:
+    # each with a server of its own, at the same time, as both only wait
+    with ThreadPoolExecutor(2) as pool:
+        # a slot missed by up to a quarter second is made up for: 12 % of two seconds
+        # how much of it is used in so short a time is up to the machine
+        how = {"seconds": 3.0, "window": 2.0, "least_used": 0.5}
+        requests = pool.submit(check_requests, tolerance=0.15, **how)
+        # one call is 4 % of two seconds, and its tokens are known only when it is answered
+        tokens = pool.submit(check_tokens, tolerance=0.2, **how)
+    requests.result()
+    tokens.result()
 
 
 @pytest.mark.slow
@@ -166,16 +167,16 @@ def test_one_address_written_in_two_ways_is_one_model() -> None:
 def test_who_has_no_time_left_does_not_wait_behind_those_who_have() -> None:
     with ChatServer(Log(100, 0.0)) as server:
         backend = llm_backend(
-            "openai:m", base_url=server.base_url, limits={"requests_per_minute": 30}
+            "openai:m", base_url=server.base_url, limits={"requests_per_minute": 60}
         )
-        patient = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 2.5})
-        hurried = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 1.0})
+        patient = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 1.5})
+        hurried = EvidenceReranker(backend, max_concurrency=8, budget={"max_seconds": 0.5})
         job = ("Does moss grow?", [f"moss {n}" for n in range(8)])
         with ThreadPoolExecutor(1) as pool:
             going = pool.submit(patient.rerank, *job)
             started = time.monotonic()
             assert hurried.rerank(*job).outcome == "budget_stop"
-            assert time.monotonic() - started < 2.0
+            assert time.monotonic() - started < 1.0
             assert going.result().outcome == "budget_stop"
 
 

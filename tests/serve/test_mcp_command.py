@@ -81,7 +81,10 @@ def test_passages_without_a_year_that_a_condition_left_out_are_told(serve, tmp_p
     assert "1 passage has no year and was left out" in said
 
 
-def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(serve, tmp_path):
+def test_a_collection_that_another_process_holds_is_named_and_said_to_be_held(
+    serve, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("deepera_graph.serve.backing.stores._WAIT", 0.05)
     library = serve("--path", tmp_path)
     with open_store("apples", path=tmp_path) as store:
         store.add([TRIAL])

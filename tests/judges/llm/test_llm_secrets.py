@@ -15,7 +15,7 @@ from support.openai_server import ChatServer, Reply, Request
 
 KEY = "sk-verysecret123"
 QUESTION = "Does tea lower fasting glucose?"
-QUICK = {"attempts": 1}
+QUICK = {"attempts": 1, "first_wait": 0}
 
 
 def ordinary(request: Request) -> dict[str, object]:

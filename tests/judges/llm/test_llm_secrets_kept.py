@@ -27,7 +27,8 @@ from support.openai_server import ChatServer, Reply, Request
 
 KEY = "4f9c1d7e2b8a46d0a1c3plainlooking"  # no prefix tells that it is one
 QUESTION = "Does tea lower fasting glucose?"
-QUICK = {"attempts": 2, "first_wait": 0, "timeout": 0.5}
+QUICK = {"attempts": 2, "first_wait": 0, "timeout": 5}
+HANGS = {**QUICK, "timeout": 0.25}
 ECHO = f"bad key {KEY}; headers: {{'Authorization': 'Bearer {KEY}'}} " + "x" * 250 + KEY
 
 
@@ -124,7 +125,10 @@ def test_a_server_that_repeats_the_key(
     ears, errors = Ears(), Errors()
     with ChatServer(answer) as server, JudgementCache(tmp_path / "cache.sqlite") as cache:
         backend = llm_backend(
-            "openai:m", base_url=server.base_url, api_key_env="OPENAI_API_KEY", retry=QUICK
+            "openai:m",
+            base_url=server.base_url,
+            api_key_env="OPENAI_API_KEY",
+            retry=HANGS if reply.fault == "hang" else QUICK,
         )
         reranker = EvidenceReranker(backend, cache=cache)
         run = (QUESTION, ["Tea lowered it.", "Milk did."])
@@ -225,7 +229,7 @@ def test_a_secret_in_a_header_of_the_callers_own_is_not_told() -> None:
         model = ChatOpenAI(
             model="m", base_url=server.base_url, api_key="k-another", default_headers=headers
         )
-        reranker = EvidenceReranker(llm_backend(model, retry={"attempts": 1}))
+        reranker = EvidenceReranker(llm_backend(model, retry=QUICK))
         result = reranker.rerank(QUESTION, ["Tea."])
     assert KEY not in everything(reranker, result)
 
@@ -237,7 +241,7 @@ def test_an_error_of_a_client_of_the_callers_own_is_told_without_the_key() -> No
 
     client = httpx.Client(transport=httpx.MockTransport(handle))
     model = ChatOpenAI(model="m", api_key=KEY, http_client=client)
-    reranker = EvidenceReranker(llm_backend(model, retry={"attempts": 1}))
+    reranker = EvidenceReranker(llm_backend(model, retry=QUICK))
     result = reranker.rerank(QUESTION, ["Tea."])
     assert KEY not in everything(reranker, result)
     client.close()
