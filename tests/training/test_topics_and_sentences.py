@@ -35,7 +35,12 @@ from deepera_graph.lab.training.lessons.augment import (
     truncate_pools,
 )
 from deepera_graph.lab.training.lessons.pools import hash_question, is_topics, read_pools
-from deepera_graph.lab.training.train_reader import hold_out, read_held_out, weigh_reader
+from deepera_graph.lab.training.train_reader import (
+    hold_out,
+    judge_held_out,
+    read_held_out,
+    weigh_reader,
+)
 from deepera_graph.lab.training.weights import read_trained_questions
 from support.pools import pool, write_lines
 
@@ -207,16 +212,17 @@ def test_few_passages_have_one_piece_of_evidence_or_none():
 def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     """Trees know nothing here; a reader that is right is believed."""
 
-    class Right:
-        def read(self, pairs):
-            return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
+    def read_right(pairs):
+        return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
 
     def know_nothing(one):
         unknown = np.full(len(one.passages), 0.3)
         return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
 
     given = [pool(f"roofs {n}", [1, 0, 0, 0, 0, 0]) for n in range(12)]
-    opinion, point, figures = weigh_reader(given, know_nothing, Right())
+    judged = judge_held_out(given, know_nothing)
+    weighed = weigh_reader(judged, read_right)
+    opinion, point, figures = weighed
     evidence, read = np.full(3, 0.3), np.array([3.0, -3.0, np.nan])
     right, wrong, unread = opinion.probabilities(evidence, read)
     assert right > point > wrong
@@ -225,6 +231,7 @@ def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     assert (measured["questions"], measured["HitRate@1"], measured["MAP"]) == (12, 100, 100)
     assert measured["thresholds"]["0.2"][1:] == [100, 0]
     assert figures["operating_point"] == point
+    assert weighed.mean_map == 100
 
 
 def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_before():

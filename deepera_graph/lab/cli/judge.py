@@ -28,6 +28,7 @@ from deepera_graph.text.plain import count
 if TYPE_CHECKING:
     from deepera_graph.lab.training.evaluate import EvaluationPlan, JudgeEvaluation
     from deepera_graph.lab.training.train import TrainingOutcome
+    from deepera_graph.lab.training.train_reader import ReaderOutcome
     from deepera_graph.lab.training.weights import Log
 
 _TABLES, _NUMBERS = "evaluation.md", "evaluation.json"
@@ -232,10 +233,15 @@ def reader(
     tell_done(
         output,
         made.to_dict(),
-        lambda: (
-            f"{made.out}: a reader taught by {count(made.n_questions, 'question')}, weighed by "
-            f"{made.n_held_out} others"
-        ),
+        lambda: _describe_reader(made),
+    )
+
+
+def _describe_reader(made: ReaderOutcome) -> str:
+    before = "" if made.map_before is None else f", {made.map_before:.1f} before"
+    return (
+        f"{made.out}: a reader taught by {count(made.n_questions, 'question')}, weighed by "
+        f"{made.n_held_out} others (MAP {made.map:.1f}{before})"
     )
 
 

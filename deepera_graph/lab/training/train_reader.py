@@ -53,6 +53,7 @@ from deepera_graph.lab.training.lessons.pools import DataPlan, Pool, hash_questi
 from deepera_graph.lab.training.lessons.pretrain import measure_relevance, teach_relevance
 from deepera_graph.lab.training.measure import assign_folds
 from deepera_graph.lab.training.weights import (
+    DONE,
     HEAD,
     TRAINED_ON,
     Log,
@@ -61,12 +62,15 @@ from deepera_graph.lab.training.weights import (
     load_scorer,
     log_nothing,
     replace_weights,
+    write_log,
     write_sums,
 )
 
 ScorePool = Callable[[Pool], PoolScores]
+ReadPairs = Callable[[Sequence[tuple[str, str]]], Sequence[float]]  # log odds of evidence
 Floats = NDArray[np.float64]
 HELD_OUT: Final = "held_out.json"
+LOG: Final = "reader.jsonl"
 THRESHOLDS: Final = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8)
 N_FOLDS = 4  # one of which is held out
 FEW_WEIGHT = 0.5  # of a pool of few passages beside the whole ones, in what trees and reader weigh
@@ -92,6 +96,8 @@ class ReaderOutcome(NamedTuple):
     n_questions: int  # taught
     n_held_out: int  # questions by which it is weighed
     weights: tuple[float, ...]  # of trees and reader, see `list_opinions`
+    map: float  # with the reader, the mean MAP of the sets held out, in [0, 100]
+    map_before: float | None  # the same with the reader that it goes on from
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -101,8 +107,9 @@ class ReaderOutcome(NamedTuple):
 def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutcome:
     """Train a reader, and write the judge with it into a folder that `EvidenceModel.load` reads.
 
-    An `InputError` says that the folder of weights holds no trained judge, or that there is nothing
-    to learn from; a `SettingsError` that a package is missing.
+    Beside the weights there is a log (``reader.jsonl``, until the end ``reader.jsonl.part``). An
+    `InputError` says that the folder of weights holds no trained judge, or that there is nothing to
+    learn from; a `SettingsError` that a package is missing.
     """
     source = plan.weights or SHIPPED
     judge = load_scorer(source)
@@ -110,18 +117,24 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
         raise InputError(f"{str(source)!r} holds no trained judge to add a reader to")
     pools = select_trainable(plan.read_pools(to_train=True))
     taught, held_out = hold_out(pools, read_held_out(source), plan.seed)
-    log({"step": "data", "taught": len(taught), "held out": len(held_out)})
-    groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
-    training = ReaderTraining(plan.reader, log)
-    prepare_reader(plan, training, log)
-    embed = EvidenceModel.load(source).embed
-    exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
-    log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
-    training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
-    with open_extractor(find_encoder(source), plan.keep, log) as extractor:
-        known = fit_scorer(taught, extractor, seed=plan.seed, log=log)
-        score = partial(score_pool, known, extractor)
-        weighed = weigh_reader(held_out, score, training, plan.seed)
+    plan.out.mkdir(parents=True, exist_ok=True)
+    with write_log(plan.out / LOG, log) as told:
+        told({"step": "data", "taught": len(taught), "held out": len(held_out)})
+        groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
+        training = ReaderTraining(plan.reader, told)
+        prepare_reader(plan, training, told)
+        embed = EvidenceModel.load(source).embed
+        exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
+        told({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
+        training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
+        with open_extractor(find_encoder(source), plan.keep, told) as extractor:
+            known = fit_scorer(taught, extractor, seed=plan.seed, log=told)
+            judged = judge_held_out(held_out, partial(score_pool, known, extractor), plan.seed)
+        weighed = weigh_reader(judged, training.read)
+        before = None
+        if plan.reader.start is not None:
+            before = weigh_reader(judged, ReaderTraining(plan.reader).read).mean_map
+        told({"step": DONE, "MAP": weighed.mean_map, "MAP before": before})
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
         training.export(fresh / READER)
@@ -132,7 +145,8 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
         if (source / TRAINED_ON).is_file():
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
         write_sums(fresh)
-    return ReaderOutcome(plan.out, len(groups), len(held_out), tuple(opinion.weights))
+    sizes = len(groups), len(held_out)
+    return ReaderOutcome(plan.out, *sizes, tuple(opinion.weights), weighed.mean_map, before)
 
 
 def prepare_reader(plan: ReaderTrainingPlan, training: ReaderTraining, log: Log) -> None:
@@ -196,6 +210,14 @@ def list_lessons(
     return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)
 
 
+class JudgedPool(NamedTuple):
+    """A pool held out that is read, and the trees' log odds of evidence, shape (n,)."""
+
+    pool: Pool
+    evidence: Floats
+    is_whole: bool  # not a draw of few passages of it
+
+
 class Weighed(NamedTuple):
     """What trees and reader weigh beside each other."""
 
@@ -203,38 +225,44 @@ class Weighed(NamedTuple):
     point: float  # the operating point, see `find_operating_point`
     figures: Mapping[str, Any]  # of the questions held out, see `describe_held_out`
 
+    @property
+    def mean_map(self) -> float:
+        """The mean MAP of the sets held out, in [0, 100]."""
+        return round(float(np.mean([one["MAP"] for one in self.figures["sets"].values()])), 2)
 
-def weigh_reader(
-    held_out: Sequence[Pool], trees: ScorePool, training: ReaderTraining, seed: int = 0
-) -> Weighed:
-    """Find what trees and reader weigh, on questions neither knows, and how good both are.
 
-    Half of what is weighed is pools that their evidence was taken out of, with nothing in its
-    place; a draw of few passages of each pool is weighed beside it, which the operating point does
-    not go by. Only questions over passages of several papers are read.
+def judge_held_out(held_out: Sequence[Pool], trees: ScorePool, seed: int = 0) -> list[JudgedPool]:
+    """Let trees judge what is weighed: only questions over passages of several papers are read.
+
+    Half of it is pools that their evidence was taken out of, with nothing in its place; a draw of
+    few passages of each pool stands beside it. An `InputError` says that nothing is read.
     """
     whole = [*held_out, *take_out_evidence(held_out)]
-    few = list(draw_few(whole, seed))
-    rows: list[Any] = []
-    used: list[Pool] = []
-    n_whole = 0
-    for place, pool in enumerate([*whole, *few]):
-        judged = trees(pool)
-        if not judged.may_be_read:
-            continue
-        read = np.full(len(judged.evidence), np.nan)
-        places = choose_read(judged.evidence)
-        read[places] = training.read([(pool.question, pool.passages[n].text) for n in places])
-        rows.append(list_opinions(judged.evidence, read))
-        used.append(pool)
-        n_whole += place < len(whole)
-    if not n_whole:
+    judged: list[JudgedPool] = []
+    for place, pool in enumerate([*whole, *draw_few(whole, seed)]):
+        scores = trees(pool)
+        if scores.may_be_read:
+            judged.append(JudgedPool(pool, scores.evidence, place < len(whole)))
+    if not any(one.is_whole for one in judged):
         raise InputError("no question that is held out has passages of several papers")
+    return judged
+
+
+def weigh_reader(judged: Sequence[JudgedPool], read: ReadPairs) -> Weighed:
+    """Find what trees and reader weigh, on questions neither knows, and how good both are.
+
+    The operating point and the figures do not go by draws of few passages.
+    """
+    rows: list[Any] = []
+    for pool, evidence, _ in judged:
+        found = np.full(len(evidence), np.nan)
+        places = choose_read(evidence)
+        found[places] = read([(pool.question, pool.passages[n].text) for n in places])
+        rows.append(list_opinions(evidence, found))
+    used = [one.pool for one in judged]
+    n_whole = sum(one.is_whole for one in judged)  # they come first
     labels = [np.array(pool.labels) for pool in used]
-    weights = [
-        np.full(len(its), 1.0 if place < n_whole else FEW_WEIGHT)
-        for place, its in enumerate(labels)
-    ]
+    weights = [np.full(len(one.evidence), 1.0 if one.is_whole else FEW_WEIGHT) for one in judged]
     fitted = fit_logistic(*map(np.concatenate, (rows, labels, weights)), C=10.0)
     opinion = SecondOpinion(fitted.weights.tolist(), fitted.intercept)
     point = find_operating_point(
@@ -242,8 +270,8 @@ def weigh_reader(
         labels[:n_whole],
         [sigmoid(row @ fitted.weights + fitted.intercept) for row in rows[:n_whole]],
     )
-    found = score_halves(used, rows, labels, weights)[:n_whole]
-    return Weighed(opinion, point, describe_held_out(used[:n_whole], found, point))
+    scores = score_halves(used, rows, labels, weights)[:n_whole]
+    return Weighed(opinion, point, describe_held_out(used[:n_whole], scores, point))
 
 
 def score_halves(
