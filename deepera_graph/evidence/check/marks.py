@@ -15,24 +15,37 @@ _KEYED = re.compile(
     rf"\[(?P<group>[^\[\]]*(?<![\w.])@[^\[\]]+)\]"
     rf"|(?<![\w.@])@(?:\{{(?P<braced>[^{{}}]+)\}}|(?P<bare>{_KEY}))"
 )
+_HANDLE = re.compile(
+    r"\s*(?!(?:see|also|cf|e\.g|but|compare|reviewed)\b)\w[^@]*@[^\W\d]+\s*\Z", re.IGNORECASE
+)
 _IN_GROUP = re.compile(rf"(?<![\w.])@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
+_REFS = re.compile(r"\(?\b[Rr]ef(?:erence)?s?\.?\s+(\d{1,4}(?:\s*[-–—,]\s*\d{1,4})*)\b\)?")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~∈])\s*$", re.IGNORECASE)
 _NAME = rf"{PARTICLES}[{UPPER}][{WITHIN_NAME}]*[\w\u0300-\u036f](?<!['’]s)"
 _COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
-_OTHERS = rf"(?:,?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})|et\sal\.?))?(?:['’]s)?"
+# "Okoro, Lee, and Santos", "Okoro et al.,", "World Health Organization [WHO]".
+_OTHERS = (
+    rf"(?:\s*[\[(][{UPPER}]{{2,}}[\])])?"
+    rf"(?:(?P<between>(?:,\s+{_NAME}){{0,6}}),?\s+(?P<more>(?:and|&)\s(?:{_NAME}|{_COLLEAGUES})"
+    r"|et\.?\sal\b\.?(?:,(?=\s+[(\[]))?))?(?:['’]s)?"
+)
 _YEAR = r"(?:19|20)\d\d[a-z]?"
+_MORE_YEARS = (  # ``2019a,b``, ``2019 and 2020``
+    rf"(?:\s*(?:[,;&]|\band\b)\s*{_YEAR}\b|\s*[,&]\s*[a-z]\b(?!['’-]))*"
+)
 _NARRATIVE = re.compile(
-    rf"(?P<name>{_NAME}){_OTHERS}\s+[(\[](?P<years>{_YEAR}(?:\s*[,;]\s*{_YEAR})*)"
+    rf"(?P<name>{_NAME}){_OTHERS}\s+[(\[](?P<years>{_YEAR}\b{_MORE_YEARS})"
     r"(?:[,:]\s*(?:pp?\.|chap\w*\.?|table|fig\w*\.?)?\s?[\d–-]+)?[)\]]"
 )
 NAMED = re.compile(rf"(?P<name>{_NAME}){_OTHERS}\s*\Z")
 _BRACKETED = re.compile(rf"\(([^()]*\b{_YEAR}[^()]*)\)|\[([^\[\]]*\b{_YEAR}[^\[\]]*)\]")
-_PART = re.compile(
-    rf"(?P<name>{_NAME}){_OTHERS}(?P<comma>,?)\s+(?P<years>{_YEAR}"
-    rf"(?:\s*,\s*(?:{_YEAR}|[a-z]\b))*)"
-)
+_PART = re.compile(rf"(?P<name>{_NAME}){_OTHERS}(?P<comma>,?)\s+(?P<years>{_YEAR}\b{_MORE_YEARS})")
 _YEARS = re.compile(_YEAR)
+_BODY = re.compile(  # what stands before the last word of "World Health Organization"
+    rf"(?:[{UPPER}][\w'’-]*\s+(?:(?:of|for|on|the|and|de|du|des)\s+)*)+\Z"
+)
+_LONGEST_BODY = 120  # characters
 _MONTHS = frozenset(
     """
     January February March April May June July August September October November December In
@@ -43,6 +56,11 @@ _MONTHS = frozenset(
 _RAISED = re.compile(
     rf"(?P<word>[{LOWER}]{{2}}[)\]”’]?|\)|%)(?P<stop>[.,;:]?)"
     r"(?P<numbers>\d{1,3}(?:\s?[-–,]\s?\d{1,3})*)(?=[.,;:)]?(?:\s|\Z))"
+)
+# ``firm (1, 2).``, and no "(1) wax, (2) cold".
+_ROUND = re.compile(
+    rf"(?P<word>[{LOWER}%\d]|[)\]”’])(?P<stop>)\s\((?P<numbers>\d{{1,3}}(?:\s?[-–,;]\s?\d{{1,3}})*)\)"
+    r"(?=[.,;:)]|\s*\Z|\s(?:and|but|or|while|whereas|although|though|as well)\b)"
 )
 _NAMED_NUMBER = re.compile(
     r"\b(?:figs?|figures?|tables?|eqs?|nos?|vols?|refs?|sects?|pp?|steps?|days?|weeks?|version"
@@ -154,7 +172,7 @@ def write_raised(
     paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex, *, is_alone: bool
 ) -> Sequence[ManuscriptParagraph]:
     """Write raised numbers that follow a word as ``[1,2]``, if those that do are of the list."""
-    # Beside other citations (not *alone*) they have to cite a good share of a list with numbers.
+    # Without any, those in round brackets are. Beside other citations (not *alone*) they have to cite a good share of a list with numbers.
     n_marks, cited = 0, set[str]()
 
     def mark(found: re.Match[str]) -> str:
@@ -169,6 +187,8 @@ def write_raised(
         return f"{found['word']} [{numbers}]{found['stop']}"
 
     written = [one._replace(text=_RAISED.sub(mark, one.text)) for one in paragraphs]
+    if not n_marks and index.is_numbered:
+        written = [one._replace(text=_ROUND.sub(mark, one.text)) for one in paragraphs]
     is_share = index.is_numbered and len(cited) >= _LEAST_SHARE * len(index.references)
     return written if n_marks >= _LEAST_RAISED and (is_alone or is_share) else paragraphs
 
@@ -177,9 +197,11 @@ def _find_keys(text: str, index: ReferenceIndex) -> Iterator[Cited]:
     for found in _KEYED.finditer(text):
         parts = _IN_GROUP.findall(found["group"]) if found["group"] else []
         keys = [braced or bare for braced, bare in parts] or [found["braced"] or found["bare"]]
-        if found["bare"] and not index.by_key(keys[0].rstrip(".:,")):
+        keys = [key.rstrip(".:,") for key in keys if key]
+        is_handle = found["bare"] or _HANDLE.match(found["group"] or "")
+        if is_handle and not any(map(index.by_key, keys)):
             continue  # part of a mail address, or a name on a social network
-        yield Cited(*found.span(), tuple(key.rstrip(".:,") for key in keys if key))
+        yield Cited(*found.span(), tuple(keys))
 
 
 def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
@@ -188,6 +210,9 @@ def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
         is_interval = "0" in keys and not index.by_key("0")
         is_year = all(map(_YEARS.fullmatch, keys)) and not any(map(index.by_key, keys))
         if not (is_interval or is_year) and not _NO_CITATION.search(text[: found.start()]):
+            yield Cited(*found.span(), keys)
+    for found in _REFS.finditer(text):  # "(ref. 3)"
+        if all(map(index.by_key, keys := tuple(_expand(found[1])))):
             yield Cited(*found.span(), keys)
 
 
@@ -203,33 +228,57 @@ def _expand(numbers: str) -> Iterator[str]:
 
 def _find_names(text: str, index: ReferenceIndex, *, is_sure: bool = False) -> Iterator[Cited]:
     """Yield names with years; if it must be *sure*, of one author only those of the list."""
-    marks = [
-        Cited(
-            *one.span(),
-            tuple(_name_key(one["name"], year, index) for year in _YEARS.findall(one["years"])),
-        )
-        for one in _NARRATIVE.finditer(text)
-        if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one["years"])[0])
-    ]
+    marks = list[Cited]()
+    for found in _NARRATIVE.finditer(text):
+        names = _Names.of(found, index)
+        if not is_sure or found["more"] or names.are_known:
+            marks.append(Cited(names.start, found.end(), names.keys))
     for found in _BRACKETED.finditer(text):
-        parts = [
-            one
-            for one in _PART.finditer(found[1] or found[2])
-            if not is_sure or one["more"] or index.by_name(one["name"], _YEARS.findall(one[0])[0])
-        ]
-        keys = [key for one in parts for key in _keys_of_part(one, index)]
+        inside = (_Names.of(one, index) for one in _PART.finditer(found[1] or found[2]))
+        keys = [key for one in inside if one.are_sure or not is_sure for key in one.keys]
         if keys:
             marks.append(Cited(*found.span(), tuple(keys)))
+    outside = _BRACKETED.sub(_hide, text)
+    for found in _PART.finditer(outside):  # "O'Neil 2017 found", of the list alone
+        names = _Names.of(found, index)
+        if names.are_known:
+            marks.append(Cited(names.start, found.end(), names.keys))
     yield from sorted(marks)
 
 
-def _keys_of_part(found: re.Match[str], index: ReferenceIndex) -> Iterator[str]:
-    """Yield the keys of ``Lee et al., 2019, 2020``; none of a date."""
-    if found["name"] in _MONTHS:
-        return
-    for year in _YEARS.findall(found["years"]):
-        if found["more"] or found["comma"] or index.by_name(found["name"], year):
-            yield _name_key(found["name"], year, index)
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What names with years cite: ``Lee et al., 2019, 2020``."""
+
+    start: int  # of the first name
+    keys: tuple[str, ...]
+    are_known: bool  # whether the list has the first of them
+    are_sure: bool  # whether they are of the list, or of several authors
+
+    @classmethod
+    def of(cls, found: re.Match[str], index: ReferenceIndex) -> Self:
+        years, start = list(_list_years(found["years"])), found.start("name")
+        others = re.findall(_NAME, found["between"] or "")
+        named = [(start, one) for one in (found["name"], *others)]
+        if body := _BODY.search(found.string, max(0, start - _LONGEST_BODY), start):
+            words = found.string[body.start() : found.end("name")]
+            heads = (one.start() for one in re.finditer(r"\S+\s+", words))
+            named = [*((body.start() + head, words[head:]) for head in heads), *named]
+        known = ((at, name, index.by_name(name, years[0])) for at, name in named)
+        at, name, first = next((one for one in known if one[2]), (start, found["name"], None))
+        has_comma = bool(found.groupdict().get("comma"))
+        keys = [] if found["name"] in _MONTHS else [_name_key(name, one, index) for one in years]
+        is_sure = bool(found["more"] or first)
+        keys = [one for one in keys if is_sure or has_comma or "comma" not in found.groupdict()]
+        return cls(at, tuple(keys), bool(first and keys), is_sure)
+
+
+def _list_years(text: str) -> Iterator[str]:
+    """Yield ``2019a, 2019b, 2020`` for ``2019a,b, 2020``."""
+    year = ""
+    for one in re.findall(rf"{_YEAR}\b|\b[a-z]\b", text):
+        year = one if len(one) > 1 else f"{year[:4]}{one}"
+        yield year
 
 
 def _name_key(name: str, year: str, index: ReferenceIndex) -> str:

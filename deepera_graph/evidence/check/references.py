@@ -294,6 +294,12 @@ def _is_surname(name: str) -> bool:
     )
 
 
+def _initials_of(reference: Reference) -> str:
+    """Return ``WHO`` of an entry that begins with "World Health Organization"."""
+    head = re.split(r"[.,(:\d]", reference.text, maxsplit=1)[0]
+    return "".join(word[0] for word in head.split() if word[0].isupper())
+
+
 class FieldCitation(NamedTuple):
     """A citation that a citation manager wrote: as the text shows it, and what it cites."""
 
@@ -344,8 +350,20 @@ class ReferenceIndex:
     def by_name(self, family: str, year: str) -> Reference | None:
         """Return the reference of a first author and a year, ``2019b`` the second of that year."""
         found = self._by_name.get((family_key((family,)), year[:4]), [])
+        found = found if " " not in family else self._list_of_body(title_key(family), year[:4])
+        if not found and family.isupper() and len(family) > 1:
+            found = self._list_of_body(family, year[:4])
         place = ord(year[4]) - ord("a") if len(year) > 4 else 0
         return found[min(place, len(found) - 1)] if found else None
+
+    def _list_of_body(self, name: str, year: str) -> list[Reference]:
+        """Return the references of a body by all words of its name, or by their first letters."""
+        return [
+            one
+            for one in self.references
+            if one.source.year == year
+            and (f"{title_key(one.text)} ".startswith(f"{name} ") or _initials_of(one) == name)
+        ]
 
     def duplicates(self) -> list[list[Reference]]:
         """Return the references that are of one work, in groups of two or more."""

@@ -1,0 +1,89 @@
+"""Forms in which authors cite: several names, bodies, years, round brackets, commands of LaTeX."""
+
+import pytest
+
+from deepera_graph.evidence.check.citing import find_claims
+from deepera_graph.evidence.check.manuscript import read_manuscript
+from deepera_graph.evidence.check.marks import ManuscriptParagraph
+from deepera_graph.evidence.check.references import ReferenceIndex, read_printed
+
+LISTED = [
+    "Okoro, C., Lee, M.-J., & Santos, P. (2020). Wax and the firmness of apples. Fruit, 1, 2.",
+    "Šimić, A. (2019a). Night cooling and the sugar of pears. Fruit, 3, 4.",
+    "Šimić, A. (2019b). Green tea and the growth of moss. Fruit, 5, 6.",
+    "World Fruit Organization. (2021). Report on orchards of the world. WFO.",
+    "Hughes, R., El-Sayed, A. (2015). Kelp and the height of waves. Coast, 7, 8.",
+    "García Márquez, L., Ng, W. (2022). Cold rooms and the colour of plums. Fruit, 9, 10.",
+]
+NAMED = read_printed(LISTED)
+NUMBERED = read_printed([f"{n}. {one}" for n, one in enumerate(LISTED, start=1)])
+SAID = "Wax coating keeps stored apples firm"
+
+
+def claims(text, references=NAMED):
+    return find_claims([ManuscriptParagraph(text)], ReferenceIndex(references))
+
+
+@pytest.mark.parametrize(
+    ("mark", "keys"),
+    [
+        ("(Okoro, Lee & Santos, 2020)", ("1",)),
+        ("(Hughes & El-Sayed, 2015; Okoro, Lee, and Santos, 2020)", ("5", "1")),
+        ("(Nobody, Lee, & Santos, 2011)", ("Nobody 2011",)),
+        ("(Šimić, 2019a,b)", ("2", "3")),
+        ("(Šimić, 2019a, b; Okoro et. al, 2020)", ("2", "3", "1")),
+        ("(World Fruit Organization [WFO], 2021)", ("4",)),
+        ("(World Fruit Organization, 2021)", ("4",)),
+        ("(WFO, 2021)", ("4",)),
+        ("(García Márquez & Ng, 2022)", ("6",)),
+    ],
+)
+def test_names_in_brackets_are_of_one_work(mark, keys):
+    [claim] = claims(f"{SAID} {mark}.")
+    assert claim.keys == keys
+    assert claim.statement == f"{SAID}."
+
+
+@pytest.mark.parametrize(
+    ("told", "keys"),
+    [
+        ("Okoro, Lee, and Santos (2020)", ("1",)),
+        ("Hughes et al., (2015)", ("5",)),
+        ("Šimić (2019a and 2019b)", ("2", "3")),
+        ("World Fruit Organization (2021)", ("4",)),
+        ("WFO (2021)", ("4",)),
+        ("García Márquez and Ng (2022)", ("6",)),
+        ("Okoro 2020", ("1",)),
+    ],
+)
+def test_names_in_the_sentence_are_of_one_work(told, keys):
+    [claim] = claims(f"{told} found that wax coating keeps stored apples firm.")
+    assert claim.keys == keys
+    assert claim.statement == "found that wax coating keeps stored apples firm."
+
+
+def test_a_year_behind_a_word_is_no_citation_unless_the_list_has_it():
+    assert claims("Apples were picked in Kenya 2020 and in the May 2019 harvest.") == []
+
+
+@pytest.mark.parametrize("mark", ["(ref. 2)", "(refs 1,3)", "(Refs. 1–3)", "(reference 4)"])
+def test_references_that_are_called_so_cite(mark):
+    [claim] = claims(f"{SAID} {mark}.", NUMBERED)
+    assert claim.statement == f"{SAID}."
+
+
+def test_numbers_in_round_brackets_cite_where_nothing_else_does():
+    text = f"{SAID} (1, 2). Night cooling lowers the sugar of pears (3–4), and tea helps moss (5)."
+    found = claims(text, NUMBERED)
+    assert [one.keys for one in found] == [("1", "2"), ("3", "4"), ("5",)]
+    assert [one.keys for one in claims(f"{text} Kelp lowers waves [6].", NUMBERED)] == [("6",)]
+    assert claims("We asked (1) who waxed, (2) who cooled and (3) who did not.", NUMBERED) == []
+
+
+@pytest.mark.parametrize("written", ["[contact @editor]", "[@a, write to @editor]"])
+def test_a_name_on_a_network_in_brackets_is_no_key(written, tmp_path):
+    (tmp_path / "a.bib").write_text("@misc{a, title={Wax on apples}, year={2020}}")
+    path = tmp_path / "a.md"
+    path.write_text(f"---\nbibliography: a.bib\n---\n{SAID} [@a].\n\nFor more {written} by mail.")
+    keys = {key for one in read_manuscript(path).claims for key in one.keys}
+    assert keys == ({"a"} if "contact" in written else {"a", "editor"})
