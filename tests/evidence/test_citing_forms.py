@@ -87,3 +87,37 @@ def test_a_name_on_a_network_in_brackets_is_no_key(written, tmp_path):
     path.write_text(f"---\nbibliography: a.bib\n---\n{SAID} [@a].\n\nFor more {written} by mail.")
     keys = {key for one in read_manuscript(path).claims for key in one.keys}
     assert keys == ({"a"} if "contact" in written else {"a", "editor"})
+
+
+@pytest.mark.parametrize(
+    ("written", "told", "keys"),
+    [
+        (r"@ \parencites[see][3]{a}[4]{b}.", "@.", ("a", "b")),
+        (r"@ \autocites(see)()[3]{a}{b}.", "@.", ("a", "b")),
+        (r"\citeauthor{a} (\citeyear{a}) wrote that @.", "wrote that @.", ("a",)),
+        (r"\citeauthor{a}'s \citeyearpar[p.~3]{a} trees say that @.", "trees say that @.", ("a",)),
+        (r"@ by 38\,\% (\cite{a}; \cite{b}).", "@ by 38 %.", ("a", "b")),
+        (r"@ at $1.2\,\mathrm{A/cm^2}$ \citep{a}.", "@ at 1.2 A/cm2.", ("a",)),
+        (r"@.\footnote{See \citet{a}, but compare \citealt{a}.}", "@.", ("a",)),
+        (r"\gls{Wax} coating \mbox{keeps} stored apples firm \cite{a}.", "@.", ("a",)),
+    ],
+)
+def test_commands_of_latex_keep_what_they_are_given(tmp_path, written, told, keys):
+    entries = r"\bibitem{a} Lund A. Wax. 2018. \bibitem{b} Mori K. Pears. 2019."
+    body = rf"{written.replace('@', SAID)}\begin{{thebibliography}}{{9}}{entries}"
+    path = tmp_path / "a.tex"
+    path.write_text(rf"\begin{{document}}{body}\end{{thebibliography}}\end{{document}}")
+    found = read_manuscript(path).claims
+    assert {one.keys for one in found} == {keys}
+    assert {one.statement for one in found} == {told.replace("@", SAID)}
+
+
+def test_a_clause_behind_a_semicolon_is_said_by_itself():
+    first, second = claims(f"{SAID} [1]; pears sweeten fast [2].", NUMBERED)
+    assert first.statement == SAID
+    assert second.statement == "pears sweeten fast."
+
+
+@pytest.mark.parametrize("mark", ["See [1], but compare [2].", "For a recent review, see [1]."])
+def test_words_that_only_point_say_nothing(mark):
+    assert {one.statement for one in claims(f"{SAID}. {mark}", NUMBERED)} == {f"{SAID}."}

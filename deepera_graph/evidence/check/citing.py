@@ -52,6 +52,12 @@ _REVIEW = re.compile(
     r"(?:the\s+)?reviews?|review(?:s|ed)?\s*,?\s*see)\b",
     re.IGNORECASE,
 )
+# Words that lead to a citation: with no others a mark is of what is before, "See [3], but also [4]".
+_POINTING = re.compile(
+    r"\b(?:see|but|also|and|compare|with|cf|e\.g|refs?|references?|therein|reviewed|in|by|for|an?"
+    r"|recent|reviews?|more|further|details?|discussion|overview|examples?)\b\.?",
+    re.IGNORECASE,
+)
 _LEAST_STEMS = 4  # of a clause that says something by itself
 _LEAST_OF_CLAUSE = 2  # of one that is told from the others by its form
 _MOST_LEADING = 2  # stems of "as shown by", before names with a comma behind them
@@ -97,7 +103,7 @@ def find_claims(paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex
             shown = whole[sentence.start : sentence.end]
             text = _Sentence(shown, reader.find(shown))
             for said, keys, purpose in _read_sentence(text, one, index):
-                statement = said if stems(said) else before  # marks alone are of what is before
+                statement = said if stems(_POINTING.sub(" ", said)) else before
                 if not statement:
                     continue
                 claims.append(
@@ -181,7 +187,9 @@ def _list_parts(
             if bounds := [*_PARTED.finditer(text[before.end : group[0].start])]:
                 cut += bounds[-1].start()
             parts[-1] = before._replace(end=cut if bounds else group[0].start)
-        parts.append(_Part(cut, group[-1].end, is_behind, is_behind or bool(bounds)))
+        begins = text[before.end : group[0].start].lstrip(") ]").startswith(";")
+        is_clause = is_behind or bool(bounds) or bool(parts and begins)
+        parts.append(_Part(cut, group[-1].end, is_behind, is_clause))
     if parts:
         parts[-1] = parts[-1]._replace(end=len(text))
     return parts
@@ -230,7 +238,14 @@ def _join_marks(sentence: _Sentence) -> list[list[Cited]]:
 def _say(sentence: _Sentence, part: _Part, up_to: int) -> str:
     """Return a clause without marks; one that says too little goes with what is around it."""
     least = _LEAST_OF_CLAUSE if part.is_clause else _LEAST_STEMS
-    for start, end in ((part.start, part.end), (0, part.end), (part.start, up_to), (0, None)):
+    begin = sentence.text.rfind("; ", 0, part.start) + 1  # what is before is said by itself
+    for start, end in (
+        (part.start, part.end),
+        (begin, part.end),
+        (part.start, up_to),
+        (begin, None),
+        (0, None),
+    ):
         said = sentence.bare(start, end)
         if len(set(stems(said))) >= least:
             break

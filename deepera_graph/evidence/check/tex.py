@@ -24,6 +24,13 @@ _UNREAD = re.compile(
 )
 _DISPLAYED = re.compile(r"\\\[.*?\\\]|\$\$.*?\$\$", re.DOTALL)
 _CITE = re.compile(r"\\(?:no)?(?:[a-zA-Z]*cite[a-zA-Z]*)\*?\s*((?:\[[^\]]*\]\s*){0,2})\{([^{}]+)\}")
+_CITES = re.compile(  # ``\parencites(see)[2]{key}[3]{other}``
+    r"\\([a-zA-Z]*cites)\*?(?:\s*\([^()]*\)){0,2}((?:\s*(?:\[[^\]]*\]\s*){0,2}\{[^{}]+\})+)"
+)
+_NAME_AND_YEAR = re.compile(
+    r"\\[cC]iteauthor\*?\s*\{([^{}]+)\}(?:['’]s)?[\s~]*"
+    r"(?:\(\s*\\citeyear\*?\s*(?:\[[^\]]*\]\s*){0,2}\{\1\}[^()]*\)|\\citeyearpar\*?\s*(?:\[[^\]]*\]\s*){0,2}\{\1\})"
+)
 _AS_WORD = re.compile(r"\\(?:citet|textcite|citeauthor|Citet|Textcite|citealt)\b")
 _HEADING = re.compile(r"\\(part|chapter|section|subsection|subsubsection)\*?\s*(?:\[[^\]]*\])?\{")
 _LEVELS = ("part", "chapter", "section", "subsection", "subsubsection")
@@ -33,6 +40,12 @@ _DROPPED = re.compile(
     r"\*?\s*(?:\[[^\]]*\])?\{[^{}]*\}(?:\[[^\]]*\])?"
 )
 _COMMAND = re.compile(r"\\([a-zA-Z]+)\*?(?:\[[^\]]*\])?\s*")
+_GIVEN = re.compile(
+    r"\\[a-zA-Z]{3,}\*?(?:\[[^\[\]]*\])?(?=\{[^{}])"
+)  # of what it is given all stays
+_BEHIND = re.compile(r"\\(?:footnote|footnotetext|sidenote|marginpar)\b")
+_BLANK = re.compile(r"\\[,;: ]|~|\\\\")
+_POWER = re.compile(r"(?<=[A-Za-z])\$?\^\{?([-−]?\d)\}?")  # ``cm^2``
 _TITLE = re.compile(r"\\title(?:\[[^\]]*\])?\{")
 _DEEPEST = 5  # files that name each other
 
@@ -84,7 +97,12 @@ def _load(path: Path, folder: Path, depth: int = 0) -> str:
 
 def mark_citations(text: str) -> str:
     """Return a text with commands such as ``\\cite{key}`` as Markdown has citations."""
-    return _CITE.sub(_mark_citation, text)
+    text = _NAME_AND_YEAR.sub(r"\\citet{\1}", text)
+    return _CITE.sub(_mark_citation, _CITES.sub(_join_keys, text))
+
+
+def _join_keys(found: re.Match[str]) -> str:
+    return f"\\{found[1]}{{{','.join(re.findall(r'{([^{}]+)}', found[2]))}}}"
 
 
 def _mark_citation(found: re.Match[str]) -> str:
@@ -132,10 +150,14 @@ def _read_items(text: str) -> Iterator[tuple[str, str]]:
 
 def to_plain(text: str) -> str:
     """Return TeX in one line of plain text: commands go, what they are given stays."""
-    text = _DROPPED.sub(" ", text).replace("~", " ").replace("\\\\", " ")
+    text = _BLANK.sub(" ", _BEHIND.sub(r" \g<0>", _DROPPED.sub(" ", text)))
     kept = re.split(r"(\[@[^\]]*\]|@\{[^}]*\})", text)
     plain = [
-        part if place % 2 else _COMMAND.sub(" ", write_plain(part)).replace("$", "")
+        part if place % 2 else _COMMAND.sub(" ", _write(part)).replace("$", "")
         for place, part in enumerate(kept)
     ]
-    return re.sub(r"\s+([.,;:)])", r"\1", join_words(" ".join(plain)))
+    return re.sub(r"\s+([.,;:)])|(\()\s+", r"\1\2", join_words(" ".join(plain)))
+
+
+def _write(text: str) -> str:
+    return _POWER.sub(r"\1", write_plain(_GIVEN.sub("", text)))
