@@ -177,7 +177,7 @@ def _explain_row(error: str, first: int, last: int) -> str:
 def _read_header(cells: list[str], delimiter: str) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the row was no header."""
     names = [cell.strip() for cell in cells]
-    known = _KNOWN.intersection(map(field_key, names))
+    known = _COLUMNS.intersection(map(field_key, names))
     if delimiter == "\t" and len(names) == len(_WITHOUT_HEADER) and not known:
         return list(_WITHOUT_HEADER), True
     return names, False

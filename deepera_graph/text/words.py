@@ -250,6 +250,7 @@ _STOP = re.compile(
 )
 _BEFORE = 24
 _NEXT_WORD = re.compile(r"[A-Za-z]+")
+_UNIT = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d+)?\s?[VAWJKNTFCLmgshd]\Z")  # ``at 1.9 V.``
 _GLUED = re.compile(r"(?:[a-z]{3}|[)\]%0-9])$")
 _GLUED_NEXT = re.compile(r"(?:[A-Z][a-z]+|A)(?=[\s,])")
 
@@ -313,7 +314,8 @@ def _is_abbreviation(before: str, rest: str) -> bool:
     word = last[0].lstrip("([\"'“‘").lower()
     if word in _SETS["never_last"] or _is_list_number(before, word):
         return True
-    if word in _SETS["seldom_last"] or _is_initial(word):
+    is_unit = bool(_UNIT.search(before))
+    if word in _SETS["seldom_last"] or (_is_initial(word) and not is_unit):
         following = _NEXT_WORD.match(rest)
         return bool(rest) and (following is None or following.group() not in _SETS["openers"])
     return False

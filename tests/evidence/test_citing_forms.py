@@ -121,3 +121,11 @@ def test_a_clause_behind_a_semicolon_is_said_by_itself():
 @pytest.mark.parametrize("mark", ["See [1], but compare [2].", "For a recent review, see [1]."])
 def test_words_that_only_point_say_nothing(mark):
     assert {one.statement for one in claims(f"{SAID}. {mark}", NUMBERED)} == {f"{SAID}."}
+
+
+def test_a_unit_ends_a_sentence_and_an_initial_does_not():
+    text = "The film reached 1.2 A at 1.9 V. Wax keeps apples firm [1]. In 2019 J. Berg wrote [2]."
+    assert [one.statement for one in claims(text, NUMBERED)] == [
+        "Wax keeps apples firm.",
+        "In 2019 J. Berg wrote.",
+    ]

@@ -26,6 +26,9 @@ def read(folder, rows):
         ("Roy (2010);10.5555/v.2;PMID: 1234567", ("Roy (2010)", "10.5555/v.2", "PMID: 1234567")),
         ("sanders2010;holm2009", ("sanders2010", "holm2009")),
         ("Sanders (2010);", ("Sanders (2010)",)),
+        ("sanders2010, holm2009", ("sanders2010", "holm2009")),
+        ("Sanders (2010), Holm & Roy (2009)", ("Sanders (2010)", "Holm & Roy (2009)")),
+        ("Sanders, 2010", ("Sanders, 2010",)),
     ],
 )  # fmt: skip
 def test_several_references_may_stand_in_a_table_of_semicolons(tmp_path, cell, keys):
@@ -107,3 +110,19 @@ def test_the_number_of_a_printed_entry_is_no_id(tmp_path):
     passages = [Document(id="1", page_content="Wax keeps apples firm.", metadata={"title": "Wax"})]
     [pair] = ManuscriptCheck(library=WorkLibrary(passages)).check(path).pairs
     assert pair.verdict == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("name", "header"),
+    [
+        ("a.csv", "Statement,Cited work"),
+        ("a.csv", "claims,references"),
+        ("a.csv", "Claim text,Source"),
+        ("a.tsv", "Sentence\tDOI"),
+    ],
+)
+def test_columns_may_have_other_names(tmp_path, name, header):
+    path, between = tmp_path / name, "\t" if name.endswith("tsv") else ","
+    path.write_text(f"{header}\nWax keeps apples firm{between}10.5555/wax.1\n", encoding="utf-8")
+    [claim] = read_manuscript(path).claims
+    assert (claim.sentence, claim.keys) == ("Wax keeps apples firm", ("10.5555/wax.1",))

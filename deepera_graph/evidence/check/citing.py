@@ -52,7 +52,7 @@ _REVIEW = re.compile(
     r"(?:the\s+)?reviews?|review(?:s|ed)?\s*,?\s*see)\b",
     re.IGNORECASE,
 )
-# Words that lead to a citation: with no others a mark is of what is before, "See [3], but also [4]".
+# Words that lead to a citation: with no others a mark is of what is before, "See [3], but [4]".
 _POINTING = re.compile(
     r"\b(?:see|but|also|and|compare|with|cf|e\.g|refs?|references?|therein|reviewed|in|by|for|an?"
     r"|recent|reviews?|more|further|details?|discussion|overview|examples?)\b\.?",

@@ -58,8 +58,11 @@ _ID = re.compile(  # of a work, or a key with a number in it
     re.IGNORECASE,
 )
 MANY = 400  # references, from which on it is said how long the work is
-_CLAIM_FIELDS = ("claim", "statement", "sentence", "text")
-_REFERENCE_FIELDS = ("reference", "citation", "cited", "doi", "key", "title")
+_CLAIM_FIELDS = ("claim", "statement", "sentence", "text", "assertion")
+_REFERENCE_FIELDS = (
+    *("reference", "citation", "cited", "ref", "citedwork", "cites", "source", "work", "paper"),
+    *("doi", "pmid", "citationkey", "citekey", "bibkey", "key", "title"),
+)
 BIB_HINT = "; --bib names a file of them, also one that is a SOURCE"  # on the command line
 
 
@@ -321,7 +324,8 @@ def _read_pairs(
         raise InputError(f"{path}, {faults[0]}")
     if not listed.references:
         raise InputError(
-            f"{path}: no references found: it has no column `reference`, or it is empty"
+            f"{path}: no references found: it has no column `reference`, `doi`, `key` or `title`, "
+            "or it is empty"
         )
     return "", claims, list(listed.references.values()), faults
 
@@ -338,10 +342,15 @@ def _is_reference(text: str) -> bool:
 
 def _split_cell(cited: str) -> list[str]:
     """Return what a cell cites: ``(Lee, 2019; Roy et al., 2020)`` is two works."""
-    parts = [one.strip() for one in re.sub(r"\A\s*\((.*)\)\s*\Z", r"\1", cited).split(";")]
-    parts = [*filter(None, parts)]
-    are_several = len(parts) > 1 and all(map(_is_reference, parts))
-    return list(dict.fromkeys(parts)) if are_several else [cited]
+    bare = re.sub(r"\A\s*\(([^()]*)\)\s*\Z", r"\1", cited)
+    for sign in (
+        ";",
+        r",(?<=\d\),)|,(?=\s*\S{5,}\s*(?:,|\Z))",
+    ):  # "(2019), Roy (2020)", "lee2019, roy2020"
+        parts = [*filter(None, map(str.strip, re.split(sign, bare)))]
+        if len(parts) > 1 and all(map(_is_reference, parts)):
+            return list(dict.fromkeys(parts))
+    return [cited]
 
 
 class _TableReferences:
@@ -377,7 +386,8 @@ class _TableReferences:
 
 
 def _first(fields: dict[str, Any], names: Sequence[str]) -> str:
-    found = (str(fields[name]).strip() for name in names if fields.get(name) is not None)
+    forms = (form for name in names for form in (name, f"{name}s", f"{name}text", f"{name}id"))
+    found = (str(fields[name]).strip() for name in forms if fields.get(name) is not None)
     return next(filter(None, found), "")
 
 

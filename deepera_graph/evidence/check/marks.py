@@ -172,7 +172,8 @@ def write_raised(
     paragraphs: Sequence[ManuscriptParagraph], index: ReferenceIndex, *, is_alone: bool
 ) -> Sequence[ManuscriptParagraph]:
     """Write raised numbers that follow a word as ``[1,2]``, if those that do are of the list."""
-    # Without any, those in round brackets are. Beside other citations (not *alone*) they have to cite a good share of a list with numbers.
+    # Without any, those in round brackets are. Beside other citations (not *alone*) they have to
+    # cite a good share of a list with numbers.
     n_marks, cited = 0, set[str]()
 
     def mark(found: re.Match[str]) -> str:
