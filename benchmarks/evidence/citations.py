@@ -30,6 +30,7 @@ from deepera_graph.evidence.check.verdict import (
     MOST_SENTENCES,
     ClaimVerifier,
     choose,
+    choose_nearest,
     cut_work,
     decide_by_rules,
 )
@@ -156,7 +157,7 @@ def _read_papers(groups: Pairs) -> Papers:
 
 def _judge(reranker: EvidenceReranker, claim: str, work: CitedWork) -> tuple[float, str]:
     pool = reranker.rerank(claim, cut_work(work, claim, by_sentence=True))
-    [alone] = reranker.rerank(claim, [pool.passages[0].text]).all_passages
+    [alone] = reranker.rerank(claim, [choose_nearest(claim, pool).text]).all_passages
     found = decide_by_rules(claim, work, alone, alone.score, LOCAL_POINTS)
     return alone.score or 0.0, found.verdict
 

@@ -208,3 +208,19 @@ def test_a_number_is_found_with_its_sign_in_words_and_with_a_raised_point(
     tmp_path, claim, text, verdict
 ):
     assert judge(tmp_path, claim, text, "Night cooling of pears").verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "quote"),
+    [
+        ("Short cooling was linked to sugar in pears.", "Short cooling was linked to more sugar."),
+        ("Long cooling was linked to sugar in pears.", "Long cooling was not linked to sugar."),
+    ],
+)
+def test_of_sentences_that_are_about_as_near_the_one_in_the_words_of_the_claim_decides(
+    tmp_path, claim, quote
+):
+    text = "Short cooling was linked to more sugar. Long cooling was not linked to sugar."
+    pair = judge(tmp_path, claim, text, "Cooling and the sugar of pears")
+    assert pair.quote == quote
+    assert pair.verdict == ("supported" if claim.startswith("Short") else "contradicted")

@@ -323,10 +323,8 @@ def _read_pairs(
     if faults and not claims:
         raise InputError(f"{path}, {faults[0]}")
     if not listed.references:
-        raise InputError(
-            f"{path}: no references found: it has no column `reference`, `doi`, `key` or `title`, "
-            "or it is empty"
-        )
+        known = "column `reference`, `doi`, `key` or `title`"
+        raise InputError(f"{path}: no references found: it has no {known}, or it is empty")
     return "", claims, list(listed.references.values()), faults
 
 

@@ -83,6 +83,7 @@ _TELLS_NOTHING = re.compile(
     r"\s+(?:of|between|on|with|among)\b[^.:?]*",
     re.IGNORECASE,
 )
+_NEAR_BEST = 0.5  # share of the best score from which on a sentence may decide
 _LEAST_SHARED = 2  # stems of a claim in what is set against it
 _GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
 _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
@@ -141,6 +142,14 @@ def _cut(passage: Document) -> Iterable[Document]:
         about = {name: passage.metadata[name] for name in ("title",) if passage.metadata.get(name)}
         metadata = {**about, **({"page_label": page} if page else {})}
         yield Document(id=f"{passage.id}/{number}", page_content=one.text, metadata=metadata)
+
+
+def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
+    """Return the sentence that decides: of the best by score that with most words of a claim."""
+    # "Long sleep was not associated" for a claim on long sleep, and not "short sleep was".
+    about, least = _stems(statement), _NEAR_BEST * (pool.passages[0].score or 0.0)
+    near = [one for one in pool.passages if (one.score or 0.0) >= least]
+    return max(near, key=lambda one: len(about & _stems(one.text)))
 
 
 def decide_by_rules(
@@ -316,7 +325,7 @@ class ClaimVerifier:
         pool = yield Asked(self.reranker, statement, self.cut(statement, work))
         alone = None
         if pool.passages and not self._asks_model:
-            best = pool.passages[0]
+            best = choose_nearest(statement, pool)
             only = Document(page_content=best.text, metadata=best.metadata)
             alone = yield Asked(self.reranker, statement, (only,))
         return self._decide(statement, work, pool, alone)
