@@ -52,6 +52,7 @@ _UNIT = r"""(?:(?:[fpnμµumcdkMGT]?(?:m|g|[lL]|mol|M|s|Hz|Pa|J|W|V|A|eV|Da|bp|b
     |fold|times|hundred|thousand|[mbtr]+illion|(?:milli|micro|nano|kilo|centi|mega)?(?:gram|met(?:er
     |re)|lit(?:er|re)|mole|volt|watt|joule|dalton|second)s?|(?:minute|hour|day|week|month|year
     |decade|degree|tonne|hectare|dollar)s?))(?:[²³]|⁻[¹²³]|\^?[-−]?[123])?(?![^\W_]))"""
+_OF = r"(?:\s(?:CO[₂2]|[A-Z][a-z]?)(?=/|\sper\s|\s\w++(?:⁻|\^?[-−])[¹²³1-3]))?"  # ``kg N ha−1``
 _SAME_UNIT: Mapping[str, str] = _WORDS["same_unit"]
 _POWER = "[⁺⁻]?[⁰¹²³⁴-⁹]+"
 _TOKEN = re.compile(
@@ -59,7 +60,7 @@ _TOKEN = re.compile(
         (?:[1-9]\d{{0,2}}(?:\s\d{{3}})++(?!\d) | \d++)(?:[.,:]\d++)*+
         (?:{_POWER}|\^[-+−]?\d++|[eE][-+−]?\d++(?![^\W_]))?+
       | (?<!\w)[-−]?\.\d++ | (?i:\b(?:{"|".join(_VALUES)})(?=\b|fold)))
-      (?:[\s‐‑‒–-]{{0,2}}(?P<unit>{_UNIT}(?:(?:/|\sper\s|[\s·](?=\w++(?:⁻|\^?[-−]))){_UNIT})*)
+      (?:[\s‐‑‒–-]{{0,2}}(?P<unit>{_UNIT}(?:{_OF}(?:/|\sper\s|[\s·](?=\w++(?:⁻|\^?[-−]))){_UNIT})*)
       | (?![^\W\d_⁰¹²³⁴-⁹]))
   | (?P<name>\d*+[^\W\d_⁰¹²³⁴-⁹][^\W_]*+(?:\.\d++|[-'‐‑‒–’][^\W_]++)*+)""",
     re.VERBOSE,
@@ -255,8 +256,13 @@ def _find_signed(text: str, token: _Token) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _normalise_unit(unit: str) -> str:
-    unit = unicodedata.normalize("NFKC", re.sub(r"\s*(?:/|\sper\s)\s*", "/", unit))
-    unit = re.sub(r"[\s·](\w+)\^?-1\b", r"/\1", unit.translate(_SIGNS)).replace("^", "")
+    unit = re.sub(rf"{_OF}\s*(?:/|\sper\s)\s*|{_OF}$", "/", unit)
+    unit = unicodedata.normalize("NFKC", unit.translate(_SIGNS))
+    unit = re.sub(r"(?:\s[A-Z]\w*)?[\s·](\w+?)\^?-(?:1|([23]))\b", r"/\1\2", unit).replace("^", "")
+    return "/".join(map(_normalise_one, unit.strip("/").split("/")))
+
+
+def _normalise_one(unit: str) -> str:
     if len(unit) > 3:
         unit = unit.lower().removesuffix("s")
     return _SAME_UNIT.get(
