@@ -25,9 +25,11 @@ _COUNT = (
 )
 # A word of a noun phrase: "C57BL/6J", "Apoe−/−", "(WT)".
 _PART = r"(?:(?!\d\d+\s)[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-]*\))"
+# Of a group, not of a study: "n = 24/group", "twelve mice per group".
+_EACH = r"(?:\s*/|\s*(?:per|each|apiece|in\s+(?:each|every|both))\b)"
 _SIZE = re.compile(
     r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
-    r"(?P<each>\s*(?:per|each|in\s+each))?"
+    rf"(?P<each>(?:\s+[a-z]+)?{_EACH})?"
 )
 _CASES = re.compile(
     rf"{_COUNT}\s+(?:{_PART}\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
@@ -69,12 +71,21 @@ _STUDY = (
     r"|kept|interview|survey|test|treat|fed|gave|given|us(?=ed))\w*"
 )
 _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
+# Of whom each is said to get something: "120 received coffee and 118 received placebo".
+_ARM = re.compile(
+    rf"{_COUNT}\s+(?!(?:of|to|and)\b)(?:{_PART}\s+){{0,3}}?(?:(?:were|was)\s+)?(?:\w+ly\s+)?"
+    r"(?:receiv|took|drank|ate\b|got\b|fed\b|assigned|allocated|randomi[sz]ed|given|treated|underwent)"
+    rf"|\band\s+{_COUNT.replace('?P<n>', '?P<rest>')}(?=\s+to\b)",
+    re.IGNORECASE,
+)
 _GROUP_END = re.compile(
     rf"\s*(?:\Z|[.,;:()])|\s+(?:for|in|from|who|that|at|over|on|with|without|during|by|to|aged|fed"
     rf"|given|treated|exposed|receiving|(?:was|were)\s+(?:\w+ly\s+)?{_STUDY})\b"
 )
 # Of whom not all took part: "500 people were screened", "we approached 90 schools".
 _ASKED = "screened|invited|approached|contacted|assessed"
+_EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))")
+_NO_SIZE = re.compile(r"\beligible\b|\s(?:[mb]illion|thousand)\b")
 _ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
 _ASKED_AFTER = re.compile(
     rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
@@ -85,13 +96,16 @@ _FOUND = [
 ]
 # What is said of studies that are not there: "randomised trials are needed".
 _AHEAD = re.compile(
-    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of)"
+    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of"
+    r"|previous|earlier|prior|past)"
     r"\s+(?:[\w-]+,?\s+){0,3}$",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(
     r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
-    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b",
+    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b"
+    r"|s?(?:\s+[\w-]+){0,4}\s+(?:suggest|indicate|disagree|have\s+(?:\w+\s+)?(?:shown|suggested|reported"
+    r"|found|yielded|produced|given|been))\b",
     re.IGNORECASE,
 )
 # What says that a study is planned: "study protocol for a randomised trial".
@@ -101,6 +115,7 @@ _PLANNED = re.compile(
     r"|\bwill\s+be\s+(?:randomi[sz]ed|randomly|recruited|enrolled)\b",
     re.IGNORECASE,
 )
+_FAR = 200  # characters that a sentence is read on either side of a design
 _RANDOMISED = "crossover trial|cluster-randomised trial"
 _FINER = {
     "systematic review": "meta-analysis",
@@ -137,7 +152,9 @@ def _is_wanted(text: str, found: re.Match[str]) -> bool:
     """Tell whether a sentence says of such a study that it is not there yet."""
     begin = max(text.rfind(". ", 0, found.start()), text.rfind("\n", 0, found.start())) + 1
     end = text.find(". ", found.end())
-    before, after = text[begin : found.start()], text[found.end() : None if end < 0 else end]
+    begin = max(begin, found.start() - _FAR)
+    end = min(len(text) if end < 0 else end, found.end() + _FAR)
+    before, after = text[begin : found.start()], text[found.end() : end]
     return bool(_AHEAD.search(before) or _BEHIND.match(after))
 
 
@@ -178,6 +195,7 @@ def _sum_groups(text: str) -> Iterator[Cell]:
     """Yield the sums of groups that are studied side by side in a sentence."""
     for sentence in split_sentences(text):
         said = sentence.text
+        yield from _sum_arms(said, sentence.start)
         run: list[re.Match[str]] = []
         for found in [*_GROUP.finditer(said), None]:
             if found and run and _is_beside(said, run[-1], found):
@@ -191,6 +209,16 @@ def _sum_groups(text: str) -> Iterator[Cell]:
                     spans = run[0].start() + sentence.start, run[-1].end() + sentence.start
                     yield Cell(value=str(total), span=spans)
             run = [found] if found and found["n"] else []
+
+
+def _sum_arms(said: str, start: int) -> Iterator[Cell]:
+    """Yield the sum of groups that each got something in a sentence."""
+    arms = list(_ARM.finditer(said))
+    if len(arms) > 1 and arms[0]["n"] and all(_is_size(said, one) for one in arms if one["n"]):
+        sizes = [_to_int(one["n"] or one["rest"]) for one in arms]
+        total = max(sizes) if 2 * max(sizes) >= sum(sizes) and len(sizes) > 2 else sum(sizes)
+        if total >= _LEAST_THINGS and "whom" not in said[arms[0].start() : arms[-1].end()]:
+            yield Cell(value=str(total), span=(start + arms[0].start(), start + arms[-1].end()))
 
 
 def _is_beside(said: str, one: re.Match[str], other: re.Match[str]) -> bool:
@@ -232,13 +260,16 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
     is_time = re.match(
         r"\s*(?:years?|weeks?|days?|months?|hours?|minutes?|mg|g|kg|km|m|mm|ml)\b", inner
     )
-    before = text[max(0, found.start() - 6) : found.start()]
-    is_year = re.search(r"\b(?:in|since|of)\s*$", before) and re.fullmatch(
-        r"(?:19|20)\d\d", found["n"]
+    before = text[max(0, found.start() - 9) : found.start()]
+    is_year = re.fullmatch(r"(?:19|20)\d\d", found["n"]) and re.search(
+        r"(?:\b(?:in|since|of|during|by|until|from|to|and|after|before|through)|[-–])\s*$",
+        before,
+        re.IGNORECASE,
     )
+    is_each = re.search(r"\bper\s+$", before) or _EACH_AFTER.match(text, found.end())
     lead = text[max(0, found.start("n") - 20) : found.start("n")]
     is_asked = _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
-    return not (is_time or is_year or is_asked or "eligible" in inner)
+    return not (is_time or is_year or is_each or is_asked or _NO_SIZE.search(inner))
 
 
 def _to_int(said: str) -> int:

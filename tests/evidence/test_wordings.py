@@ -1,0 +1,149 @@
+"""Cells by rules, as authors of many fields word what they found."""
+
+import time
+
+import pytest
+
+from deepera_graph.evidence.table.cells import read_cells
+
+
+def show(text, *names):
+    found = read_cells(text)
+    return " | ".join(found[one].value if one in found else "" for one in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("120 received coffee and 118 received placebo.", "238"),
+        ("40 received tea, 41 received coffee and 39 received water.", "120"),
+        ("Forty patients were assigned to coffee and 38 to tea.", "78"),
+        ("Mice (n = 24/group) had coffee.", ""),
+        ("Respiration rose (n = 6 plots per treatment).", ""),
+        ("Rats had coffee (n = 8 in each group).", ""),
+        ("Twelve mice per group had coffee.", ""),
+        ("There were 12 falls per 100 patients.", ""),
+        ("Between 2010 and 2015 patients had coffee.", ""),
+        ("During 2015 patients had coffee.", ""),
+        ("We read the records of 12 million adults.", ""),
+        ("Among 412 undergraduates, it was common.", "412"),
+        ("We use data on 3,100 counties.", "3100"),
+    ],
+)
+def test_a_size_is_of_all_groups_and_not_of_each(text, size):
+    assert show(text, "n") == size
+
+
+@pytest.mark.parametrize(
+    ("text", "design"),
+    [
+        ("Randomised trials have shown mixed results. We followed a cohort.", "cohort"),
+        ("Randomised trials suggest harm. We followed a cohort.", "cohort"),
+        ("In a previous meta-analysis, it was safe. Adults were randomised.", "randomised trial"),
+    ],
+)
+def test_a_design_of_others_is_not_that_of_a_study(text, design):
+    assert show(text, "design") == design
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("Migraine days fell by 2.1 (95% CI 1.4 to 2.8) more with coffee.", "2.1 | lower"),
+        ("Latency was cut by a factor of 2.3 (p = 0.01).", "2.3-fold | lower"),
+        ("A 10% increase in wages reduces employment by 1.4 percent.", "1.4 percent | lower"),
+        ("When temperature increased by 2 °C, yield fell by 8%.", "8% | lower"),
+        ("Raising the dose by 10 mg reduced pain by 5%.", "5% | lower"),
+        ("At 3 months more patients had recovered (p = 0.01).", " | higher"),
+        ("Wounds had healed more often by 12 weeks (p = 0.01).", " | higher"),
+        ("Its use raised attendance by 6.2 percentage points.", "6.2 percentage points | higher"),
+        ("It raised the limit by 1.2 ± 0.4% (p = 0.01).", "1.2% | higher"),
+        ("Intake was 112 kcal lower after a high-protein meal.", "112 kcal | lower"),
+        ("Its yield was 2.3-fold higher.", "2.3-fold | higher"),
+        (
+            "It fell by 9.1 points with coffee and by 4.6 points with tea (between-group "
+            "difference 4.5; p = 0.01).",
+            "4.5 | lower",
+        ),
+        ("The relative risk of gout was 1.17 (1.05-1.31).", "1.17 | higher"),
+        ("The hazard ratio of death, 0,71 (0,58-0,87), was low.", "0.71 | lower"),
+        ("Nests failed (odds ratio per 100 m 0.84).", "0.84 | lower"),
+        ("The resting HR was 72 bpm.", ""),
+        ("The C:N ratio was 12.", ""),
+        ("The sensitivity was 87% (95% CI 81 to 92).", "87% | "),
+        ("Weight and sleep were linked, r(410) = .31, p < .001.", "0.31 | "),
+        ("Uptake decreased from 34 to 21 % with silane.", " | lower"),
+        ("Coffee improved pain from 6 to 3.", " | lower"),
+    ],
+)
+def test_an_effect_is_read_in_many_wordings(text, cells):
+    assert (show(text, "effect", "direction") if cells else show(text, "effect")) == cells
+
+
+@pytest.mark.parametrize(
+    ("said", "p"),
+    [
+        ("p = 0,001", "0.001"),
+        ("p = 1.2 × 10−5", "1.2e-5"),
+        ("P < 10⁻⁵", "<1e-5"),
+        ("p = 3e-4", "3e-4"),
+        ("p = 0.4 for interaction", ""),
+    ],
+)
+def test_a_p_value_is_read_in_many_styles(said, p):
+    assert show(f"Coffee lowered pain by 5% ({said}).", "p", "direction") == f"{p} | lower"
+
+
+@pytest.mark.parametrize(
+    ("said", "interval"),
+    [
+        ("OR 0.91, 0.85 to 0.98", "0.85 to 0.98"),
+        ("OR 0,91; 95% CI 0,85-0,98", "0.85 to 0.98"),
+        ("OR 0.91, 95% confidence limits 0.85 and 0.98", "0.85 to 0.98"),
+        ("OR 0.91, 95% CI from 0.85 to 0.98", "0.85 to 0.98"),
+    ],
+)
+def test_an_interval_goes_before_words(said, interval):
+    found = show(f"Fish did not delay dementia ({said}).", "interval", "direction")
+    assert found == f"{interval} | lower"
+
+
+@pytest.mark.parametrize(
+    ("said", "way"),
+    [
+        ("Mulch reduced grain yield (p = 0.01)", "lower"),
+        ("Coffee reduced weight gain (p = 0.01)", "lower"),
+        ("Smoking increased bone loss (p = 0.01)", "higher"),
+        ("Coffee reduced serum creatinine (p = 0.01)", "lower"),
+        ("Tea reduced walking speed (p = 0.01)", "lower"),
+        ("Loneliness increased depression (p = 0.01)", "higher"),
+        ("Distraction reduced accuracy (p = 0.01)", "lower"),
+        ("Patients had more adverse events (p = 0.01)", "higher"),
+        ("Exercise improved depression (p = 0.01)", "lower"),
+        ("Exercise improved quality of life in depressed people (p = 0.01)", "higher"),
+        ("Pain was worse with cold (p = 0.01)", "higher"),
+        ("Yoga alleviated back pain (p = 0.01)", "lower"),
+        ("Masks protected against infection (p = 0.01)", "lower"),
+        ("Mortality was lower with higher intake (p = 0.01)", "lower"),
+        ("Infarcts were smaller in the high-dose group (p = 0.01)", "lower"),
+        ("Low income was associated with higher mortality (p = 0.01)", "higher"),
+        ("Coffee and gout were inversely associated (p = 0.01)", "lower"),
+        ("Pain decreased with oil (p = 0.01) but did not change with placebo", "lower"),
+        ("Coffee lowered weight by 3 kg but did not affect height", "lower"),
+        ("Unlike tea, which had no effect, coffee lowered pain (p = 0.01)", ""),
+        ("Neither dose reduced pain", "no difference"),
+        ("Coffee was no better than tea", "no difference"),
+    ],
+)
+def test_a_way_is_that_of_the_outcome(said, way):
+    assert show(f"{said}.", "direction") == way
+
+
+@pytest.mark.parametrize("text", ["a" + " " * 20_000 + "b", "randomised " * 2_000, "1" * 20_000])
+def test_reading_takes_time_that_is_linear_in_a_text(text):
+    spent = []
+    for part in (text[: len(text) // 4], text):
+        start = time.process_time()
+        read_cells(part)
+        spent.append(time.process_time() - start)
+    assert spent[1] < 8 * spent[0] + 0.1
