@@ -12,6 +12,13 @@ from support.pools import instance_lines, write_lines
 pytestmark = pytest.mark.full
 
 
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """A tenth of the trees: nothing here goes by how good a judge is."""
+    for name, n in (("ranking.RANK", 30), ("scorer.TOPIC", 15), ("scorer.LINK", 10)):
+        monkeypatch.setattr(f"deepera_graph.lab.training.fitting.{name}_ROUNDS", n)
+
+
 @pytest.fixture(scope="module")
 def once(tmp_path_factory):
     """Where weights are that are made once, and copied for each test."""
