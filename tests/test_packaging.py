@@ -162,7 +162,10 @@ def test_an_extra_that_is_named_exists():
     ]
     named = {}
     for path in Path(deepera_graph.__file__).parent.rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if not any(one in text for one in ASK_FOR_EXTRA):
+            continue
+        for call in ast.walk(ast.parse(text)):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ASK_FOR_EXTRA:
                 found = [one.value for one in call.keywords if one.arg == "extra"]
                 named |= {one.value: path for one in found if isinstance(one, ast.Constant)}

@@ -3,6 +3,7 @@
 Every figure must lie in the 99 % interval of what arithmetic says.
 """
 
+from functools import cache, partial
 from hashlib import sha256
 from math import sqrt
 
@@ -143,7 +144,9 @@ def _interval(pairs):
     return sum(mean for mean, _ in pairs) / n, Z_99 * sqrt(sum(var for _, var in pairs)) / n
 
 
-def study(setting, n_questions, folder=None, fails=0.0):
+@cache
+def study(setting, n_questions, fails=0.0):
+    """Return what a study found, and how to write it."""
     setup = {"generator": writer(setting, fails), "answer_judge": marker(setting)}
     runner = lab(
         [deepera(setting)],
@@ -153,9 +156,7 @@ def study(setting, n_questions, folder=None, fails=0.0):
         **setup,
     )
     ((study, result),) = run_studies([STUDIES["main"]], runner)
-    if folder is not None:
-        write_study(study, result, manifest(runner), folder)
-    return result.grids[0]
+    return result.grids[0], partial(write_study, study, result, manifest(runner))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,8 @@ def study(setting, n_questions, folder=None, fails=0.0):
     ],
 )
 def test_figures_lie_in_the_interval_of_the_analytic_values(setting, n_questions, tmp_path):
-    grid = study(setting, n_questions, tmp_path)
+    grid, write = study(setting, n_questions)
+    write(tmp_path)
     rows = column(grid, "ranker")
     assert rows == ["DeepEra", "DeepEra, without filter", "DeepEra, without summaries"]
     for place, is_filtered in enumerate([True, False, True]):
@@ -178,8 +180,8 @@ def test_figures_lie_in_the_interval_of_the_analytic_values(setting, n_questions
 
 @pytest.mark.parametrize("n_questions", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_with_half_of_the_answers_failing_figures_are_those_of_half_as_many(n_questions):
-    grid = study("ssli", n_questions, fails=0.5)
-    whole = study("ssli", n_questions)
+    grid, _ = study("ssli", n_questions, fails=0.5)
+    whole, _ = study("ssli", n_questions)
     for place, is_filtered in enumerate([True, False]):
         of = expected("ssli", n_questions, is_filtered=is_filtered, fails=0.5)
         for name in ("F1", "P", "R", "LFS"):
