@@ -12,8 +12,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from deepera_graph import PaperBase, PaperSearch
+from deepera_graph.cli.main import app
 from papers.planted import make_world, plain
 from papers.world import write_lines
 from support import kills
@@ -83,13 +85,17 @@ def test_a_search_asked_again_takes_the_replies_that_were_kept(folder):
     assert again.actions == first.actions
 
 
-def ask(server, folder, *more):
+def ask(server, folder):
+    return [
+        *("papers", "ask", QUESTION),
+        *("--library", str(folder / BASE), "--cache", str(folder / "kept"), "--json"),
+        *("--model", "any", "--base-url", server.base_url, "--max-concurrency", "1"),
+    ]
+
+
+def start(args, folder):
     return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "deepera_graph", "papers", "ask", QUESTION),
-            *("--library", str(folder / BASE), "--cache", str(folder / "kept"), "--json"),
-            *("--model", "any", "--base-url", server.base_url, "--max-concurrency", "1", *more),
-        ],
+        [sys.executable, "-m", "deepera_graph", *args],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=folder,
@@ -99,8 +105,8 @@ def ask(server, folder, *more):
 
 
 def test_an_interrupt_tells_what_was_found_and_the_same_command_goes_on(folder):
-    with ChatServer(play, latency=0.1) as server:
-        process = ask(server, folder)
+    with ChatServer(play, latency=0.05) as server:
+        process = start(ask(server, folder), folder)
         while server.calls < 5 and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
@@ -109,11 +115,10 @@ def test_an_interrupt_tells_what_was_found_and_the_same_command_goes_on(folder):
         told = " ".join(err.split())
         assert re.search(r"interrupted; \d lookups? made, \d+ papers found so far", told)
         assert "go on with: deepera papers ask" in told
-        process = ask(server, folder)
-        out, err = process.communicate(timeout=30)
+        done = CliRunner().invoke(app, ask(server, folder))
         asked = Counter(json.dumps(one.messages) for one in server.requests)
-    assert process.returncode == 0, err
-    assert [one["text"] for one in json.loads(out)["actions"]] == QUERIES
+    assert done.exit_code == 0, done.stderr
+    assert [one["text"] for one in json.loads(done.stdout)["actions"]] == QUERIES
     assert sum(asked.values()) <= len(asked) + 1
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 from support.openai_server import ChatServer
 
-N_QUESTIONS = 10
+N_QUESTIONS = 6
 N_PASSAGES = 12
 N_CALLS = N_QUESTIONS * (1 + N_PASSAGES + 2)  # intent, every passage, the two that are kept
 LATENCY = 0.015
