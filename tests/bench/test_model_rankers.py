@@ -267,7 +267,8 @@ def test_embeddings_of_a_server_rank_by_cosine(vectors):
 
 
 @pytest.mark.full
-def test_a_server_of_embeddings_that_is_not_there_is_told():
+def test_a_server_of_embeddings_that_is_not_there_is_told(monkeypatch):
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     with pytest.raises(UnavailableError, match="no embeddings: APIConnectionError"):
         make_ranker("dense:openai:words@http://127.0.0.1:9/v1").rank("Why?", shown())
 

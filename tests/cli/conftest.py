@@ -36,6 +36,12 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def no_wait(monkeypatch):
+    """A call that failed is tried again at once."""
+    monkeypatch.setattr("deepera_graph.chat.sending.Retrier._backoff", lambda *_: 0.0)
+
+
+@pytest.fixture
 def deepera():
     """Runs a command in this process."""
     return runner_of(app)

@@ -185,7 +185,7 @@ def test_a_model_that_refuses_everything_is_one_line(build):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_nobody_listening_is_code_3(build):
+def test_nobody_listening_is_code_3(build, no_wait):
     done = build(*SMALL, url="http://127.0.0.1:9/v1")
     assert done.exit_code == 3
     assert len(done.stderr.splitlines()) == 1

@@ -149,7 +149,7 @@ def test_strict_stops_at_what_is_not_available(table, monkeypatch):
 
 
 @pytest.mark.full
-def test_a_server_that_is_not_there_leaves_the_others_their_rows(table):
+def test_a_server_that_is_not_there_leaves_the_others_their_rows(table, no_wait):
     nowhere = ("--model", "tiny", "--base-url", "http://127.0.0.1:9/v1", "--cache", "off")
     result = table("--rankers", "bm25,llm-pointwise,deepera:llm", *nowhere, "--json")
     assert result.exit_code == 0

@@ -21,6 +21,7 @@ SLOW_JUDGE = '''
 import asyncio
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from langchain_core.runnables import RunnableLambda
 
@@ -28,13 +29,20 @@ from deepera_graph import Judgement
 from support.scripted import Script
 
 
+def seconds(task):
+    if "hang" not in task["text"]:
+        return 0.05
+    Path("hangs").touch()
+    return 60
+
+
 async def ajudge(task):
-    await asyncio.sleep(60 if "hang" in task["text"] else 0.05)
+    await asyncio.sleep(seconds(task))
     return Judgement(score=0.9)
 
 
 def judge(task):
-    time.sleep(60 if "hang" in task["text"] else 0.05)
+    time.sleep(seconds(task))
     return Judgement(score=0.9)
 
 
@@ -71,7 +79,7 @@ def test_an_interrupt_keeps_finished_lines_and_waits_for_nothing(
     source = questions(line("q1"), line("q2"), line("q3", passages=HANGING), line("q4"))
     process = start("rerank", source, "-o", out, "--backend", f"slow_judge:{factory}")
     wait_for_lines(out, 2)
-    time.sleep(0.5)
+    wait_for_lines(tmp_path / "hangs", 0)
     interrupted = time.monotonic()
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
@@ -178,7 +186,7 @@ def test_a_factory_is_found_in_the_current_directory(tmp_path, questions, enviro
     assert json.loads(result.stdout)["ranking"][0]["id"] == "b"
 
 
-def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path):
+def test_an_unreachable_server_leaves_code_3(deepera, questions, tmp_path, no_wait):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"

@@ -589,7 +589,7 @@ def test_an_unreachable_store_leaves_code_3(ask):
     assert "the Qdrant server at" in result.stderr
 
 
-def test_an_unreachable_backend_leaves_code_3(deepera, source):
+def test_an_unreachable_backend_leaves_code_3(deepera, source, no_wait):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"

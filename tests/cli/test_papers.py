@@ -160,7 +160,7 @@ def test_the_evidence_graph_selects_with_the_judge_that_is_named(deepera, base):
     assert {one["against"] for one in found["left_out"]} == {"graph kernels"}
 
 
-def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base):
+def test_a_model_that_cannot_be_reached_is_told_with_code_3(deepera, base, no_wait):
     server = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1")
     result = deepera("papers", "ask", "tides", "-l", base, *server)
     assert result.exit_code == 3
