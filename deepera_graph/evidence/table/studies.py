@@ -84,7 +84,7 @@ _GROUP_END = re.compile(
 )
 # Of whom not all took part: "500 people were screened", "we approached 90 schools".
 _ASKED = "screened|invited|approached|contacted|assessed"
-_EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))")
+_EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))|\s(?:[ck]?m|ha|m?L|g)\s?[-−–⁻^²³]")
 _NO_SIZE = re.compile(r"\beligible\b|\s(?:[mb]illion|thousand)\b")
 _ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
 _ASKED_AFTER = re.compile(
@@ -266,7 +266,7 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
         before,
         re.IGNORECASE,
     )
-    is_each = re.search(r"\bper\s+$", before) or _EACH_AFTER.match(text, found.end())
+    is_each = re.search(r"(?:\bper\s|±\s?)$", before) or _EACH_AFTER.match(text, found.end())
     lead = text[max(0, found.start("n") - 20) : found.start("n")]
     is_asked = _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
     return not (is_time or is_year or is_each or is_asked or _NO_SIZE.search(inner))

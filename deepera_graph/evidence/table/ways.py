@@ -77,6 +77,14 @@ _THING = re.compile(
     r"|necess|appropriat|sufficien|adequa|useful|well$|up$|down$|limits?$|form)"
 )
 _RARELY = re.compile(r"(?:gain|loss|los[te]|losing)")  # of a change, if no other word is
+_MEASURED = re.compile(
+    r"scores?|scales?|index|indices|inventory|handicap|times?|latency|levels?|pressure|glucose"
+    r"|cholesterol|hba1c|lipids?|control"
+)
+_OF_A_WAY = re.compile(
+    "test|exam|reading|math|quality|function|memory|perform|surviv|academic|motor|accura"
+    f"|{BAD_OUTCOME.pattern}"
+)
 _NEAR = 5  # words before "improved" that may say what did
 _LEAST_P = 0.05
 
@@ -129,6 +137,8 @@ def _find_words(said: str, effect: re.Match[str] | None, p: re.Match[str] | None
     """Tell which way an outcome goes by the words before its effect, or p, else by all words."""
     if effect is None and p is None:
         return _read_way(said)
+    if any(map(_is_open, _BETTER.finditer(said.lower()))):
+        return ""
     at = min(one.end() if is_behind(one) else one.start() for one in (effect or p,) if one)
     return _read_way(said[:at]) or _read_way(said)
 
@@ -140,10 +150,20 @@ def _tell_later(found: re.Match[str]) -> str:
     return f"{before} {'' if is_named else 'higher'} "
 
 
+def _find_bettered(found: re.Match[str]) -> list[str]:
+    """Return the words of what gets better."""
+    return found["what"].split() or found.string[: found.start()].split()[-_NEAR:]
+
+
+def _is_open(found: re.Match[str]) -> bool:
+    """Tell whether what gets better may be better the less there is: "scores improved"."""
+    what = _find_bettered(found)
+    return any(map(_MEASURED.fullmatch, what)) and not any(map(_OF_A_WAY.match, what))
+
+
 def _tell_better(found: re.Match[str]) -> str:
     """Return what gets better as ``lower`` if it is bad to have: "improved pain"."""
-    of_what = found["what"].split() or found.string[: found.start()].split()[-_NEAR:]
-    is_bad = any(map(BAD_OUTCOME.match, of_what))
+    is_bad = any(map(BAD_OUTCOME.match, _find_bettered(found)))
     is_better = found["how"].startswith(("improv", "better"))
     return f"{'lower' if is_better == is_bad else 'higher'}{found['what']}"
 
