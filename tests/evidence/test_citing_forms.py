@@ -77,6 +77,8 @@ def test_numbers_in_round_brackets_cite_where_nothing_else_does():
     found = claims(text, NUMBERED)
     assert [one.keys for one in found] == [("1", "2"), ("3", "4"), ("5",)]
     assert [one.keys for one in claims(f"{text} Kelp lowers waves [6].", NUMBERED)] == [("6",)]
+    [claim] = claims(f"{SAID} (1). {SAID} (2, 9).", NUMBERED)[1:]
+    assert claim.keys == ("2", "9")
     assert claims("We asked (1) who waxed, (2) who cooled and (3) who did not.", NUMBERED) == []
 
 
@@ -129,3 +131,12 @@ def test_a_unit_ends_a_sentence_and_an_initial_does_not():
         "Wax keeps apples firm.",
         "In 2019 J. Berg wrote.",
     ]
+
+
+def test_what_hangs_on_a_clause_is_no_clause():
+    text = f"{SAID} at all times [1], with an odds ratio of 1.9 (95% CI 1.4 to 2.6) [2]."
+    first, second = claims(text, NUMBERED)
+    assert first.statement == f"{SAID} at all times"
+    assert (
+        second.statement == f"{SAID} at all times, with an odds ratio of 1.9 (95% CI 1.4 to 2.6)."
+    )

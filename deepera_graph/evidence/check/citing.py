@@ -64,6 +64,10 @@ _MOST_LEADING = 2  # stems of "as shown by", before names with a comma behind th
 _HANGING = re.compile(
     r"^[\s,;:.)(]*(?:(?:and|but|while|whereas|or|although|though|yet)\b)?[\s,]*", re.IGNORECASE
 )
+_HANGS = re.compile(  # "firm [1], with an odds ratio of 2 [2]": no clause by itself
+    r"(?:with|by|at|from|of|to|including|compared|ranging|corresponding|mainly|especially)\b",
+    re.IGNORECASE,
+)
 # Where a clause begins: here at least; or else at a comma; or else at "and".
 _PARTED = re.compile(
     r"[,;]\s*(?:and|or|yet)\b|(?:[,;]\s*)?\b(?:but|whereas|while|although|though)\b|;"
@@ -247,7 +251,8 @@ def _say(sentence: _Sentence, part: _Part, up_to: int) -> str:
         (0, None),
     ):
         said = sentence.bare(start, end)
-        if len(set(stems(said))) >= least:
+        hangs = start == part.start and start > begin and _HANGS.match(said)
+        if len(set(stems(said))) >= least and not hangs:
             break
     return said
 

@@ -180,7 +180,8 @@ def write_raised(
         nonlocal n_marks
         head = f"{found.string[max(0, found.start() - 12) : found.start()]}{found['word']}"
         keys = list(_expand(found["numbers"]))
-        if _NAMED_NUMBER.search(f"{head}{found['stop']}") or not all(map(index.by_key, keys)):
+        are_known = (any if found.re is _ROUND else all)(map(index.by_key, keys))
+        if _NAMED_NUMBER.search(f"{head}{found['stop']}") or not are_known:
             return found[0]
         n_marks += 1
         cited.update(keys)
