@@ -224,3 +224,53 @@ def test_of_sentences_that_are_about_as_near_the_one_in_the_words_of_the_claim_d
     pair = judge(tmp_path, claim, text, "Cooling and the sugar of pears")
     assert pair.quote == quote
     assert pair.verdict == ("supported" if claim.startswith("Short") else "contradicted")
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "is_turned"),
+    [
+        ("Wax reduced mould.", "Mould was more frequent with wax.", True),
+        ("Mould was reduced by wax.", "Mould was more common with wax than without.", True),
+        ("Wax increased mould.", "Mould was less frequent in waxed fruit.", True),
+        ("Wax increased mould.", "Mould was less frequent under wax (2%).", True),
+        ("Wax reduced mould.", "Mould was more frequent with paper than with wax.", False),
+        ("Wax reduced mould.", "Mould was less frequent with wax.", False),
+        ("Wax reduced mould in pears.", "Mould was more common in pears than in apples.", False),
+        ("Wax did not reduce mould.", "Mould was more frequent with wax.", False),
+    ],
+)
+def test_what_is_more_with_a_thing_is_not_lowered_by_it(tmp_path, claim, text, is_turned):
+    pair = judge(tmp_path, claim, text, "Fruit in paper and wax")
+    assert any("with it" in one for one in pair.notes) == is_turned
+    assert pair.verdict != "supported" or not is_turned
+
+
+def test_a_sentence_on_another_time_turns_nothing_where_one_on_the_time_of_the_claim_is_there(
+    tmp_path,
+):
+    text = (
+        "Eighty students learned words by practice or reading. After one week, recall was 61% "
+        "after practice and 38% after reading. Immediately, reading led to better recall than "
+        "practice."
+    )
+    title = "Practice and the recall of words"
+    claim = "Practice gives better recall after a week than reading."
+    assert judge(tmp_path, claim, text, title).verdict in ("supported", "partly")
+    claim = "Practice gives better recall immediately than reading."
+    assert judge(tmp_path, claim, text, title).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        ("Mould was more common with wax.", "Mould did not differ between arms."),
+        (
+            "Morning light was linked to sugar.",
+            "Light in the morning had no association with sugar.",
+        ),
+    ],
+)
+def test_a_difference_or_a_link_where_there_is_none_is_told(tmp_path, claim, text):
+    pair = judge(tmp_path, claim, text, "Wax and light and the mould and sugar of fruit")
+    assert pair.verdict != "supported"
+    assert any("finds no change" in one or "turned" in one for one in pair.notes)

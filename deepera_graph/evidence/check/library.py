@@ -62,6 +62,11 @@ class CitedWork(PlainRecord):
         is_long = has_pages or words > _FULL_TEXT
         return "full text" if self.is_whole or is_long else "abstract"
 
+    @property
+    def text(self) -> str:
+        """Title and all that there is to read."""
+        return " ".join([self.source.title, *(one.page_content for one in self.passages)])
+
 
 class _Held(NamedTuple):
     passage: Document

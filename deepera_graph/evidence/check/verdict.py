@@ -1,7 +1,7 @@
 """The verdict on one claim and one work: what is judged of the work, and what that comes to."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
+from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.judges.trained.direction.wording import read_words
@@ -20,8 +21,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
 from deepera_graph.text.drift import hide_designs, turned_changes, turned_findings
-from deepera_graph.text.terms import missing_terms
-from deepera_graph.text.words import content_words, split_sentences, stem_verb, words
+from deepera_graph.text.words import content_words, split_sentences, stem_verb
 from deepera_graph.usage import Usage
 
 Verdict = Literal[
@@ -38,13 +38,6 @@ Verdict = Literal[
 MOST_SENTENCES, MOST_PASSAGES, MOST_OTHERS = 12, 6, 8  # that are judged for a claim
 AGAINST = ("contradicts", "no_difference")
 _IN_PART = 0.5  # the score from which on, as the rubric has it, a part of a claim is shown
-_PEOPLE = "people"
-_POPULATIONS = """
-    children,child,paediatric,pediatric adolescents,adolescent,teenagers infants,infant,newborns
-    adults,adult women,woman,female,females,pregnant men,man,male,males mice,mouse,murine rats,rat
-    dogs,dog cats,cat pigs,pig,porcine monkeys,monkey,macaques elderly,older athletes,athlete
-    people,humans,human,patients,participants,persons,volunteers
-    """
 _NOTHING = re.compile(
     r"\b(?:no|little|without\s+(?:an?\s+)?)\s*(?!\w*\s*(?:adverse|side|serious|harmful|toxic))(?:\w+\s+){0,3}?"
     r"(?:effects?|impact|influence|differences?|changes?|reductions?|increases?|decreases?|benefits?"
@@ -60,12 +53,22 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 _PROTECTS = re.compile(
-    r"\b(?:protect|improv|worsen|harm|(?:affect|alter|chang|influenc)(?:s|ed)\b)", re.IGNORECASE
+    r"\b(?:protect|improv|worsen|harm|(?:affect|alter|chang|influenc)(?:s|ed)\b"
+    r"|(?:associated|linked|correlated|correlates?)\s(?:to|with)\b)",
+    re.IGNORECASE,
 )
 # "Prevents the loss" may be said as "did not fall", and as "was higher than without".
 _PREVENTS = re.compile(
     r"\b(?:prevent|avoid|avert|halt|stop|block)(?:s|ed|ped|ing)?\s+(?:\w+\s+){0,3}?"
     r"(?:loss|declin|decreas|reduc|fall|drop|increas|ris|change)",
+    re.IGNORECASE,
+)
+# "Infections were more frequent with wax": against "wax reduced infections".
+_COMPARED = re.compile(
+    r"(?P<what>[^,;:()]+?)\s(?:was|were|is|are|occurred)\s+(?:\w+ly\s+)?"
+    r"(?P<how>(?:(?P<up>more|higher|greater|larger)|less|lower|fewer|smaller)"
+    r"(?:\s+(?:frequent(?:ly)?|common(?:ly)?|often|numerous|prevalent|severe))?)"
+    r"\s+(?:in|with|under|after|among|during)\s+(?P<who>[^,;:.()]+?)(?=\s(?:than|and|but)\b|[,;:.()]|\Z)",
     re.IGNORECASE,
 )
 _NO_CHANGE = frozenset(["under", "above", "below", "high", "highly", "low"])  # say where it is
@@ -85,8 +88,6 @@ _TELLS_NOTHING = re.compile(
 )
 _NEAR_BEST = 0.5  # share of the best score from which on a sentence may decide
 _LEAST_SHARED = 2  # stems of a claim in what is set against it
-_GROUPS = {word: one.split(",")[0] for one in _POPULATIONS.split() for word in one.split(",")}
-_ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
 
 
 class Points(NamedTuple):
@@ -146,10 +147,23 @@ def _cut(passage: Document) -> Iterable[Document]:
 
 def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
     """Return the sentence that decides: of the best by score that with most words of a claim."""
-    # "Long sleep was not associated" for a claim on long sleep, and not "short sleep was".
-    about, least = _stems(statement), _NEAR_BEST * (pool.passages[0].score or 0.0)
+    # "Long sleep was not associated" for a claim on long sleep, and not "short sleep was". Words of
+    # comparison do not count, and of two with as many words one that turns nothing goes first.
+    about, least = _topic(statement), _NEAR_BEST * (pool.passages[0].score or 0.0)
     near = [one for one in pool.passages if (one.score or 0.0) >= least]
-    return max(near, key=lambda one: len(about & _stems(one.text)))
+    n_shared = [len(about & _topic(one.text)) for one in near]
+    most = [one for one, n in zip(near, n_shared, strict=True) if n == max(n_shared)]
+    return next((one for one in most if not _list_turned(statement, one.text)), most[0])
+
+
+def _list_turned(statement: str, sentence: str) -> list[str]:
+    return [*turned_findings(statement, sentence), *turned_changes(statement, sentence)]
+
+
+def _topic(text: str) -> set[str]:
+    read = read_words(text)
+    said = [word for word, sign in zip(read.words, read.signs, strict=True) if not sign]
+    return _stems(" ".join(said))
 
 
 def decide_by_rules(
@@ -162,7 +176,7 @@ def decide_by_rules(
     known: dict[str, str | float] = {"quote": sentence, "page": page, "score": score}
     if turned := turned_findings(statement, sentence):
         return _build("contradicted", known, [f"turned: {one}" for one in turned])
-    if turned := turned_changes(statement, sentence):
+    if turned := [*turned_changes(statement, sentence), *_turn_shares(statement, sentence)]:
         return _build("not_found", known, [f"it may say the opposite: {one}" for one in turned])
     if denied := _deny(statement, sentence):
         return _build("not_found", known, [denied])
@@ -171,7 +185,7 @@ def decide_by_rules(
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
     aims = ["it is the aim or the background of the work, and no result"]
-    notes = find_gaps(statement, work) + (aims if _NO_RESULT.match(sentence) else [])
+    notes = find_gaps(statement, work.text) + (aims if _NO_RESULT.match(sentence) else [])
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
@@ -183,7 +197,8 @@ def _deny(statement: str, sentence: str) -> str:
     statement, sentence = hide_designs(statement), hide_designs(sentence)
     about = _stems(statement)
     near = max(_PARTS.split(sentence), key=lambda part: len(about & _stems(part)))
-    if len(about & _stems(near)) < _LEAST_SHARED:
+    told = _stems(_NOTHING.sub(" ", near)) - _GROUPED  # "Mould did not differ between arms" has one
+    if len(about & _stems(near)) < min(_LEAST_SHARED, max(len(told), 1)):
         return ""
     topic = _stems(_NOTHING.sub(" ", statement)) & _stems(_NOTHING.sub(" ", near))
     sides = _finds_change(statement, topic), _finds_change(near, topic)
@@ -192,8 +207,26 @@ def _deny(statement: str, sentence: str) -> str:
     return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
 
 
+def _turn_shares(statement: str, sentence: str) -> Iterator[str]:
+    """Yield what one thing lowers in a claim, and is more with it in a sentence, or the reverse."""
+    read = read_words(statement)
+    said = [n for n, sign in enumerate(read.signs) if sign in ("up", "down")]
+    if len(said) != 1 or _NOTHING.search(statement) or read.words[said[0]] in _NO_CHANGE:
+        return
+    place, rises = said[0], read.signs[said[0]] == "up"
+    left, right = (_stems(" ".join(one)) for one in (read.words[:place], read.words[place + 1 :]))
+    for found in _COMPARED.finditer(sentence):
+        what, who = _stems(found["what"]), _stems(found["who"])
+        sides = (what & right and who & left - right) or (what & left and who & right - left)
+        if sides and bool(found["up"]) != rises:
+            yield f"{read.words[place]}, where the passage has {found['how']} with it"
+
+
 def _stems(text: str) -> set[str]:
     return set(map(stem_verb, content_words(text)))
+
+
+_GROUPED = _stems("arms groups treatments conditions between differ differed difference")
 
 
 def _finds_change(text: str, topic: set[str]) -> bool | None:
@@ -259,32 +292,6 @@ def note_overview(purpose: str, found: Decision) -> Decision:
         return found
     note = "cited as an overview: what it sums up may say so elsewhere"
     return replace(found, notes=(*found.notes, note))
-
-
-def find_gaps(statement: str, work: CitedWork) -> list[str]:
-    """Say which numbers, names and populations of a statement the work does not have."""
-    text = " ".join([work.source.title, *(one.page_content for one in work.passages)])
-    missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]
-    notes = [f"not in what was read: {', '.join(missing)}"] if missing else []
-    return [*notes, *_compare_populations(_populations(statement), _populations(text))]
-
-
-def _compare_populations(here: frozenset[str], there: frozenset[str]) -> list[str]:
-    """Say that a statement is of others than the work, where each names some."""
-    extra, instead = here - there - {_PEOPLE}, there - here - {_PEOPLE}
-    if extra and instead:
-        return [f"another population: it is of {_list(instead)}, and not of {_list(extra)}"]
-    if _PEOPLE in here and there and there <= _ANIMALS:
-        return [f"another population: it is of {_list(there)}"]
-    return []
-
-
-def _list(groups: frozenset[str]) -> str:
-    return ", ".join(sorted(groups))
-
-
-def _populations(text: str) -> frozenset[str]:
-    return frozenset(_GROUPS[one] for one in words(text) if one in _GROUPS)
 
 
 def _read_nothing(task: IntentTask) -> Intent:

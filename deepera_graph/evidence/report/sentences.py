@@ -9,7 +9,8 @@ from typing_extensions import TypedDict
 from deepera_graph.agents.role import Update
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.check.verdict import Verified, find_gaps
+from deepera_graph.evidence.check.verdict import Verified
+from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.evidence.report.report import (
     ReportParagraph,
     ReportSentence,
@@ -159,7 +160,7 @@ def list_works(branch: SentenceBranch) -> list[CitedWork]:
 def find_missing(branch: SentenceBranch, works: Sequence[CitedWork]) -> list[str]:
     """Say which numbers and populations of a sentence a study lacks; nobody need be asked then."""
     text = branch["sentence"]["text"]
-    return [f"[{one.study}]: {gap}" for one in works for gap in find_gaps(text, one)]
+    return [f"[{one.study}]: {gap}" for one in works for gap in find_gaps(text, one.text)]
 
 
 def end_check(
