@@ -17,6 +17,8 @@ def show(text, *names):
     [
         ("120 received coffee and 118 received placebo.", "238"),
         ("40 received tea, 41 received coffee and 39 received water.", "120"),
+        ("150 had surgery and 150 were given tea; 12 underwent more surgery.", ""),
+        ("Of 300, 150 were given milk and 150 were given tea; 12 underwent surgery.", "300"),
         ("Forty patients were assigned to coffee and 38 to tea.", "78"),
         ("Mice (n = 24/group) had coffee.", ""),
         ("Respiration rose (n = 6 plots per treatment).", ""),
@@ -35,6 +37,11 @@ def show(text, *names):
 )
 def test_a_size_is_of_all_groups_and_not_of_each(text, size):
     assert show(text, "n") == size
+
+
+def test_the_words_of_a_size_are_whole():
+    text = "In it 120 received coffee and 118 received placebo."
+    assert text[slice(*read_cells(text)["n"].span)] == "120 received coffee and 118 received"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,7 @@ def test_a_design_of_others_is_not_that_of_a_study(text, design):
         ("A 10% increase in wages reduces employment by 1.4 percent.", "1.4 percent | lower"),
         ("When temperature increased by 2 °C, yield fell by 8%.", "8% | lower"),
         ("Release was 7% higher when it was warmed by 5 °C.", "7% | higher"),
+        ("Increasing nitrogen from 50 to 100 kg/ha increased protein by 1.3%.", "1.3% | higher"),
         ("Raising the dose by 10 mg reduced pain by 5%.", "5% | lower"),
         ("At 3 months more patients had recovered (p = 0.01).", " | higher"),
         ("Wounds had healed more often by 12 weeks (p = 0.01).", " | higher"),

@@ -65,8 +65,9 @@ STEP = re.compile(
       | (?:\d+(?:[.·]\d+)?[-\s]?)?{_DEVIATION}(?:(?:\s+[\w/-]+){{0,2}}?[-\s]+{_STEP_WAY})?
       | [a-z]+[-\s](?:[a-z]+[-\s])?(?:increases?|increments?|decreases?|decrement|rise)\b
     )
-    | (?:\A\s*(?:if|as|where)|\bwhen|\A\s*(?:by\s+)?(?:{_CAUSE})t?ing)\b
-      (?:[^.;,]|\d[.,]\d)*?\bby\s+{_NUMBER}{_UNIT}
+    | (?:\A\s*(?:if|as|where)|\bwhen)\b(?:[^.;,]|\d[.,]\d)*?\bby\s+{_NUMBER}{_UNIT}
+    | \A\s*(?:by\s+)?(?:{_CAUSE})t?ing\b
+      (?:(?!\b(?:{_CAUSE})(?:e?s|e?d)\b)(?:[^.;,]|\d[.,]\d))*?\bby\s+{_NUMBER}{_UNIT}
     """,
     re.VERBOSE | re.IGNORECASE,
 )

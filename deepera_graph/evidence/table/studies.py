@@ -74,7 +74,7 @@ _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
 # Of whom each is said to get something: "120 received coffee and 118 received placebo".
 _ARM = re.compile(
     rf"{_COUNT}\s+(?!(?:of|to|and)\b)(?:{_PART}\s+){{0,3}}?(?:(?:were|was)\s+)?(?:\w+ly\s+)?"
-    r"(?:receiv|took|drank|ate\b|got\b|fed\b|assigned|allocated|randomi[sz]ed|given|treated|underwent)"
+    r"(?:receiv\w+|took|drank|ate|got|fed|assigned|allocated|randomi[sz]ed|given|treated|underwent)\b"
     rf"|\band\s+{_COUNT.replace('?P<n>', '?P<rest>')}(?=\s+to\b)",
     re.IGNORECASE,
 )
@@ -213,7 +213,7 @@ def _sum_groups(text: str) -> Iterator[Cell]:
 
 def _sum_arms(said: str, start: int) -> Iterator[Cell]:
     """Yield the sum of groups that each got something in a sentence."""
-    arms = list(_ARM.finditer(said))
+    arms = list(_ARM.finditer(said.partition(";")[0]))
     if len(arms) > 1 and arms[0]["n"] and all(_is_size(said, one) for one in arms if one["n"]):
         sizes = [_to_int(one["n"] or one["rest"]) for one in arms]
         total = max(sizes) if 2 * max(sizes) >= sum(sizes) and len(sizes) > 2 else sum(sizes)
