@@ -140,3 +140,20 @@ def test_what_hangs_on_a_clause_is_no_clause():
     assert (
         second.statement == f"{SAID} at all times, with an odds ratio of 1.9 (95% CI 1.4 to 2.6)."
     )
+
+
+def test_short_footnotes_cite_what_an_earlier_one_names(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_text(
+        f"# Fruit\n\n{SAID}.[^1] It keeps pears firm, too.[^2] Cold sweetens plums.[^3] Wax keeps "
+        "plums.[^4] Trees were old.[^5]\n\n"
+        '[^1]: Ada Lund, "Wax on apples and pears," *Fruit* 3, no. 1 (2016): 1-9.\n'
+        "[^2]: Ibid., 4.\n"
+        '[^3]: Ben Roy, "Cold and the sweetness of plums," *Fruit* 4, no. 1 (2018): 1-9.\n'
+        '[^4]: Lund, "Wax on apples," 7.\n'
+        "[^5]: The owner told us so.\n",
+        encoding="utf-8",
+    )
+    assert [one.keys for one in read_manuscript(path).claims] == [
+        ("^1",), ("^1",), ("^3",), ("^1",),
+    ]  # fmt: skip

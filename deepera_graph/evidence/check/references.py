@@ -46,6 +46,7 @@ _NOTE = re.compile(r" {0,3}\[\^([^\]\s]+)\]:[ \t]*")
 _NOTED = re.compile(r"([.!?,;:]?)\[\^([^\]\s]+)\]")
 _INLINE_NOTE = re.compile(r"\^\[((?:[^\[\]]|\[[^\[\]]*\])+)\]")
 _MARK = re.compile(r"\[[^\[\]]*(?<!\w)@[^\[\]]+\]|\[\d[\d ,;–-]*\]|(?<![\w.])@\w[\w:-]*")
+_IBID = re.compile(r"\W*(?:ibid|ibidem|loc\.\s?cit)\b", re.IGNORECASE)
 _MOST_BESIDE, _MOST_OF_SHORT = 4, 8  # words of a note beside its citation; of "Lee 2019, p. 3"
 _NO_BRACKETS = str.maketrans("", "", "()")
 _CITED_NAME = re.compile(
@@ -194,9 +195,12 @@ def write_notes(text: str) -> tuple[str, list[Reference]]:
     # A note that is a whole entry is a reference by itself, with ``^1`` as its key; one that cites,
     # and says no more, stands in the sentence; any other is a paragraph behind its own.
     body, notes = _cut_notes(text)
-    references, marks = list[Reference](), dict[str, str]()
+    references, marks, last = list[Reference](), dict[str, str](), ""
     for label, note in notes.items():
         rest = _MARK.sub(" ", note)
+        if again := last if _IBID.match(note) else _find_noted(note, references):
+            marks[label] = last = again
+            continue
         has_doi = bool(_DOI.search(note))
         if rest != note and len(rest.split()) <= _MOST_BESIDE:
             bare = note.rstrip(" .")
@@ -209,7 +213,7 @@ def write_notes(text: str) -> tuple[str, list[Reference]]:
         elif len(note.split()) <= _MOST_OF_SHORT and not has_doi:
             marks[label] = f" ({note.translate(_NO_BRACKETS).rstrip(' .')})"
         else:
-            marks[label] = f" [@{{^{label}}}]"
+            marks[label] = last = f" [@{{^{label}}}]"
             references.append(Reference.of_text(f"^{label}", note))
 
     def write(found: re.Match[str]) -> str:  # before the stop: ``firm.[^1]``
@@ -217,6 +221,14 @@ def write_notes(text: str) -> tuple[str, list[Reference]]:
         return found[0] if mark is None else f"{mark}{found[1]}"
 
     return _NOTED.sub(write, body), references
+
+
+def _find_noted(note: str, references: Sequence[Reference]) -> str:
+    """Return the mark of an earlier note that a short one names: ``Lund, "Wax on apples," 7``."""
+    quoted = _QUOTED.search(note)
+    title = title_key(quoted[1]) if quoted and find_year([note]) is None else ""
+    found = (one for one in references if title and title in title_key(one.source.title))
+    return next((f" [@{{{one.key}}}]" for one in found if one.source.title), "")
 
 
 def _cut_notes(text: str) -> tuple[str, dict[str, str]]:
