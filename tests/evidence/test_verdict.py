@@ -274,3 +274,17 @@ def test_a_difference_or_a_link_where_there_is_none_is_told(tmp_path, claim, tex
     pair = judge(tmp_path, claim, text, "Wax and light and the mould and sugar of fruit")
     assert pair.verdict != "supported"
     assert any("finds no change" in one or "turned" in one for one in pair.notes)
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_told"),
+    [
+        ("Night light causes soft pears.", True),
+        ("Night light was associated with soft pears.", False),
+    ],
+)
+def test_a_cause_where_the_work_has_an_association_is_told(tmp_path, claim, is_told):
+    text = "Night light was associated with soft pears in 40 orchards."
+    pair = judge(tmp_path, claim, text, "Night light and pears")
+    assert pair.verdict == ("partly" if is_told else "supported")
+    assert ("it has an association, and not a cause" in pair.notes) == is_told

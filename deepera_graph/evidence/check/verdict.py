@@ -71,6 +71,13 @@ _COMPARED = re.compile(
     r"\s+(?:in|with|under|after|among|during)\s+(?P<who>[^,;:.()]+?)(?=\s(?:than|and|but)\b|[,;:.()]|\Z)",
     re.IGNORECASE,
 )
+_CAUSES = re.compile(
+    r"\b(?:causes?|caused|causing|causal\w*|(?:leads?|led)\sto|results?\sin|prevents?|prevented)\b",
+    re.IGNORECASE,
+)
+_GOES_ALONG = re.compile(
+    r"\b(?:associated|associations?|correlat\w+|linked)\s(?:with|to|between)\b", re.IGNORECASE
+)
 _NO_CHANGE = frozenset(["under", "above", "below", "high", "highly", "low"])  # say where it is
 _PARTS = re.compile(r"[;:]|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE)
 _NO_RESULT = re.compile(
@@ -184,8 +191,7 @@ def decide_by_rules(
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
-    aims = ["it is the aim or the background of the work, and no result"]
-    notes = find_gaps(statement, work.text) + (aims if _NO_RESULT.match(sentence) else [])
+    notes = find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
@@ -205,6 +211,15 @@ def _deny(statement: str, sentence: str) -> str:
     if sides == (True, False):
         return "it may say the opposite: the passage finds no change"
     return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
+
+
+def _list_shortfalls(statement: str, sentence: str) -> list[str]:
+    """Say that a sentence is no result, or has a cause of a claim as an association."""
+    notes = ["it is the aim or the background of the work, and no result"]
+    notes = notes if _NO_RESULT.match(sentence) else []
+    if _CAUSES.search(statement) and _GOES_ALONG.search(sentence) and not _CAUSES.search(sentence):
+        notes.append("it has an association, and not a cause")
+    return notes
 
 
 def _turn_shares(statement: str, sentence: str) -> Iterator[str]:
