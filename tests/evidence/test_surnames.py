@@ -114,3 +114,13 @@ def test_such_names_cite_in_a_pdf(tmp_path):
     (tmp_path / "a.pdf").write_bytes(write_pdf(page))
     found = read_manuscript(tmp_path / "a.pdf")
     assert [one.keys for one in found.claims] == [(str(at),) for at in range(1, 5)]
+
+
+def test_accents_of_a_pdf_stand_before_their_letters(tmp_path):
+    said = "M¨uller and Garc´ ia (2012) kept apples firm at the 5´ end."
+    entry = ("M¨uller, A., Garc´ia, B. (2012). A trial of", "wax in long fields.")
+    (tmp_path / "a.pdf").write_bytes(write_pdf(["Introduction", said, "References", *entry]))
+    found = read_manuscript(tmp_path / "a.pdf")
+    assert found.claims[0].keys == ("1",)
+    assert found.claims[0].sentence == "Müller and García (2012) kept apples firm at the 5´ end."
+    assert found.references[0].source.authors[0] == "Müller"

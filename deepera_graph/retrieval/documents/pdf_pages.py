@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
@@ -14,6 +15,9 @@ from deepera_graph.errors import InputError
 from deepera_graph.packages import call_foreign, check_extra, describe_error, import_extra
 from deepera_graph.settings.ranges import check_choice
 
+# As TeX draws them, before their letters: ``ˇSimi´c``, ``Garc´ ıa``; and no "5´ end".
+_ACCENTS = dict(zip("´¨ˇ˘˙˚˝", "\u0301\u0308\u030c\u0306\u0307\u030a\u030b", strict=True))
+_ACCENTED = re.compile(rf"(?<!\d)(?P<accent>[{''.join(_ACCENTS)}])\x20?(?P<letter>[A-Za-zı])")
 _MIDDLE = (0.3, 0.7)  # of the width of a page's text, where a gutter may be
 _LEAST_ROWS = 5  # with words on both sides of it
 _LEAST_SHARE = 0.4  # of all rows
@@ -160,8 +164,16 @@ def _gather(n_pages: int, read: Callable[[int], str]) -> tuple[dict[int, str], d
         except Exception as error:  # noqa: BLE001  # the boundary to foreign code
             bad[number] = IMAGE if isinstance(error, _ImageError) else describe_error(error)
         else:
-            texts[number] = text.translate(_LIGATURES).encode("utf-8", "ignore").decode()
+            clean = text.translate(_LIGATURES).encode("utf-8", "ignore").decode()
+            texts[number] = _ACCENTED.sub(_put_on, clean)
     return texts, bad
+
+
+def _put_on(found: re.Match[str]) -> str:
+    """Put an accent on the letter behind it; one that the letter cannot have stays."""
+    letter = found["letter"].replace("ı", "i")
+    whole = unicodedata.normalize("NFC", letter + _ACCENTS[found["accent"]])
+    return whole if len(whole) == 1 else found[0]
 
 
 class _ImageError(Exception):
