@@ -164,3 +164,19 @@ def test_reading_takes_time_that_is_linear_in_a_text(text):
         read_cells(part)
         spent.append(time.process_time() - start)
     assert spent[1] < 8 * spent[0] + 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("Firmness had fallen by 6% in coated and by 31% in uncoated apples (p = 0.01).", "higher"),
+        ("Firmness had fallen by 31% in uncoated and by 6% in coated apples (p = 0.01).", "higher"),
+        ("Waxed apples lost 18% of their firmness and uncoated apples 39% (p = 0.01).", "higher"),
+        ("HbA1c fell by 1.2% with tea and by 0.3% with placebo (p = 0.01).", "lower"),
+        ("Placebo lowered it; HbA1c fell by 0.3% with placebo and 1.2% with tea.", "lower"),
+        ("Yield rose by 12% with mulch and by 4% without mulch (p = 0.01).", "higher"),
+        ("Yield rose by 4% in controls and by 12% in plots without tillage (p = 0.01).", ""),
+    ],
+)
+def test_where_both_arms_change_one_way_the_outcome_goes_as_beside_the_control(text, way):
+    assert show(text, "direction") == way

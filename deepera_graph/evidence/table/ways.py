@@ -85,6 +85,16 @@ _OF_A_WAY = re.compile(
     "test|exam|reading|math|quality|function|memory|perform|surviv|academic|motor|accura"
     f"|{BAD_OUTCOME.pattern}"
 )
+# Both arms changed one way: "firmness fell by 6% in coated and by 31% in uncoated apples".
+_BOTH = re.compile(
+    r"(?P<verb>\b(?:fell|fall(?:en|s)?|dropp?ed|declined|decreased|los[te]|lost|rose|risen|increased|gained"
+    r"|grew)\b)(?:\s+by|\s+only)*\s+(?P<one>\d+(?:\.\d+)?)(?![\d.]*\s*(?:/|to\b|-|–))"
+    r"(?P<first>[^;.]{1,80}?)(?:\band|\bbut|\bwhile|\bwhereas|\bversus|\bvs\.?|\bagainst|,)\s"
+    r"(?P<second>[^;.]{0,60}?)(?<![\d.])(?P<other>\d+(?:\.\d+)?)(?P<rest>\s*%[^;.(]{0,40})"
+)
+_CONTROL = re.compile(
+    r"\b(?:controls?|placebo|sham|usual|non-?\w+|un\w+ed|without|no|alone|only)\b"
+)
 _NEAR = 5  # words before "improved" that may say what did
 _LEAST_P = 0.05
 
@@ -135,12 +145,26 @@ def _compare(value: float, other: float) -> Way:
 
 def _find_words(said: str, effect: re.Match[str] | None, p: re.Match[str] | None) -> Way:
     """Tell which way an outcome goes by the words before its effect, or p, else by all words."""
+    if effect is None and (both := _BOTH.search(said.lower())):
+        return _compare_arms(both)
     if effect is None and p is None:
         return _read_way(said)
     if any(map(_is_open, _BETTER.finditer(said.lower()))):
         return ""
     at = min(one.end() if is_behind(one) else one.start() for one in (effect or p,) if one)
     return _read_way(said[:at]) or _read_way(said)
+
+
+def _compare_arms(found: re.Match[str]) -> Way:
+    """Tell which way one arm went beside its control, where both fell or both rose."""
+    change, other = float(found["one"]), float(found["other"])
+    before = found.string[: found.start()].rsplit(",", 1)[-1]
+    if _CONTROL.search(f"{before} {found['first']}"):
+        if _CONTROL.search(f"{found['second']} {found['rest']}"):
+            return ""
+        change, other = other, change
+    is_rise = found["verb"].startswith(("r", "inc", "g"))
+    return _compare(change, other) if is_rise else _compare(other, change)
 
 
 def _tell_later(found: re.Match[str]) -> str:
