@@ -11,9 +11,6 @@ from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import STOP_WORDS, held, split_sentences, stem_verb
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_CLAUSE = re.compile(r"[,;:]|\b(?:and|but|whereas|while|although|though|yet)\b", re.IGNORECASE)
-_PASSIVE = frozenset({"is", "are", "was", "were", "be", "been", "being"})
-_NOT_ONLY = re.compile(r"\bnot (?:only|just|merely|least)\b", re.IGNORECASE)
 _ENOUGH = 0.5  # share of the words of a clause that a sentence has if it is about the same
 _REACH = 200  # characters from a word of change to its amount, at most
 _NEAR = 5  # words between a negation and what it negates
@@ -37,7 +34,8 @@ _SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isins
 _NEGATIONS, _ABSENCES, _MODIFIERS = (_SETS[one] for one in ("negations", "absences", "modifiers"))
 _FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["comparisons"])
 _PATTERNS = [re.compile(one, re.IGNORECASE | re.VERBOSE) for one in _LISTS["patterns"].values()]
-_DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, _APART, _NO_AMOUNT = _PATTERNS
+_CLAUSE, _NOT_ONLY, _DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, *_PATTERNS = _PATTERNS
+_APART, _NO_AMOUNT = _PATTERNS
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
 _WAYS = dict.fromkeys(_SETS["up"], 1) | dict.fromkeys(_SETS["down"], -1)  # of a word of change
@@ -106,14 +104,11 @@ def _is_negation(word: str) -> bool:
 
 
 class _Change(NamedTuple):
-    word: str
+    phrase: str  # the word, with what negates it
     says: tuple[int, bool]  # up or down, and whether it is negated
     clause: frozenset[str]  # stems of what changes, within the clause
     sentence: frozenset[str]
     without: frozenset[str]  # stems of what is away in the sentence: "without nets"
-
-    def __str__(self) -> str:
-        return f"not {self.word}" if self.says[1] else self.word
 
     def is_of(self, other: "_Change") -> bool:
         """Tell whether nothing is away in one of two that is there in the other."""
@@ -138,30 +133,31 @@ def turned_changes(summary: str, passage: str) -> list[str]:
         same = [other for other in near if len(about & other.clause) == most]
         is_turned = same and all(one.says != other.says for other in same)
         if is_turned and all(map(one.is_of, same)):
-            found[f"{one}, where the passage has {same[0]}"] = None
+            found[f"{one.phrase}, where the passage has {same[0].phrase}"] = None
     return list(found)
 
 
 def _read_changes(text: str) -> Iterator[_Change]:
-    unchanging = _SETS["unchanging"]
     for clause in _read_clauses(text):
         for place, word in enumerate(clause.words):
             if word not in _WAYS:
                 continue
             before = clause.words[max(0, place - _NEAR) : place]
-            is_negated = any(one in unchanging or one.endswith("n't") for one in before)
-            is_negated |= "without" in before and _is_without(before)
+            negating = [n for n, one in enumerate(before) if _is_negation(one)]
+            if not negating and "without" in before and _is_without(before):
+                negating = [before.index("without")]
+            phrase = _quote(before, negating[-1], word) if negating else word
             about, whole = (
                 frozenset(
                     stem_verb(one)
                     for one in words
-                    if one not in STOP_WORDS and one not in unchanging and one not in _WAYS
+                    if one not in STOP_WORDS and not _is_negation(one) and one not in _WAYS
                 )
                 for words in (clause.words, _list_words(clause.sentence))
             )
             away = _list_words(" ".join(_WITHOUT.findall(clause.sentence)))
             without = frozenset(map(stem_verb, away)) - STOP_WORDS
-            yield _Change(word, (_WAYS[word], is_negated), about, whole, without)
+            yield _Change(phrase, (_WAYS[word], bool(negating)), about, whole, without)
 
 
 def read_sign(text: str, start: int, end: int) -> int | None:
@@ -180,8 +176,7 @@ def read_sign(text: str, start: int, end: int) -> int | None:
 
 
 def turn_changes(text: str) -> list[str]:
-    """Return a text with one change turned around, a version for each, and with all of them."""
-    # A verb becomes its opposite: ``rose`` for ``fell``, ``increases`` for ``reduces``.
+    """Return a text with one change turned, a version for each, and all: ``rose`` for ``fell``."""
     places = [one for one in _WORD.finditer(text) if one.group().lower() in _OPPOSITES]
     turned = [_turn(text, [one]) for one in places]
     return [*turned, _turn(text, places)] if len(turned) > 1 else turned
@@ -193,6 +188,11 @@ def _turn(text: str, places: Sequence[re.Match[str]]) -> str:
         word = word.capitalize() if one.group()[0].isupper() else word
         text = f"{text[: one.start()]}{word}{text[one.end() :]}"
     return text
+
+
+def _quote(before: Sequence[str], start: int, word: str) -> str:
+    start -= bool(start and before[start - 1] in _SETS["auxiliaries"])
+    return f"“{' '.join([*before[start:], word])}”"
 
 
 def _is_without(before: Sequence[str]) -> bool:
@@ -381,9 +381,9 @@ def _actions(clauses: Sequence[_Clause]) -> Iterator[_Relation]:
                 continue
             left, right = _stems(words[:place]), _stems(words[place + 1 :])
             before, after = words[place - 1] if place else "", "".join(words[place + 1 : place + 2])
-            if before in _PASSIVE and after == "by":
+            if before in _SETS["passive"] and after == "by":
                 left, right = right, left
-            elif before in _PASSIVE or not left or not right:
+            elif before in _SETS["passive"] or not left or not right:
                 continue
             yield _Relation(word, stem_verb(word), 1, left, right)
 

@@ -314,11 +314,15 @@ def _is_abbreviation(before: str, rest: str) -> bool:
     word = last[0].lstrip("([\"'“‘").lower()
     if word in _SETS["never_last"] or _is_list_number(before, word):
         return True
-    is_unit = bool(_UNIT.search(before))
-    if word in _SETS["seldom_last"] or (_is_initial(word) and not is_unit):
+    is_named = bool(_UNIT.search(before)) or _ends_a_name(before)
+    if word in _SETS["seldom_last"] or (_is_initial(word) and not is_named):
         following = _NEXT_WORD.match(rest)
         return bool(rest) and (following is None or following.group() not in _SETS["openers"])
     return False
+
+
+def _ends_a_name(before: str) -> bool:
+    return before.split()[-2:-1] != [] and before.split()[-2].lower() in _SETS["lettered"]
 
 
 def _is_initial(word: str) -> bool:

@@ -185,6 +185,19 @@ def test_every_form_shows_every_verdict_and_deciding_sentence(report):
     assert texts["csv"].count("\n") == len(report.pairs) + 1
 
 
+def test_a_clause_that_is_judged_is_shown_where_a_sentence_has_several(tmp_path):
+    path = write_claim(
+        tmp_path, "Wax keeps stored apples firm [1], and pears lost sugar at night [1]."
+    )
+    report = ManuscriptCheck(library=library()).check(path)
+    for form in ("text", "markdown", "html"):
+        shown = export_check(report, form)
+        assert shown.count("judged: ") == 2
+        assert "judged: “pears lost" in shown or "judged: pears lost" in shown
+    path = write_claim(tmp_path, "Wax keeps stored apples firm [1].")
+    assert "judged: " not in export_check(ManuscriptCheck(library=library()).check(path), "text")
+
+
 def test_text_of_a_manuscript_is_no_html(tmp_path):
     path = write_claim(tmp_path, "Wax &lt;script&gt;x&lt;/script&gt; keeps apples firm [1].")
     page = export_check(ManuscriptCheck(library=library()).check(path), "html")

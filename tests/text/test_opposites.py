@@ -66,6 +66,11 @@ FAITHFUL = [
     ("Wax is effective in barley.", "Wax is effective in barley but not in rye."),
     ("Wax is not effective in rye.", "Wax is effective in barley, but it is not in rye."),
     ("Wax is effective in barley.", "Wax is effective in barley. Wax is not effective in rye."),
+    (
+        "Trees with little wax had a higher risk of rust.",
+        "Trees with least wax had a 2.6-fold (95% CI 1.4 to 5.0, p = 0.01) higher risk of rust "
+        "compared with those that had the most wax.",
+    ),
     ("Groups were similar in yield.", "There was no difference in yield between groups."),
     ("No goat recovered.", "None of the goats recovered."),
     ("The goats did not recover.", "No goat recovered."),

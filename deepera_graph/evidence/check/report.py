@@ -1,7 +1,7 @@
 """What a check of a manuscript found, and the forms that people and programs read it in."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby
@@ -256,9 +256,13 @@ def _describe_duplicates(manuscript: Manuscript) -> Iterator[str]:
             yield f"the same work is in the list of references {len(same)} times: {', '.join(same)}"
 
 
-def _by_claim(pairs: Iterable[CheckedPair]) -> Iterator[list[CheckedPair]]:
-    for _, group in groupby(pairs, key=lambda one: one.claim.number):
-        yield list(group)
+def _by_claim(pairs: Sequence[CheckedPair]) -> Iterator[tuple[list[CheckedPair], str]]:
+    """Yield the pairs of each claim, with what is judged where that is one of several clauses."""
+    said = Counter(one.sentence for one in {one.claim.number: one.claim for one in pairs}.values())
+    for _, found in groupby(pairs, key=lambda one: one.claim.number):
+        group = list(found)
+        claim = group[0].claim
+        yield group, claim.statement if said[claim.sentence] > 1 else ""
 
 
 def _to_lines(report: CheckReport, *, markdown: bool) -> Iterator[str]:
@@ -268,7 +272,7 @@ def _to_lines(report: CheckReport, *, markdown: bool) -> Iterator[str]:
     yield from (
         f"- {one}" if markdown else one for one in map(in_one_line, describe_report(report))
     )
-    for group in _by_claim(report.pairs):
+    for group, clause in _by_claim(report.pairs):
         claim = group[0].claim
         yield ""
         said = f"{claim.number}. {in_one_line(claim.sentence)}"
@@ -277,6 +281,8 @@ def _to_lines(report: CheckReport, *, markdown: bool) -> Iterator[str]:
             yield ""
             if _place(group[0]):
                 yield f"{_place(group[0]).strip()}\n"
+        if clause:
+            yield f"{'- ' if markdown else '   '}judged: “{in_one_line(clause)}”"
         for pair in group:
             yield from _describe_pair(pair, markdown=markdown)
         if other := group[0].other:
@@ -316,11 +322,11 @@ def _to_page(report: CheckReport) -> str:
     title = report.manuscript.title or report.manuscript.path.name
     first, *notes = describe_report(report)
     head = head_html(first, f"judged by {report.judge}; {describe_calls(report.usage)}", notes)
-    cards = "".join(map(_card, _by_claim(report.pairs)))
+    cards = "".join(_card(*one) for one in _by_claim(report.pairs))
     return build_page(f"Citations of {title}", head, f"<ol>\n{cards}</ol>\n")
 
 
-def _card(group: Sequence[CheckedPair]) -> str:
+def _card(group: Sequence[CheckedPair], clause: str) -> str:
     claim = group[0].claim
     verdicts = {one.verdict for one in group}
     state = "" if verdicts & {*BAD, *DOUBTFUL} else " is-kept"
@@ -330,6 +336,8 @@ def _card(group: Sequence[CheckedPair]) -> str:
     ]
     if place := _place(group[0]).strip(" ()"):
         parts.append(f'<p class="soft">{escape(place)}</p>')
+    if clause:
+        parts.append(f'<p class="soft">judged: {escape(clause)}</p>')
     parts += map(_pair_html, group)
     if other := group[0].other:
         parts.append(
