@@ -49,7 +49,22 @@ _COUNTED = [
 _N_LIVING = 2  # of these kinds
 _COUNTED.insert(
     _N_LIVING,
-    re.compile(rf"{_COUNT}\s+(?:were\s+(?:enrolled|recruited|randomi[sz]ed)|took\s+part)\b"),
+    re.compile(
+        rf"{_COUNT}\s+(?:(?:were|was)\s+(?:\w+ly\s+)?(?:enrolled|recruited|randomi[sz]ed|included"
+        r"|analy[sz]ed|assigned|allocated)|underwent\s+randomi[sz]ation|took\s+part)\b"
+    ),
+)
+# Those of the enrolled who were randomised, or whose data were analysed.
+_TAKEN = re.compile(
+    rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,4}}?(?:(?:were|was)\s+(?:\w+ly\s+)?"
+    r"(?:randomi[sz]ed|included|analy[sz]ed|assigned|allocated)|underwent\s+randomi[sz]ation)\b",
+    re.IGNORECASE,
+)
+_ENROLLED_BEFORE = re.compile(
+    r"\b(?:enrol|recruit|register|identif)\w*\s+(?:all\s+)?$", re.IGNORECASE
+)
+_ENROLLED_AFTER = re.compile(
+    r"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:enrolled|recruited|registered|identified)\b"
 )
 # A group, of those that are studied side by side: "300 coffee users", "24 wild-type mice".
 _LIVING = "|".join([*_LISTS["people"].split(), *_LISTS["animals"].split()])
@@ -71,6 +86,11 @@ _STUDY = (
     r"|kept|interview|survey|test|treat|fed|gave|given|us(?=ed))\w*"
 )
 _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
+# How many a study says that it is of.
+_TOLD_BEFORE = re.compile(rf"\b(?:total\s+of|{_STUDY}|enrol\w*)\s+(?:all\s+)?$", re.IGNORECASE)
+_TOLD_AFTER = re.compile(
+    rf"\s+(?:who\s+)?(?:were|was)\s+(?:\w+ly\s+)?(?:{_STUDY}|enrolled|analy[sz]ed)\b"
+)
 # Of whom each is said to get something: "120 received coffee and 118 received placebo".
 _ARM = re.compile(
     rf"{_COUNT}\s+(?!(?:of|to|and)\b)(?:{_PART}\s+){{0,3}}?(?:(?:were|was)\s+)?(?:\w+ly\s+)?"
@@ -84,8 +104,9 @@ _GROUP_END = re.compile(
 )
 # Of whom not all took part: "500 people were screened", "we approached 90 schools".
 _ASKED = "screened|invited|approached|contacted|assessed"
+_ANY = re.compile(_COUNT)
 _EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))|\s(?:[ck]?m|ha|m?L|g)\s?[-−–⁻^²³]")
-_NO_SIZE = re.compile(r"\beligible\b|\s(?:[mb]illion|thousand)\b")
+_NO_SIZE = re.compile(rf"\b(?:eligible|{_ASKED})\b|\s(?:[mb]illion|thousand)\b")
 _ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
 _ASKED_AFTER = re.compile(
     rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
@@ -104,6 +125,9 @@ _AHEAD = re.compile(
 _BEHIND = re.compile(
     r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
     r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b"
+    r"|s?(?:\s+[\w-]+){0,4}\s+(?:trials|studies|cohorts|surveys|RCTs)\s+(?:\w+\s+)?(?:suggest|indicat|report"
+    r"|show|found|link|associat|conflict|disagree|(?:are|were|is|remains?)\s+(?:\w+\s+)?(?:inconsist|conflict"
+    r"|inconclus|mixed))\w*"
     r"|s?(?:\s+[\w-]+){0,4}\s+(?:suggest|indicate|disagree|have\s+(?:\w+\s+)?(?:shown|suggested|reported"
     r"|found|yielded|produced|given|been))\b",
     re.IGNORECASE,
@@ -127,6 +151,7 @@ _FINER = {
 }
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS = 5
+_MOST_ARMS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +197,7 @@ def find_size(text: str, title: str = "") -> Cell | None:
     is_of_studies = design is not None and design.value in _OF_STUDIES
     counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
     groups = list(_sum_groups(text))
-    sizes = (_grow(one, groups) for one in _count_nouns(text, counted))
+    sizes = (_grow(_narrow(text, one), groups, text) for one in _count_nouns(text, counted))
     return next(chain(_read_sizes(text), sizes, groups), None)
 
 
@@ -186,9 +211,34 @@ def _read_sizes(text: str) -> Iterator[Cell]:
         yield Cell(value=str(sum(_to_int(one["n"]) for one in found)), span=spans)
 
 
-def _grow(size: Cell, groups: Sequence[Cell]) -> Cell:
-    """Return the largest of a size and the sums of groups."""
-    return max([size, *groups], key=lambda one: int(one.value))
+def _narrow(text: str, size: Cell) -> Cell:
+    """Return those who were randomised or analysed, of those who were enrolled."""
+    start, end = size.span
+    if not (
+        _ENROLLED_BEFORE.search(text[max(0, start - 20) : start])
+        or _ENROLLED_AFTER.match(text, end)
+    ):
+        return size
+    of_them = (
+        one
+        for one in _TAKEN.finditer(text, end)
+        if _LEAST_THINGS <= _to_int(one["n"]) < int(size.value) and _is_size(text, one)
+    )
+    if taken := next(of_them, None):
+        return Cell(value=str(_to_int(taken["n"])), span=taken.span())
+    return size
+
+
+def _grow(size: Cell, groups: Sequence[Cell], text: str) -> Cell | None:
+    """Return the largest of a size and the sums of groups; None if a size told is another."""
+    best = max([size, *groups], key=lambda one: int(one.value))
+    is_part = best.span[0] <= size.span[0] < best.span[1]
+    return best if is_part or not _is_told(text, size.span) else None
+
+
+def _is_told(text: str, span: Span) -> bool:
+    before = text[max(0, span[0] - 30) : span[0]]
+    return bool(_TOLD_BEFORE.search(before) or _TOLD_AFTER.match(text, span[1]))
 
 
 def _sum_groups(text: str) -> Iterator[Cell]:
@@ -203,8 +253,7 @@ def _sum_groups(text: str) -> Iterator[Cell]:
                 continue
             if len(run) > 1 and _are_studied(said, run):
                 sizes = [_to_int(one["n"] or one["rest"]) for one in run]
-                # "240 adults, 120 women and 120 men" are 240
-                total = max(sizes) if 2 * max(sizes) == sum(sizes) and len(run) > 2 else sum(sizes)
+                total = _add(said, sizes)
                 if total >= _LEAST_THINGS:
                     spans = run[0].start() + sentence.start, run[-1].end() + sentence.start
                     yield Cell(value=str(total), span=spans)
@@ -216,9 +265,22 @@ def _sum_arms(said: str, start: int) -> Iterator[Cell]:
     arms = list(_ARM.finditer(said.partition(";")[0]))
     if len(arms) > 1 and arms[0]["n"] and all(_is_size(said, one) for one in arms if one["n"]):
         sizes = [_to_int(one["n"] or one["rest"]) for one in arms]
-        total = max(sizes) if 2 * max(sizes) >= sum(sizes) and len(sizes) > 2 else sum(sizes)
+        total = max(sizes) if 2 * max(sizes) >= sum(sizes) and len(sizes) > 2 else _add(said, sizes)
         if total >= _LEAST_THINGS and "whom" not in said[arms[0].start() : arms[-1].end()]:
             yield Cell(value=str(total), span=(start + arms[0].start(), start + arms[-1].end()))
+
+
+def _add(said: str, sizes: Sequence[int]) -> int:
+    """Return the sum of groups, or the largest if what is counted right after it sums to it."""
+    most = max(sizes)
+    counts = [_to_int(one["n"]) for one in _ANY.finditer(said)]
+    after = counts[counts.index(most) + 1 :] if most in counts else []
+    is_total = any(
+        sum(after[begin:end]) == most
+        for begin in range(len(after))
+        for end in range(begin + 2, min(begin + _MOST_ARMS, len(after)) + 1)
+    )
+    return most if is_total else sum(sizes)
 
 
 def _is_beside(said: str, one: re.Match[str], other: re.Match[str]) -> bool:
@@ -241,7 +303,8 @@ def _are_studied(said: str, run: Sequence[re.Match[str]]) -> bool:
         return False
     is_compared = re.search(r"\bthan\b", said[first.end() : last.start()])
     is_ended = last["rest"] or _GROUP_END.match(said, last.end())
-    return bool(is_ended and (is_compared or _STUDIED.search(said)))
+    is_between = re.search(r"\bbetween\s+$", said[: first.start()])
+    return bool(is_ended and (is_compared or is_between or _STUDIED.search(said)))
 
 
 def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cell]:
