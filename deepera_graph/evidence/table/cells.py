@@ -11,9 +11,11 @@ from deepera_graph.evidence.table.effects import (
     STEP,
     P,
     bounds_of,
+    end_of_value,
     find_effect,
     has_inside,
     is_named,
+    list_effects,
     mask_brackets,
     name_measure,
     to_float,
@@ -33,8 +35,13 @@ _AIM = re.compile(
 )
 # What begins a clause on another comparison; "but this was not" goes on with the same one.
 _TURN = re.compile(
-    r"(?:;|,?\s\b(?:whereas|while|but)\b|,\s+and\b)\s+(?!(?:this|these|that|which|the\s+(?:difference|effect))\b)"
+    r"(?:;|,?\s\b(?:whereas|while|but|(?:al)?though|however|yet)\b|,\s+and\b)\s+(?!(?:this|these|that|which|the\s+(?:difference|effect))\b)"
 )
+# What may stand between results of different outcomes, "between A and B" does not.
+_AND = re.compile(rf"{_TURN.pattern}|,?\s\band\s+", re.IGNORECASE)
+_COMMA = re.compile(rf"{_AND.pattern}|,\s+", re.IGNORECASE)
+_PAIR = re.compile(r"\bbetween\s+[^,;()_]{1,60}?\sand\b", re.IGNORECASE)
+_FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGNORECASE)
 # A clause without a subject may be of the comparison before it: "but did not differ".
 _NO_SUBJECT = re.compile(
     r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained)\b", re.IGNORECASE
@@ -55,10 +62,13 @@ def read_cells(
     # text that *decides*, [start, end), comes before all others, which may be of another outcome.
     # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
     found = [(one, _read_sentence(one.text, one.start, outcome)) for one in split_sentences(text)]
-    told = [(one, cells) for one, cells in found if cells]
     start, end = decides or (0, 0)
-    deciding = [cells for one, cells in told if one.start < end and start < one.end]
-    finding = max(deciding or [cells for _, cells in told], key=_rank, default={})
+    deciding = [cells for one, cells in found if one.start < end and start < one.end]
+    if any(cells is None for cells in deciding):
+        finding: dict[str, Cell] = {}
+    else:
+        told = [cells for cells in deciding if cells] or [cells for _, cells in found if cells]
+        finding = max(told, key=_rank, default={})
     known = {"n": find_size(text, title), "design": find_design(text), **finding}
     return {name: cell for name, cell in known.items() if cell is not None}
 
@@ -77,17 +87,22 @@ def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
     return (has_effect and has_test, has_effect, has_test)
 
 
-def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell]:
+def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell] | None:
     """Return what a sentence, which begins at *start*, says of one comparison."""
+    # None if it has results of several outcomes, and the one that is asked for does not tell which.
     said = STEP.sub(lambda step: " " * len(step[0]), said)
+    if outcome and len(spans := _split_results(said)) > 1:
+        named = [len(outcome & read_words(said[slice(*part)]).known) for part in spans]
+        if not (most := max(named)) or named.count(most) > 1:
+            return None
+        begin, end = spans[named.index(most)]
+        return _read_sentence(said[begin:end], start + begin, frozenset())
     effect = find_effect(said)
     clause = _cut_clause(said, effect or P.search(said))
-    if asked := _find_asked(said, clause, outcome):
-        return _read_sentence(said[slice(*asked)], start + asked[0], outcome)
-    p = P.search(said, *clause)
-    end = effect.end() if effect else 0
-    interval = INTERVAL.search(said, end, clause[1]) or (
-        BARE_INTERVAL.match(said, end) if effect and is_named(effect) else None
+    end, most_end = _find_reach(said, effect, clause)
+    p = P.search(said, end, most_end) or _find_before(said, clause[0], effect)
+    interval = INTERVAL.search(said, end, most_end) or (
+        BARE_INTERVAL.match(said, effect.end()) if effect and is_named(effect) else None
     )
     null = NULL.search(said[slice(*clause)])
     is_told = effect or p or interval or FROM_TO.search(said) or (null and not _AIM.search(said))
@@ -125,18 +140,48 @@ def _cut_clause(said: str, effect: re.Match[str] | None) -> Span:
     return (begin, end) if is_alone and all(map(_is_apart, rest)) else (0, len(said))
 
 
-def _find_asked(said: str, clause: Span, outcome: Set[str]) -> Span | None:
-    """Return the part beside a clause that names the outcome, if the clause does not."""
-    parts = [(0, clause[0]), (clause[1], len(said))]
-    known = read_words(said[slice(*clause)]).known
-    return next(
-        (
-            part
-            for part in parts
-            if outcome and outcome <= read_words(said[slice(*part)]).known and not outcome & known
-        ),
-        None,
-    )
+def _find_reach(said: str, effect: re.Match[str] | None, clause: Span) -> Span:
+    """Return where the tests of an effect may stand: behind it, and before another one."""
+    if effect is None:
+        return clause
+    behind = [one for one in list_effects(said) if effect.end() <= one.start() < clause[1]]
+    masked = mask_brackets(said)
+    other = (one for one in behind if _COMMA.search(masked, effect.end(), one.start()))
+    return end_of_value(effect), next((one.start() for one in other), clause[1])
+
+
+def _find_before(said: str, begin: int, effect: re.Match[str] | None) -> re.Match[str] | None:
+    """Return the p value before an effect, if both are of one clause."""
+    found = None if effect is None else P.search(said, begin, effect.start())
+    if found is None or effect is None:
+        return None
+    return None if _AND.search(mask_brackets(said), found.end(), effect.start()) else found
+
+
+def _split_results(said: str) -> list[Span]:
+    """Return the parts of a sentence that have results, of what may be different outcomes."""
+    masked = _PAIR.sub(lambda found: "_" * len(found[0]), mask_brackets(said))
+    found = [("effect", one) for one in (*list_effects(said), *FROM_TO.finditer(said))]
+    tests = (("p", P), ("interval", INTERVAL), ("null", NULL))
+    found += [(kind, one) for kind, pattern in tests for one in pattern.finditer(said)]
+    parts: list[Span] = []
+    begin, end, kinds = 0, 0, set[str]()
+    for kind, one in sorted(found, key=lambda pair: pair[1].start()):
+        is_new = kind in ("effect", "null") and masked[one.start()] != "_"
+        marks = _COMMA if kind in kinds or _FIRST_TURN.match(said) else _AND
+        turn = marks.search(masked, end, one.start()) if kinds and end <= one.start() else None
+        if turn and (is_new or kind in kinds) and not _is_same(said[turn.end() :], kind, one):
+            parts.append((begin, turn.start()))
+            begin, kinds = turn.end(), set()
+        kinds.add(kind)
+        end = max(end, one.end())
+    return [*parts, (begin, len(said))]
+
+
+def _is_same(clause: str, kind: str, found: re.Match[str]) -> bool:
+    """Tell whether a clause says of the result before it that it was not significant."""
+    is_plain = re.search(r"significan|differ", found[0], re.IGNORECASE)
+    return kind == "null" and bool(is_plain and _NO_SUBJECT.match(clause))
 
 
 def _is_tested(clause: str) -> bool:

@@ -86,7 +86,7 @@ _COMPARED = (
     r"|slower|heavier|lighter|increase|decrease|reduction|rise|fall|drop|gain|loss)\b"
 )
 _MORE = re.compile(
-    rf"(?<![\w.,±])(?<!±\s)(?:(?!{_NUMBER}\s(?:{_TIME})\b)|{_WHEN}){_TOLD}\s+(?:(?:per\s+)?\w+\s+)?{_COMPARED}"
+    rf"(?<![\w.,±])(?<!±\s)(?:(?!{_NUMBER}\s(?:{_TIME})\b)|{_WHEN}){_TOLD}\s+(?:[(\[][^()\[\]]*[)\]]\s+)?(?:(?:per\s+)?\w+\s+)?{_COMPARED}"
 )
 _OF = re.compile(
     r"\b(?:increase|decrease|reduction|rise|fall|drop|gain|loss|decline|difference)"
@@ -155,6 +155,20 @@ def find_effect(said: str) -> re.Match[str] | None:
     return by or _MORE.search(said) or _OF.search(said) or _LEVEL_OF.search(said)
 
 
+def list_effects(said: str) -> list[re.Match[str]]:
+    """Return all effects of a sentence in order, without those that overlap another one."""
+    whole = (NAMED, _BY, _MORE, _OF, _LEVEL_OF)
+    found = sorted((one for of in whole for one in of.finditer(said)), key=lambda one: one.start())
+    apart: list[re.Match[str]] = []
+    for one in found:
+        if not (one.re is _BY and _is_when(said, one)) and (
+            not apart
+            or one.start("value" if "value" in one.re.groupindex else 0) >= apart[-1].end()
+        ):
+            apart.append(one)
+    return apart
+
+
 def _is_when(said: str, by: re.Match[str]) -> bool:
     return bool(_IS_TIME.match(by["unit"] or "")) and not _LASTS.search(said[: by.start()])
 
@@ -201,6 +215,13 @@ def value_of(effect: re.Match[str]) -> str:
     """Return the number of an effect, as it is written."""
     groups = effect.groupdict()
     return groups.get("value") or groups.get("factor") or groups.get("bare") or ""
+
+
+def end_of_value(effect: re.Match[str]) -> int:
+    """Return where the number of an effect ends."""
+    return max(
+        effect.end(name) for name in ("value", "factor", "bare") if name in effect.re.groupindex
+    )
 
 
 def name_measure(effect: re.Match[str]) -> str:

@@ -151,7 +151,9 @@ def _find_words(said: str, effect: re.Match[str] | None, p: re.Match[str] | None
         return _read_way(said)
     if any(map(_is_open, _BETTER.finditer(said.lower()))):
         return ""
-    at = min(one.end() if is_behind(one) else one.start() for one in (effect or p,) if one)
+    if effect and is_behind(effect) and (way := _read_way(effect[0])):
+        return way
+    at = min(one.start() for one in (effect or p,) if one)
     return _read_way(said[:at]) or _read_way(said)
 
 
@@ -170,7 +172,12 @@ def _compare_arms(found: re.Match[str]) -> Way:
 def _tell_later(found: re.Match[str]) -> str:
     """Return ``higher`` for a verb that makes a time longer, nothing for a noun or adjective."""
     before = found["before"] or ""
-    is_named = before in _NAMED_LATER or sign_of(before) in POLAR or found["other"]
+    is_named = (
+        (not found["before"] and not found["gap"])
+        or before in _NAMED_LATER
+        or sign_of(before) in POLAR
+        or found["other"]
+    )
     return f"{before} {'' if is_named else 'higher'} "
 
 
@@ -193,7 +200,7 @@ def _tell_better(found: re.Match[str]) -> str:
 
 
 def _read_way(said: str) -> Way:
-    """Return the way of the last word that goes up or down; nothing where none does."""
+    """Return the way of the words that go up or down; nothing where none does, or both ways."""
     said = _LATER.sub(_tell_later, _DELAY_OF.sub(" higher", _FALLS.sub(r"\1", said.lower())))
     said = re.sub(r"\b(down|up)-(?=regulat)", r"\1", said)
     said = _EASED.sub("lower", _GUARDS.sub("lower", _PART_OF_NAME.sub("", said)))
@@ -201,9 +208,8 @@ def _read_way(said: str) -> Way:
     signs = (
         _list_signs(_OF_EXPOSURE.sub("", said)) or _list_signs(said) or _list_signs(said, rare=True)
     )
-    if not signs:
-        return ""
-    return "higher" if POLAR[signs[-1]] > 0 else "lower"
+    ways = {POLAR[one] > 0 for one in signs}
+    return "" if len(ways) != 1 else "higher" if ways.pop() else "lower"
 
 
 def _list_signs(said: str, *, rare: bool = False) -> list[str]:
