@@ -21,6 +21,7 @@ _ACCENT = re.compile(
 )
 _TEX = read_lists(__file__)
 _MARKS, _LETTERS, _RELATIONS = _TEX["marks"], _TEX["letters"], _TEX["relations"]
+_GREEK = _TEX["greek"]
 _LETTER = re.compile(
     rf"\\({'|'.join(sorted(_LETTERS, key=len, reverse=True))})(?![a-zA-Z])(?:\{{\}}|(?=\}})|\s*)"
 )
@@ -36,9 +37,12 @@ _SUM = re.compile(r"\s*#\s*")
 _STYLE = re.compile(
     r"\\(?:emph|text(?:it|bf|rm|sc|sf|tt|up|normal|superscript|subscript))(?=\s*\{)"
 )
-# A formula that is but a relation, as reference managers write "p < 0.05".
-_RELATION = re.compile(
-    rf"\$(\s*[a-zA-Z]?\s*)(?:([<>=])|\\({'|'.join(_RELATIONS)})(?![a-zA-Z]))(\s*-?[\d.,]*\s*)\$"
+# A formula that is but a letter, a sign or a relation, as reference managers write "p < 0.05".
+_FORMULA = re.compile(r"(?<!\\)\$([^$]+)\$")
+_NAME = re.compile(rf"\\({'|'.join((*_RELATIONS, *_GREEK))})(?![a-zA-Z])")
+_SIMPLE = re.compile(
+    rf"(?=\s*\S)\s*(?:[a-zA-Z]|\\(?:{'|'.join(_GREEK)})(?![a-zA-Z]))?\s*"
+    rf"(?:(?:[-+<>=]|\\(?:{'|'.join(_RELATIONS)})(?![a-zA-Z]))\s*-?[\d.,]*\s*)?"
 )
 
 
@@ -213,12 +217,18 @@ def _find_quote(body: str, start: int) -> int:
 
 def write_plain(raw: str) -> str:
     """Return TeX as text: accents as letters, without braces; formulas with more stay."""
-    text = _RELATION.sub(
-        lambda found: found[1] + (found[2] or _RELATIONS[found[3]]) + found[4], _STYLE.sub("", raw)
-    )
+    text = _FORMULA.sub(_write_formula, _STYLE.sub("", raw))
     text = _ACCENT.sub(lambda found: found[2] + _MARKS[found[1]], text)
     text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
     return unicodedata.normalize("NFC", _unescape(text.replace("---", "—").replace("--", "–")))
+
+
+def _write_formula(found: re.Match[str]) -> str:
+    """Return a simple formula as text, any other as it is."""
+    if not _SIMPLE.fullmatch(found[1]):
+        return found[0]
+    symbols = {**_RELATIONS, **_GREEK}
+    return _NAME.sub(lambda name: symbols[name[1]], found[1])
 
 
 def _unescape(raw: str) -> str:

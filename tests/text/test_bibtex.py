@@ -18,7 +18,10 @@ def read(text):
 @pytest.mark.parametrize(
     ("written", "text"),
     [
-        (r"NF-$\kappa$B, $\chi^2$ and \upsilon", r"NF-$\kappa$B, $\chi^2$ and \upsilon"),
+        (r"NF-$\kappa$B, $\chi^2$ and \upsilon", r"NF-κB, $\chi^2$ and \upsilon"),
+        (r"fell ($-$0.5, {\textminus}0.9 to $-0.1$)", "fell (-0.5, −0.9 to -0.1)"),
+        (r"$\beta$ = $-$0.21, $\beta = -0.2$, $\Delta$", "β = -0.21, β = -0.2, Δ"),
+        (r"from $5, to $6 or \$7 and $x$", "from $5, to $6 or $7 and x"),
         (r"na\"{\i}ve \c{c}a, \v s, \'{\i}, {\OE}uvre and {\AA}s", "naïve ça, š, í, Œuvre and Ås"),
         (r"p {\textless} 0.05, 5{\%} of 3 \_ 4", "p < 0.05, 5% of 3 _ 4"),
         (r"the patients{\textquoteright} wax\textendash firmness", "the patients’ wax–firmness"),
