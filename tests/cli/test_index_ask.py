@@ -179,6 +179,30 @@ def test_limits_at_the_end_of_a_question_leave_out_what_is_named(deepera, questi
     assert "(year>=2001) leave out none of 4 passages" in " ".join(alone.stdout.split())
 
 
+def test_limits_of_other_things_are_said_to_leave_nothing_out(deepera, source):
+    asked = f"{QUESTION.rstrip('?')}, excluding mice and children?"
+    for command in ("ask", "table"):
+        said = deepera(command, asked, source).stderr
+        assert "(no mice, no children) are judged as words, and leave no paper out" in said
+        assert "set them apart" not in said
+
+
+def test_all_that_limits_leave_out_is_named_to_programs(deepera, questions):
+    source = questions(
+        *(
+            {"id": f"{n}", "text": f"Tea {n}.", "metadata": {"title": f"Tea {n}", "year": 2000}}
+            for n in range(7)
+        ),
+    )
+    asked = "Does tea lower glucose, since 2015?"
+    assert "and 2 more: -v names them" in " ".join(deepera("ask", asked, source).stdout.split())
+    for more in ("--json", "-v"):
+        shown = deepera("ask", asked, source, more)
+        assert all(
+            f"Tea {n} (2000" in " ".join((shown.stdout + shown.stderr).split()) for n in range(7)
+        )
+
+
 def test_limits_within_a_question_are_said_to_leave_nothing_out(deepera, source):
     asked = f"{QUESTION.rstrip('?')} since 2015?"
     result = deepera("ask", asked, source)

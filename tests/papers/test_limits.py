@@ -235,6 +235,11 @@ def test_labels_that_recur_are_found_whatever_their_writing():
          {"year_from": 2015, "not_types": ["review"]}),
         ("Does tea help children, excluding infants, since 2015?",
          "Does tea help children, excluding infants?", {"year_from": 2015}),
+        ("Does tea help sleep, excluding animals and preprints?",
+         "Does tea help sleep, excluding animals?", {"not_types": ["preprint"]}),
+        ("Does tea help sleep, excluding reviews, mice and rats?",
+         "Does tea help sleep, excluding mice and rats?", {"not_types": ["review"]}),
+        ("Does tea help sleep, excluding animals?", None, {}),
         ("Have deaths fallen since 2015?", None, {}),
         ("Have deaths in Norway, between 1990 and 2000, fallen?", None, {}),
         ("Since 2015, have deaths fallen?", None, {}),
@@ -246,6 +251,19 @@ def test_labels_that_recur_are_found_whatever_their_writing():
 def test_apart_are_limits_at_the_end_of_a_question_alone(question, topic, limits):
     found = read_limits(question, apart=True).to_dict()
     assert found == {"question": question, "topic": topic or question, **limits}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "1,200 children underwent randomization.",
+        "Children were randomly allocated to tea.",
+        "Adults were randomized to tea or water.",
+        "We randomly assigned adults to tea.",
+    ],
+)
+def test_a_trial_says_so_in_many_ways(said):
+    assert list(find_kinds("Tea and sleep", said, "")) == ["trial"]
 
 
 def test_passages_of_a_study_break_a_limit_together():

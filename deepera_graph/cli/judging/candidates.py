@@ -102,6 +102,7 @@ class Place:
         _check_one_place(question, files, store, literature)
         self._scope = find_scope(literature, self.conditions, adaptive=search.adaptive, **without)
         verbose = getattr(output, "verbose", False)
+        self._names_all = verbose or output.as_json
         self._read = PassageSource(*files, reading=reading, verbose=verbose) if files else None
 
     @property
@@ -151,7 +152,11 @@ class Place:
         return replace(
             found,
             documents=kept[: self.search.retrieve],
-            notes=(*found.notes, *notes, describe_left_out(limits, out, len(found.documents))),
+            notes=(
+                *found.notes,
+                *notes,
+                describe_left_out(limits, out, len(found.documents), whole=self._names_all),
+            ),
         )
 
     @contextmanager

@@ -12,6 +12,7 @@ import typer
 
 from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.opening.judges import open_reranker, settings_of
+from deepera_graph.cli.opening.limits import note_limits
 from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
@@ -143,6 +144,8 @@ def table(
             reranker, columns=columns, extractor=chat_of(reranker.backend), journal=journal
         )
         candidates = place.find()
+        if (remark := note_limits(question, place.limits)) and not output.quiet:
+            say(remark)
         found, question = candidates.documents, place.question
         for note in candidates.notes:
             say(note)

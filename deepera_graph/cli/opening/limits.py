@@ -75,13 +75,19 @@ def note_limits(question: str, applied: Limits) -> str:
     years = _write_years(limits, but={getattr(applied, name) for name in _YEARS})
     kinds = [one for one in limits.types if one not in applied.types]
     kinds += [f"no {one}" for one in limits.not_types if one not in applied.not_types]
-    if not years and not kinds:
+    others = [f"no {one}" for one in limits.exclude]
+    if not years and not kinds and not others:
         return ""
     wheres = " ".join(f"--where '{one}'" for one in years)
-    return (
-        f"limits in the question ({', '.join([*years, *kinds])}) are judged as words, and leave no "
-        'paper out; to leave some out, set them apart at the end ("..., since 2015, excluding '
+    advice = (
+        'to leave some out, set them apart at the end ("..., since 2015, excluding '
         f'reviews?"){f", or take {wheres}" if wheres else ""}'
+        if years or kinds
+        else "only years and kinds of papers do"
+    )
+    return (
+        f"limits in the question ({', '.join([*years, *kinds, *others])}) are judged as words, and "
+        f"leave no paper out; {advice}"
     )
 
 
@@ -92,8 +98,11 @@ def read_question(question: str, *, apart: bool = False) -> Limits:
     return read_limits(question, year=date.today().year, apart=apart)
 
 
-def describe_left_out(limits: Limits, out: Sequence[tuple[Document, str]], n_found: int) -> str:
+def describe_left_out(
+    limits: Limits, out: Sequence[tuple[Document, str]], n_found: int, *, whole: bool = False
+) -> str:
     """Say which limits a question has, and what they leave out of what was found."""
+    # The first few are named, or the *whole* of it.
     said = _write_years(limits)
     said += [f"not from {year}" for year in limits.not_years]
     said += [f"only {one}" for one in limits.types] + [f"no {one}" for one in limits.not_types]
@@ -101,8 +110,9 @@ def describe_left_out(limits: Limits, out: Sequence[tuple[Document, str]], n_fou
     if not out:
         return f"{head} leave out none of {count(n_found, 'passage')}"
     named = dict.fromkeys(_name(one, why) for one, why in out)
-    more = f"; and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    listed = "; ".join([*named][:_NAMED])
+    most = len(named) if whole else _NAMED
+    more = f"; and {len(named) - most} more: -v names them" if len(named) > most else ""
+    listed = "; ".join([*named][:most])
     return f"{head} leave out {len(out)} of {count(n_found, 'passage')}: {listed}{more}"
 
 

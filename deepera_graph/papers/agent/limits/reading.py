@@ -217,9 +217,15 @@ class _Reading:
             while found := self._search(pattern, at, near):
                 said, end = _said(found, self._text)
                 at = found.end()
-                if self._apart and not _names_types(said):
+                is_limit = _is_limit(said, found[0]) and self._is_counted(found, end)
+                if self._apart and (others := _list_others(said)):
+                    kinds = [one for one in split_phrases(said) if one not in others]
+                    if is_limit and kinds:  # the others are judged as words
+                        self._leave_out(", ".join(kinds))
+                        rest = f"{self._text[: found.end()].rstrip()} {' and '.join(others)}"
+                        self._text, self._near = f"{rest}{self._text[end:]}", None
                     continue
-                if _is_limit(said, found[0]) and self._is_counted(found, end):
+                if is_limit:
                     self._leave_out(said)
                     at = found.start()
                     self._cut(at, end)
@@ -302,8 +308,9 @@ def _is_limit(said: str, cue: str) -> bool:
     )
 
 
-def _names_types(said: str) -> bool:
-    return all(tuple(stems(one)) in patterns.TYPES for one in split_phrases(said))
+def _list_others(said: str) -> list[str]:
+    """Return what is left out that is no kind of documents."""
+    return [one for one in split_phrases(said) if tuple(stems(one)) not in patterns.TYPES]
 
 
 def _span(word: str) -> Span:
