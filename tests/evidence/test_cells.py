@@ -200,53 +200,6 @@ def test_a_finding_is_of_the_outcome_that_is_asked_for(question, cells):
     assert tuple(found[one].value if one in found else "" for one in names) == cells
 
 
-@pytest.mark.parametrize(
-    ("said", "cells"),
-    [
-        (
-            "Gout did not differ (p = 0.6), although weight fell by 5 kg (p = 0.01)",
-            "0.6 no difference",
-        ),
-        (
-            "Although weight fell by 5 kg (p = 0.01), gout did not differ (p = 0.6)",
-            "0.6 no difference",
-        ),
-        ("Weight fell by 5 kg (p = 0.01), and gout fell by 4% (p = 0.02)", "4% 0.02 lower"),
-        ("Weight fell by 5 kg and gout by 4% (p = 0.02)", "4% 0.02"),
-        ("Gout rose by 5% and weight by 4 kg (p = 0.02)", "5% higher"),
-        ("Gout fell by 5% in men and women (p = 0.02)", "5% 0.02 lower"),
-        ("Gout fell by 5% (p = 0.02), but did not differ significantly later", "5% 0.02"),
-        ("Gout did not differ between men and women (p = 0.6)", "0.6 no difference"),
-        ("Weight fell by 5 kg (p = 0.01) and fractures by 4% (p = 0.02)", ""),
-        ("Gout fell by 5% (p = 0.01) and other gout rose by 4% (p = 0.02)", ""),
-        ("Gout and fractures were rarer, fewer and more frequent (p = 0.01)", "0.01"),
-    ],
-)
-def test_what_the_outcome_does_not_decide_stays_empty(said, cells):
-    found = read_cells(
-        f"{said}. Nothing else.", (0, 9), outcome=find_outcome("Does coffee reduce gout?")
-    )
-    names = ("effect", "p", "direction")
-    assert " ".join(found[one].value for one in names if one in found) == cells
-
-
-@pytest.mark.parametrize(
-    ("said", "way"),
-    [
-        (
-            "a 2.6-fold (95% CI 1.4 to 5.0, p = 0.005) higher risk of falls",
-            "2.6-fold 1.4 to 5.0 higher",
-        ),
-        ("a 20% (95% CI 10 to 30) greater risk of falls", "20% 10 to 30 higher"),
-        ("a 20% [95% CI 10 to 30] lower risk of falls", "20% 10 to 30 lower"),
-    ],
-)
-def test_brackets_between_a_number_and_its_word_change_nothing(said, way):
-    found = read_cells(f"Adults in the lowest third of iron had {said} than those in the highest.")
-    names = ("effect", "interval", "direction")
-    assert " ".join(found[one].value for one in names if one in found) == way
-
-
 def test_the_sentence_that_decides_comes_before_one_that_tells_more():
     decides = "Water rose from 6.1% to 9.8% (p < 0.001)."
     text = f"{decides} Conductivity fell by 55% (p = 0.02). Cores were few."
@@ -376,7 +329,14 @@ def test_citations_behind_a_ratio_are_no_interval():
         ("We enrolled 240 patients, of whom 100 women and 90 men came back.", "240"),
         ("Of 500 screened, 300 patients were enrolled.", "300"),
         ("Headache came in 12 of 40 patients.", "40"),
-        ("Headache came in 12 of 40 patients and in 5 of 40 controls.", "40"),
+        ("Headache came in 12 of 40 patients and in 5 of 40 controls.", ""),
+        ("Newts were found in 41 of 60 ponds and in 9 of 52 ponds with crayfish.", ""),
+        ("We recorded 11,342 birds at 220 sites.", ""),
+        ("In a sample of 12,490 ninth formers in 65 schools, marks rose.", ""),
+        ("We gave 120 kg per year to wheat in 24 plots.", "24"),
+        ("Fourteen trials (n = 4,227 in the coffee groups and 3,909 in others) were pooled.", ""),
+        ("Nine trials were pooled: 486 adults had weight, 930 adults had intake.", ""),
+        ("Nine trials were pooled, with a total of 930 adults; 486 adults had weight.", "930"),
         ("Death was as frequent in 5 men and 8 women. We followed 300 adults.", "300"),
         ("We invited 300 men and 400 women and enrolled 412 adults.", "412"),
     ],

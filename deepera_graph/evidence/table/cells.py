@@ -1,11 +1,12 @@
 """The cells of a study that rules fill: effect sizes, intervals, p values and their direction."""
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Literal, get_args
 
 from deepera_graph.evidence.table.effects import (
     BARE_INTERVAL,
+    CURRENCY,
     FROM_TO,
     INTERVAL,
     STEP,
@@ -28,7 +29,7 @@ from deepera_graph.evidence.table.effects import (
 from deepera_graph.evidence.table.studies import Cell, Span, find_design, find_size
 from deepera_graph.evidence.table.ways import NULL, find_way
 from deepera_graph.judges.trained.direction.wording import read_question, read_words
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import Sentence, split_sentences
 
 _AIM = re.compile(
     r"\b(?:to\s+(?:test|examine|assess|determine|investigate)|whether|unknown|aims?)\b", re.I
@@ -63,12 +64,12 @@ def read_cells(
     # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
     found = [(one, _read_sentence(one.text, one.start, outcome)) for one in split_sentences(text)]
     start, end = decides or (0, 0)
-    deciding = [cells for one, cells in found if one.start < end and start < one.end]
-    if any(cells is None for cells in deciding):
-        finding: dict[str, Cell] = {}
-    else:
-        told = [cells for cells in deciding if cells] or [cells for _, cells in found if cells]
-        finding = max(told, key=_rank, default={})
+    deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
+    told = [(one, cells) for one, cells in found if cells]
+    chosen = [(one, cells) for one, cells in deciding if cells] or told
+    is_open = any(cells is None for _, cells in deciding)
+    is_other = not _names(chosen, outcome) and _names(told, outcome)
+    finding = {} if is_open or is_other else max((one[1] for one in chosen), key=_rank, default={})
     known = {"n": find_size(text, title), "design": find_design(text), **finding}
     return {name: cell for name, cell in known.items() if cell is not None}
 
@@ -78,7 +79,14 @@ def find_outcome(question: str) -> frozenset[str]:
     asked = read_question(question)
     words, stems = (one[asked.place + 1 :] for one in (asked.read.words, asked.read.stems))
     end = next((n for n, word in enumerate(words) if n and _WHERE.fullmatch(word)), len(words))
-    return frozenset(stems[:end]) - {""}
+    # Where no word of change is known, all but the first thing that is named.
+    _, *others = [one for one in asked.read.stems if one] or [""]
+    return frozenset(stems[:end]) - {""} or frozenset(others)
+
+
+def _names(told: Sequence[tuple[Sentence, object]], outcome: Set[str]) -> bool:
+    """Tell whether any of some sentences names the outcome, or a part of it."""
+    return any(outcome & read_words(one.text).known for one, _ in told)
 
 
 def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
@@ -90,7 +98,7 @@ def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
 def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell] | None:
     """Return what a sentence, which begins at *start*, says of one comparison."""
     # None if it has results of several outcomes, and the one that is asked for does not tell which.
-    said = STEP.sub(lambda step: " " * len(step[0]), said)
+    said = STEP.sub(lambda step: " " * len(step[0]), CURRENCY.sub(" ", said))
     if outcome and len(spans := _split_results(said)) > 1:
         named = [len(outcome & read_words(said[slice(*part)]).known) for part in spans]
         if not (most := max(named)) or named.count(most) > 1:
@@ -167,8 +175,11 @@ def _split_results(said: str) -> list[Span]:
     parts: list[Span] = []
     begin, end, kinds = 0, 0, set[str]()
     for kind, one in sorted(found, key=lambda pair: pair[1].start()):
-        is_new = kind in ("effect", "null") and masked[one.start()] != "_"
-        marks = _COMMA if kind in kinds or _FIRST_TURN.match(said) else _AND
+        is_inside, has_test = masked[one.start()] == "_", bool(kinds & {"p", "interval"})
+        is_new = kind in ("effect", "null") and not is_inside
+        is_new = is_new or (has_test and (is_inside or kind == "null"))
+        is_listed = kind in kinds or (is_new and kind != "effect") or _FIRST_TURN.match(said)
+        marks = _COMMA if is_listed else _AND
         turn = marks.search(masked, end, one.start()) if kinds and end <= one.start() else None
         if turn and (is_new or kind in kinds) and not _is_same(said[turn.end() :], kind, one):
             parts.append((begin, turn.start()))

@@ -138,6 +138,8 @@ _LASTS = re.compile(
     re.IGNORECASE,
 )
 _IS_TIME = re.compile(rf"\s?(?:{_TIME})\Z")
+CURRENCY = re.compile(r"[$€£](?=\d)")
+_IN_TURN = re.compile(r"\brespectively\b", re.IGNORECASE)
 FROM_TO = re.compile(
     r"\b(?:increas|decreas|reduc|r[io]se|f[ae]ll|improv|drop|declin|rais|lower|grew|grow|went|chang)\w*\s+"
     rf"(?:[^\W\d][\w-]*,?\s+){{0,6}}?from\s+(?P<low>{_NUMBER}){_SPREAD}(?:{_UNIT})?\s+to\s+(?P<high>{_NUMBER})",
@@ -149,6 +151,8 @@ def find_effect(said: str) -> re.Match[str] | None:
     """Return the effect of a sentence: one that has a name, else a change that has a unit."""
     if named := NAMED.search(said):
         return named
+    if _IN_TURN.search(said):
+        return None
     if are_apart(said):
         return _OF.search(said) or _LEVEL_OF.search(said)
     by = next((one for one in _BY.finditer(said) if not _is_when(said, one)), None)

@@ -29,7 +29,7 @@ _PART = r"(?:(?!\d\d+\s)[\w×][\w/+×−–-]*(?:\.\w[\w/+-]*)*|\([A-Za-z][\w/+-
 _EACH = r"(?:\s*/|\s*(?:per|each|apiece|in\s+(?:each|every|both))\b)"
 _SIZE = re.compile(
     r"(?<![\w])[nN]\s*=\s*(?P<n>\d{1,3}(?:[,\s]\d{3})+\b|\d+)\b"
-    rf"(?P<each>(?:\s+[a-z]+)?{_EACH})?"
+    rf"(?P<each>(?:\s+[a-z]+)?{_EACH}|[^()\[\];.=]{{1,80}}?\b(?:and|vs\.?|versus)\s+\d[\d,]*\s+(?:in|for)\b)?"
 )
 _CASES = re.compile(
     rf"{_COUNT}\s+(?:{_PART}\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
@@ -47,6 +47,7 @@ _COUNTED = [
     for nouns in ("|".join(_LISTS[kind].split()),)
 ] + [_DONE]
 _N_LIVING = 2  # of these kinds
+_THINGS = _COUNTED[_N_LIVING]
 _COUNTED.insert(
     _N_LIVING,
     re.compile(
@@ -88,6 +89,7 @@ _STUDY = (
 _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
 # How many a study says that it is of.
 _TOLD_BEFORE = re.compile(rf"\b(?:total\s+of|{_STUDY}|enrol\w*)\s+(?:all\s+)?$", re.IGNORECASE)
+_TOTAL = re.compile(r"\b(?:total|overall)(?:ling|\s+of)?\s+$", re.IGNORECASE)
 _TOLD_AFTER = re.compile(
     rf"\s+(?:who\s+)?(?:were|was)\s+(?:\w+ly\s+)?(?:{_STUDY}|enrolled|analy[sz]ed)\b"
 )
@@ -107,7 +109,15 @@ _ASKED = "screened|invited|approached|contacted|assessed"
 _ANY = re.compile(_COUNT)
 _EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))|\s(?:[ck]?m|ha|m?L|g)\s?[-−–⁻^²³]")
 _NO_SIZE = re.compile(rf"\b(?:eligible|{_ASKED})\b|\s(?:[mb]illion|thousand)\b")
-_ASKED_BEFORE = re.compile(rf"\b(?:{_ASKED})\s+(?:all\s+)?$", re.IGNORECASE)
+# ... or that were seen, and not studied: "we counted 11,342 birds".
+_ASKED_BEFORE = re.compile(
+    rf"\b(?:{_ASKED}|recorded|counted|detected|sighted)\s+(?:all\s+)?$", re.IGNORECASE
+)
+_SEEN_AT = re.compile(  # of more than these places: "12,490 ninth graders in 65 schools"
+    rf"{_COUNT}\s+(?!(?:[kmµ]?g|t|[cm]?m|ha|m?L|years?|weeks?|days?|hours?|months?)\b)"
+    r"(?:[A-Za-z][\w-]*\s+){1,5}?(?:in|from|at|across|on|of)\s+(?:the\s+)?$"
+)
+_OF_EACH = re.compile(r"\b\d[\d,]*\s+(?:of|/)\s+(?:the\s+)?(?P<n>\d[\d,]*)\b(?!\s*%)")
 _ASKED_AFTER = re.compile(
     rf"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:initially\s+)?(?:{_ASKED}|eligible)\b"
 )
@@ -195,10 +205,25 @@ def find_size(text: str, title: str = "") -> Cell | None:
         return Cell(value=str(total), span=found.span())
     design = find_design(title) or find_design(text)
     is_of_studies = design is not None and design.value in _OF_STUDIES
-    counted = _COUNTED[:_N_LIVING] if is_of_studies else _COUNTED
+    if is_of_studies:
+        return next(_read_sizes(text), None) or _find_total(text)
     groups = list(_sum_groups(text))
-    sizes = (_grow(_narrow(text, one), groups, text) for one in _count_nouns(text, counted))
+    sizes = (_grow(_narrow(text, one), groups, text) for one in _count_nouns(text, _COUNTED))
     return next(chain(_read_sizes(text), sizes, groups), None)
+
+
+def _find_total(text: str) -> Cell | None:
+    """Return of how many people or animals a review is: the only size, or the one told as total."""
+    for pattern in _COUNTED[:_N_LIVING]:
+        found = [one for one in pattern.finditer(text) if _is_size(text, one)]
+        total = [
+            one for one in found if _TOTAL.search(text[max(0, one.start() - 20) : one.start()])
+        ] or found
+        if len({_to_int(one["n"]) for one in total}) == 1:
+            return Cell(value=str(_to_int(total[0]["n"])), span=total[0].span())
+        if total:
+            return None
+    return None
 
 
 def _read_sizes(text: str) -> Iterator[Cell]:
@@ -311,10 +336,18 @@ def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cel
     """Yield the largest count of each kind that is a size."""
     for pattern in patterns:
         found = [one for one in pattern.finditer(text) if _is_size(text, one)]
+        if pattern is _THINGS:
+            found = [one for one in found if not _is_place(text, one)]
         of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
         if of_many:
             best = max(of_many, key=lambda one: _to_int(one["n"]))
             yield Cell(value=str(_to_int(best["n"])), span=best.span())
+
+
+def _is_place(text: str, found: re.Match[str]) -> bool:
+    """Tell whether more was studied at as many places: "12,490 graders in 65 schools"."""
+    seen = _SEEN_AT.search(text[max(0, found.start() - _FAR) : found.start()])
+    return bool(seen and _to_int(seen["n"]) > _to_int(found["n"]))
 
 
 def _is_size(text: str, found: re.Match[str]) -> bool:
@@ -331,7 +364,9 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
     )
     is_each = re.search(r"(?:\bper\s|±\s?)$", before) or _EACH_AFTER.match(text, found.end())
     lead = text[max(0, found.start("n") - 20) : found.start("n")]
-    is_asked = _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
+    near = text[max(0, found.start() - _FAR) : found.end() + _FAR]
+    is_group = re.search(r"\d\s+of\s+$", lead) and len(_OF_EACH.findall(near)) > 1
+    is_asked = is_group or _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
     return not (is_time or is_year or is_each or is_asked or _NO_SIZE.search(inner))
 
 

@@ -77,6 +77,8 @@ _THING = re.compile(
     r"|necess|appropriat|sufficien|adequa|useful|well$|up$|down$|limits?$|form)"
 )
 _RARELY = re.compile(r"(?:gain|loss|los[te]|losing)")  # of a change, if no other word is
+# An outcome, such as blood loss, unless it tells by how much.
+_OF_LOSS = re.compile(r"\b(?:loss(?:es)?|gains?)\b(?!\s+of\s+\D{0,9}\d)")
 _MEASURED = re.compile(
     r"scores?|scales?|index|indices|inventory|handicap|times?|latency|levels?|pressure|glucose"
     r"|cholesterol|hba1c|lipids?|control"
@@ -145,7 +147,8 @@ def _compare(value: float, other: float) -> Way:
 
 def _find_words(said: str, effect: re.Match[str] | None, p: re.Match[str] | None) -> Way:
     """Tell which way an outcome goes by the words before its effect, or p, else by all words."""
-    if effect is None and (both := _BOTH.search(said.lower())):
+    is_listed = "respectively" in said.lower()  # "rose by 8%, 15% and 12%, respectively"
+    if effect is None and not is_listed and (both := _BOTH.search(said.lower())):
         return _compare_arms(both)
     if effect is None and p is None:
         return _read_way(said)
@@ -202,6 +205,7 @@ def _tell_better(found: re.Match[str]) -> str:
 def _read_way(said: str) -> Way:
     """Return the way of the words that go up or down; nothing where none does, or both ways."""
     said = _LATER.sub(_tell_later, _DELAY_OF.sub(" higher", _FALLS.sub(r"\1", said.lower())))
+    said = _OF_LOSS.sub("", said)
     said = re.sub(r"\b(down|up)-(?=regulat)", r"\1", said)
     said = _EASED.sub("lower", _GUARDS.sub("lower", _PART_OF_NAME.sub("", said)))
     said = _BETTER.sub(_tell_better, said)
