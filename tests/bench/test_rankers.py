@@ -18,7 +18,7 @@ from deepera_graph.lab.rankers.base import (
 )
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.rankers.external import Compressor
-from deepera_graph.lab.rankers.named import make_ranker
+from deepera_graph.lab.rankers.named import asks_a_model, make_ranker
 from deepera_graph.lab.rankers.retrieval import BM25, Dense
 from deepera_graph.reranker import EvidenceReranker
 from support.scripted import Script
@@ -240,10 +240,20 @@ def test_a_judge_whose_module_is_misspelt_names_the_module(name):
         make_ranker(name)
 
 
-def test_a_factory_that_fails_costs_its_own_row_alone():
-    told = "factory 'bench.factories:broken' failed: RuntimeError: no weights"
-    with pytest.raises(UnavailableError, match=told):
-        make_ranker("dense:bench.factories:broken")
+@pytest.mark.parametrize("head", ["dense", "compressor", "deepera", "deepera-kept", "nar"])
+def test_a_factory_that_fails_costs_its_own_row_alone(head):
+    with pytest.raises(
+        UnavailableError, match=r"bench\.factories:broken.*RuntimeError: no weights"
+    ):
+        make_ranker(f"{head}:bench.factories:broken")
+
+
+def test_a_judge_of_a_module_without_a_dot_is_no_chat_model(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "tea_judges.py").write_text("from support.scripted import tea_backend\n")
+    assert isinstance(make_ranker("deepera:tea_judges:tea_backend"), DeepEra)
+    assert not asks_a_model("deepera-kept:tea_judges:tea_backend")
+    assert asks_a_model("deepera:tea_judges:gpt")
 
 
 @pytest.mark.parametrize(

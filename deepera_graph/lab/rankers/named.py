@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from langchain_core.documents import BaseDocumentCompressor
@@ -19,7 +21,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.calibration.instance import UnavailableError
 from deepera_graph.chat.sending import RateLimits, RetryPolicy
 from deepera_graph.errors import SettingsError
-from deepera_graph.judges import NAMED, parse_name
+from deepera_graph.judges import NAMED, load_backend, parse_name
 from deepera_graph.judges.llm.backend import Mode, llm_backend
 from deepera_graph.lab.asking import MAX_CONCURRENCY, Chat
 from deepera_graph.lab.rankers.base import FirstStage, Random, Ranker
@@ -35,7 +37,9 @@ from deepera_graph.lab.rankers.external import (
 )
 from deepera_graph.lab.rankers.llm import ListwiseLlm, llm_pointwise, paperqa
 from deepera_graph.lab.rankers.retrieval import BM25, Dense, Nar, dense_openai, dense_sentences
+from deepera_graph.packages import call_foreign
 from deepera_graph.reranker import EvidenceReranker
+from deepera_graph.schema import Backend
 from deepera_graph.settings.budget import Budget, Limiter, Meter
 from deepera_graph.stores.judgements import JudgementCache
 
@@ -153,7 +157,8 @@ def asks_a_model(name: str) -> bool:
 
 def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
     if not _is_chat_model(backend):
-        return DeepEra(EvidenceReranker(backend, content="passage"), kept_only=kept_only)
+        reranker = EvidenceReranker(_load_judge(backend), content="passage")
+        return DeepEra(reranker, kept_only=kept_only)
     mode, _, model = backend.partition(":")
     if mode in _MODES:  # a fused judge writes summaries at once
         reranker, name = _ask(models, model, mode=_MODES[mode], content="summary")
@@ -166,7 +171,7 @@ def _make_deepera(backend: str, models: Models, *, kept_only: bool) -> Ranker:
 
 def _make_nar(backend: str, models: Models) -> Ranker:
     if not _is_chat_model(backend):
-        return Nar(EvidenceReranker(backend))
+        return Nar(EvidenceReranker(_load_judge(backend)))
     reranker, name = _ask(models, backend)
     return Nar(reranker, name=f"NAR {name}", meter=models.meter)
 
@@ -184,7 +189,30 @@ def _ask(
 def _is_chat_model(backend: str) -> bool:
     """Tell ``llm``, a mode, ``provider:model`` and ``model@http://...`` from other judges."""
     mode = backend.partition(":")[0]
-    return mode in _MODES or "@http" in backend or parse_name(backend).kind == "llm"
+    if mode in _MODES or "@http" in backend:
+        return True
+    return parse_name(backend).kind == "llm" and not _is_factory(backend)
+
+
+def _is_factory(name: str) -> bool:
+    """Tell ``module:factory``, of a module that is here, from ``provider:model``."""
+    module, _, attribute = name.partition(":")
+    if not (module.isidentifier() and attribute.isidentifier()) or find_spec(f"langchain_{module}"):
+        return False
+    try:
+        return callable(getattr(import_module(module), attribute, None))
+    except ModuleNotFoundError as error:
+        return error.name != module
+    except Exception:  # noqa: BLE001 - a module of the user's: what is wrong is said when it loads
+        return True
+
+
+def _load_judge(name: str) -> Backend:
+    """Make a judge that is no chat model; what its factory raises costs its own row alone."""
+    made_by = parse_name(name).kind in ("factory", "llm")  # the latter is a module without a dot
+    spec = {"kind": "factory", "path": name} if made_by else name
+    work = partial(load_backend, spec)
+    return call_foreign(f"judge {name} cannot be built", work, error=UnavailableError)
 
 
 def _make_dense(path: str) -> Ranker:
