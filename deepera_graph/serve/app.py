@@ -262,15 +262,25 @@ def _leave_soon() -> None:
 
 def _describe_log(level: int) -> dict[str, Any]:
     """Return how is logged: one line a request, to stderr, without what it says."""
-    handlers = {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}}
+    handlers = {
+        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["told"]}
+    }
     own = {"handlers": ["stderr"], "level": level, "propagate": False}
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"line": {"format": _FORM}},
+        "filters": {"told": {"()": _Told}},
         "handlers": handlers,
         "loggers": {"deepera_graph.serve": own, "uvicorn": {**own, "level": "WARNING"}},
     }
+
+
+class _Told(logging.Filter):
+    """Leaves out the trace of a request that `Boundary` cut short, and has told of."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 def _end_quietly() -> None:

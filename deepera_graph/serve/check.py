@@ -31,10 +31,10 @@ from deepera_graph.passages import read_passages
 from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import Sources
 from deepera_graph.serve.config import RequestLimits
-from deepera_graph.serve.evidence import EVENTS, stream_events
+from deepera_graph.serve.evidence import stream_events
 from deepera_graph.serve.page import name_file, without_folder
 from deepera_graph.serve.reading import PlainRoute, unless_gone
-from deepera_graph.serve.replies import RequestRefusedError, reply
+from deepera_graph.serve.replies import EVENTS, RequestRefusedError, reply
 from deepera_graph.serve.traffic import RequestNote, in_time, note_of
 
 

@@ -19,11 +19,16 @@ from deepera_graph.serve.backing.judging import ServerJudges
 from deepera_graph.serve.backing.stores import FoundPassages, Sources
 from deepera_graph.serve.config import RequestLimits
 from deepera_graph.serve.reading import PlainRoute, check_size, unless_gone
-from deepera_graph.serve.replies import RequestRefusedError, as_refused, describe, reply
+from deepera_graph.serve.replies import (
+    EVENTS,
+    RequestRefusedError,
+    as_refused,
+    reply,
+    write_error,
+    write_event,
+)
 from deepera_graph.serve.traffic import RequestNote, end_task, in_time, note_of
-from deepera_graph.web import to_json
 
-EVENTS = "text/event-stream"
 _PING = b": still at work\n\n"
 _SECONDS_A_PING = 10.0
 _NAMES = {"selected": "kept", "summarized": "summary", "answered": "answer"}
@@ -244,11 +249,11 @@ def stream_events(
                     continue
                 name = str(event.pop("event"))
                 plain = describe_result(event["result"]) if name == "result" else event
-                yield _write_event(_NAMES.get(name, name), plain)
+                yield write_event(_NAMES.get(name, name), plain)
         except DeepEraError as error:
             refused = as_refused(error)
             note.failure = refused.kind
-            yield _write_event("error", describe(refused))
+            yield write_error(refused)
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(write(), media_type=EVENTS, headers=headers)
@@ -270,12 +275,6 @@ def describe_reply(result: RerankResult, note: RequestNote) -> dict[str, Any]:
 
 def _why(passage: RankedPassage) -> dict[str, Any]:
     return {name: getattr(passage, name) for name in UnkeptPassage.model_fields}
-
-
-def _write_event(name: str, plain: Any) -> bytes:
-    """Return an event as EventSource reads it; JSON has no line feed of its own."""
-    # Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
-    return b"event: " + name.encode() + b"\ndata: " + to_json(plain) + b"\n\n"
 
 
 async def _with_pings(events: AsyncIterator[Event]) -> AsyncIterator[Event | None]:

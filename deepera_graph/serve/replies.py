@@ -19,6 +19,7 @@ from deepera_graph.errors import (
 )
 from deepera_graph.web import JSON, describe_problem, to_json
 
+EVENTS = "text/event-stream"
 _SHOULD = re.compile(r"^(?:Input|List|String|Dictionary) should")
 _COUNTED = ("too_long", "too_short", "string_too_long", "string_too_short")
 _FORMS = frozenset(  # of a place in a body: where it is, and forms one of which fits
@@ -134,3 +135,14 @@ def reply_error(error: RequestRefusedError, *, for_clients: bool = False) -> Res
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     return reply(plain, error.status, headers)
+
+
+def write_event(name: str, plain: Any) -> bytes:
+    """Return an event as EventSource reads it; JSON has no line feed of its own."""
+    # Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
+    return b"event: " + name.encode() + b"\ndata: " + to_json(plain) + b"\n\n"
+
+
+def write_error(error: RequestRefusedError) -> bytes:
+    """Return an error as the last event of a stream."""
+    return write_event("error", describe(error))

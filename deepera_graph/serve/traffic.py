@@ -21,12 +21,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from deepera_graph.errors import DeepEraError
 from deepera_graph.serve.config import ServeConfig, is_key
 from deepera_graph.serve.metrics import Metrics
-from deepera_graph.serve.replies import RequestRefusedError, as_refused, reply_error
+from deepera_graph.serve.replies import (
+    EVENTS,
+    RequestRefusedError,
+    as_refused,
+    reply_error,
+    write_error,
+)
 from deepera_graph.web import find_stranger, gather_body, replay_body
 
 REQUEST_ID = "x-request-id"
 NOTE = "x-deepera-note"  # such as that a name is an old one
 GONE = 499  # the client went away; nginx's number for it
+_RETRY_AFTER = 1  # seconds
 _HEALTH = "/health"
 OPEN = frozenset({"/", "/check", _HEALTH, "/docs", "/openapi.json", "/favicon.ico"})  # need no key
 OPEN_FOLDERS = ("/page/",)  # files of the page
@@ -47,6 +54,7 @@ class RequestNote:
     question: str = ""  # is logged only if that is asked for
     status: int = 0
     failure: str = ""
+    streams: bool = False  # events, of which the last has not been sent
     told: str = ""  # to the client, beside the reply
 
 
@@ -81,8 +89,7 @@ class Boundary:
         except DeepEraError as error:
             await self._refuse(as_refused(error), scope, receive, tell, note)
         except asyncio.CancelledError:
-            note.failure = note.failure or "cancelled"
-            note.status = note.status or GONE
+            await self._refuse(_stopped(), scope, receive, tell, note)
             raise
         except Exception as error:  # noqa: BLE001 - the last one to hear of it
             _log_crash(note, error, with_message=self._config.log_content)
@@ -144,6 +151,8 @@ class Boundary:
     ) -> None:
         note.failure = error.kind
         if note.status:  # a reply has begun, and cannot be taken back
+            if note.streams:
+                await send({"type": "http.response.body", "body": write_error(error)})
             return
         note.status = error.status
         if error.status == GONE:
@@ -182,6 +191,9 @@ def _telling(send: Send, note: RequestNote) -> Send:
             headers[REQUEST_ID] = note.id
             if note.told:
                 headers[NOTE] = note.told
+            note.streams = headers.get("content-type", "").startswith(EVENTS)
+        elif not message.get("more_body"):
+            note.streams = False
         await send(message)
 
     return tell
@@ -203,6 +215,12 @@ def crashed(note: RequestNote) -> RequestRefusedError:
     return RequestRefusedError(500, "internal", message)
 
 
+def _stopped() -> RequestRefusedError:
+    """Return what is told when a server that ends has waited long enough for a request."""
+    message = "the server was stopped while it was at work on this; ask again"
+    return RequestRefusedError(503, "stopped", message, retry_after=_RETRY_AFTER)
+
+
 @asynccontextmanager
 async def in_time(note: RequestNote) -> AsyncIterator[None]:
     """Give up the block with HTTP 504 when the time of a request is over."""
@@ -218,9 +236,6 @@ def note_of(scope: Any) -> RequestNote:
     """Return what is noted of a request."""
     found: RequestNote = scope["state"]["note"]
     return found
-
-
-_RETRY_AFTER = 1  # seconds
 
 
 class Gate:

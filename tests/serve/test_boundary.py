@@ -48,14 +48,15 @@ class Held:
             finally:
                 self.go.set()
 
-    def stop(self):
+    def stop(self, grace=None):
+        self._server.config.timeout_graceful_shutdown = grace
         self._server.should_exit = True
 
     @contextmanager
-    def asking(self, given=WAITING, path="/v1/evidence"):
+    def asking(self, given=WAITING, path="/v1/evidence", **how):
         """Ask in a thread; yield once the judge is at it, where its status comes."""
         told = []
-        asking = Thread(target=lambda: told.append(self.client.post(path, json=given)))
+        asking = Thread(target=lambda: told.append(self.client.post(path, json=given, **how)))
         asking.start()
         try:
             assert self.began.wait(10)
@@ -443,3 +444,20 @@ def is_refused(client):
     except ConnectionRefusedError:
         return True
     return False
+
+
+def test_a_request_that_outlives_the_grace_is_told_as_other_errors_are(held):
+    with held.running(), held.asking() as told:
+        held.stop(grace=0)
+        assert wait_for(lambda: told)
+    assert told[0].status_code == 503
+    assert told[0].json()["error"]["kind"] == "stopped"
+    assert "retry-after" in told[0].headers
+
+
+def test_a_stream_that_outlives_the_grace_ends_with_an_error(held):
+    with held.running(), held.asking(headers={"Accept": "text/event-stream"}) as told:
+        held.stop(grace=0)
+        assert wait_for(lambda: told)
+    last = told[0].text.split("\n\n")[-2]
+    assert last.startswith('event: error\ndata: {"error":{"kind":"stopped",')
