@@ -107,8 +107,16 @@ def join_sentences(text: Any) -> Any:
     return text
 
 
+def find_text_field(fields: Mapping[str, Any]) -> str | None:
+    """Return the name of a field that is there for the text, whatever it holds; None if none is."""
+    keys = {*map(field_key, TEXT_FIELDS)}
+    return next((name for name in fields if field_key(name) in keys), None)
+
+
 def describe_no_text(fields: Mapping[str, Any]) -> str:
     """Say that a passage has no text, where it was looked for, and which fields there are."""
+    if name := find_text_field(fields):
+        return f"has no text; its {name} is {fields[name]!r:.80}"
     names = ", ".join(map(str, fields)) or "nothing"
     return f"has no text; expected one of {', '.join(TEXT_FIELDS)}, found {names:.120}"
 

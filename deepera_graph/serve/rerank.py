@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from deepera_graph import __version__
 from deepera_graph.errors import InputError
-from deepera_graph.passages import TEXT_FIELDS, describe_no_text, take_field
+from deepera_graph.passages import TEXT_FIELDS, describe_no_text, find_text_field, take_field
 from deepera_graph.pipeline.shown import describe_failures
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.serve.backing.judging import ServerJudges
@@ -57,6 +57,7 @@ class RerankRequest(BaseModel):
     )
     max_chunks_per_doc: int | None = Field(None, description="Taken and not needed.")
     max_tokens_per_doc: int | None = Field(None, description="Taken and not needed.")
+    raw_scores: bool | None = Field(None, description="Whether scores are log odds.")
 
 
 class InferenceRequest(BaseModel):
@@ -187,7 +188,7 @@ class Rankings:
         results = [
             {
                 "index": (place := int(one.id)),
-                "relevance_score": one.score,
+                "relevance_score": _told_score(one, asked),
                 **({"document": _as_document(asked.documents[place])} if shows else {}),
             }
             for one in _best(result, asked.top_n)
@@ -213,7 +214,7 @@ class Rankings:
             [
                 {
                     "index": (place := int(one.id)),
-                    "score": _log_odds(one.score) if asked.raw_scores else one.score,
+                    "score": _told_score(one, asked),
                     **({"text": asked.texts[place]} if asked.return_text else {}),
                 }
                 for one in _best(result, None)
@@ -261,8 +262,10 @@ def _best(result: RerankResult, n: int | None) -> list[RankedPassage]:
     return sorted(scored, key=lambda one: (-(one.score or 0.0), one.rank))[:n]
 
 
-def _log_odds(score: float | None) -> float:
-    chance = min(max(score or 0.0, _LEAST), 1 - _LEAST)
+def _told_score(passage: RankedPassage, asked: RerankRequest | InferenceRequest) -> float | None:
+    if not asked.raw_scores:
+        return passage.score
+    chance = min(max(passage.score or 0.0, _LEAST), 1 - _LEAST)
     return log(chance / (1 - chance))
 
 
@@ -276,6 +279,8 @@ def _read_text(document: str | dict[str, Any], place: int, asked: RerankRequest)
             raise InputError(f"documents.{place} has none of the rank_fields {names:.120}")
         return "\n".join(map(str, found))
     text = take_field(dict(document), TEXT_FIELDS)
+    if text is None and find_text_field(document):
+        return ""  # costs itself alone, as a text that is empty does
     if not isinstance(text, str):
         raise InputError(f"documents.{place} {describe_no_text(document)}")
     return text

@@ -68,6 +68,7 @@ def test_a_stream_ends_with_the_result_that_is_given_at_once(server):
         ({"passages": None}, 422, "library"),
         ({"library": "x"}, 422, "passages and library"),
         ({"passages": ["a", ""]}, 422, "passage 2"),
+        ({"passages": [{"text": ""}]}, 422, "passage 1 has no text; its text is ''"),
         ({"passages": [{"id": "a", "text": "b"}, {"id": "a", "text": "c"}]}, 422, "'a'"),
         ({"judge": "rule"}, 422, "did you mean 'rules'"),
         ({"threshold": 1.5}, 422, "1.5"),

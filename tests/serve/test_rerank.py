@@ -108,6 +108,13 @@ def test_raw_scores_are_log_odds_and_texts_come_back_if_asked_for(server, expect
     score = expected[0][1]
     assert best["score"] == pytest.approx(math.log(score / (1 - score)))
     assert best["text"] == TEXTS[BEST]
+    for path, body in (
+        ("/rerank", LITELLM_VLLM),
+        ("/v1/rerank", COHERE_V1),
+        ("/v2/rerank", COHERE_V2),
+    ):
+        [best, *_] = server.post(path, json={**body, "raw_scores": True}).json()["results"]
+        assert best["relevance_score"] == pytest.approx(math.log(score / (1 - score)))
 
 
 @pytest.mark.parametrize(
@@ -131,6 +138,18 @@ def test_every_form_says_its_version_and_blank_documents_are_the_callers_fault(s
         assert meta["api_version"] == {"version": version}
     blank = server.post("/v1/rerank", json={"query": "Does tea help?", "documents": [" "]})
     assert (blank.status_code, blank.json()["error"]["kind"]) == (422, "input")
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank"])
+def test_an_object_whose_text_is_empty_costs_itself_alone(server, expected, path):
+    body = {**COHERE_V2, "documents": [*COHERE_V2["documents"], {"text": ""}, {"Text": None}]}
+    told = server.post(path, json=body).json()
+    assert [one["index"] for one in told["results"]] == [
+        one for one, _ in expected[: body["top_n"]]
+    ]
+    assert "2 of" in told["meta"]["warnings"][0]
+    wrong = server.post(path, json={**COHERE_V2, "documents": [{"text": 5}]})
+    assert "documents.0 has no text; its text is 5" in wrong.text
 
 
 def test_a_model_of_another_service_is_the_configured_judge_and_the_reply_says_so(server):
