@@ -50,6 +50,34 @@ def test_a_base_is_compared_with_other_runs(deepera_lab, world, runs):
     assert "other: 10 of 20 queries count 0" in found["findings"][0]
 
 
+def test_papers_are_one_by_any_id_and_answers_that_no_base_has_are_named(
+    deepera_lab, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    records = [
+        {"id": "lee", "title": "Wax and apples", "doi": "10.1000/apples.1"},
+        {"id": "roy", "title": "Wax and pears", "arxiv": "2101.00001"},
+    ]
+    papers, queries, run = (tmp_path / f"{one}.jsonl" for one in ("papers", "queries", "run"))
+    papers.write_text("".join(json.dumps(one) + "\n" for one in records))
+    gold = ["10.1000/APPLES.1", "lee", "arXiv:2101.00001v2", "nobody"]
+    queries.write_text(json.dumps({"id": "q", "query": "wax", "gold": gold}))
+    run.write_text(json.dumps({"id": "q", "ranked": ["doi:10.1000/apples.1", "roy"]}))
+    library = tmp_path / "deepera" / "papers" / "wax.sqlite"
+    library.parent.mkdir(parents=True)
+    PaperBase.build(library, papers).close()
+    result = deepera_lab(
+        "study", "papers", queries, "-l", "wax", "--runs", f"other={run}", *QUICK, "--json"
+    )
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["findings"][0].startswith("1 of 3 answers are not in the base")
+    rows = found["tables"][0]["rows"]
+    assert [(row[0], row[1]["mean"]) for row in rows] == [
+        ("sparse", pytest.approx(2 / 3)), ("other", pytest.approx(2 / 3))
+    ]  # fmt: skip
+
+
 def test_as_many_queries_of_each_intent_are_drawn(deepera_lab, world, tmp_path, monkeypatch):
     base, queries = world
     monkeypatch.setattr("deepera_graph.lab.studies.run.write_study", lambda *_: None)  # figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from deepera_graph.cli.opening.judges import chat_backend, search_here
-from deepera_graph.cli.opening.stores import find_embeddings, is_address
-from deepera_graph.cli.shared import options
+from deepera_graph.cli.opening.stores import check_papers, find_embeddings, is_address
+from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import SOME_FAILED, check_input, needing, progress_bar, say
 from deepera_graph.cli.shared.declaring import arg, given, opt, opt_of, split_files, split_names
 from deepera_graph.errors import SettingsError
@@ -39,10 +39,10 @@ class PaperOptions(running.ResumedOptions):
     """What is compared."""
 
     base: str | None = opt(
-        "The base of papers that is searched: a file, or the address of a server.",
+        "The papers that are searched: a library, a file, or the address of a server.",
         "--library",
         "-l",
-        metavar="FILE|URL",
+        metavar="NAME|FILE|URL",
         shown="none",
     )
     systems: str | None = opt(
@@ -122,8 +122,7 @@ def papers(
     output: options.OutputOptions,
 ) -> None:
     """Compare searches for papers: tables, figures and a page."""
-    is_file = chosen.base is not None and not is_address(chosen.base)
-    check_input(queries, Path(str(chosen.base)) if is_file else None)
+    check_input(queries)
     names = () if chosen.systems is None else split_names("--systems", chosen.systems)
     _check(chosen, chat, results, names)
     wanted = given(chosen)
@@ -131,6 +130,7 @@ def papers(
     with needing("study papers", "bench"):
         from deepera_graph.lab.studies.papers import runs, scores, study
         from deepera_graph.lab.studies.papers.judges import check_accuracies
+        from deepera_graph.lab.studies.papers.known import KnownPapers
         from deepera_graph.lab.studies.papers.runs import MODES
 
     check_accuracies(accuracies)
@@ -148,6 +148,8 @@ def papers(
     services = _split_services(chosen.services)
     with _open_base(chosen) as base:
         about = {} if base is None else base.describe()
+        known = KnownPapers.of(asked, base)
+        bench = replace(bench, queries=tuple(map(known.in_query, asked)))
         if base is not None and not names:
             names = MODES if base.has_vectors else ("sparse",)
         systems = (*names, *services)
@@ -157,7 +159,7 @@ def papers(
         made = _search(
             systems,
             queries,
-            asked,
+            bench.queries,
             base=base,
             services=services,
             chosen=chosen,
@@ -165,8 +167,9 @@ def papers(
             out=results.out,
             quiet=output.quiet,
         )
-    every = {**made, **others}
+    every = {**made, **{name: known.in_run(run) for name, run in others.items()}}
     result = study.study_all(bench, every, accuracies=accuracies)
+    result = replace(result, findings=(*known.describe_missing(), *result.findings))
     settings = {
         **asdict(chosen),
         "base": None if chosen.base is None else Path(chosen.base).name,
@@ -229,7 +232,7 @@ def _open_base(chosen: PaperOptions) -> Iterator[PaperBase | None]:
     name = chosen.embeddings
     if not is_address(chosen.base):
         made: Any = name if name in (None, "local") else find_embeddings(name)
-        opened = PaperBase.open(chosen.base, embeddings=made)
+        opened = PaperBase.open(check_papers(places.PlaceOptions(), chosen.base), embeddings=made)
     elif name:
         raise SettingsError("--embeddings goes with a file; a server has its own")
     else:
