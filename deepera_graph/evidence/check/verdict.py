@@ -1,7 +1,7 @@
 """The verdict on one claim and one work: what is judged of the work, and what that comes to."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -10,6 +10,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
+from deepera_graph.evidence.contrast import OPPOSITE, list_contrasts, stems
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
@@ -20,8 +21,8 @@ from deepera_graph.reranker import EvidenceReranker
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
-from deepera_graph.text.drift import hide_designs, turned_changes, turned_findings
-from deepera_graph.text.words import content_words, split_sentences, stem_verb
+from deepera_graph.text.drift import turned_changes, turned_findings
+from deepera_graph.text.words import split_sentences
 from deepera_graph.usage import Usage
 
 Verdict = Literal[
@@ -38,39 +39,6 @@ Verdict = Literal[
 MOST_SENTENCES, MOST_PASSAGES, MOST_OTHERS = 12, 6, 8  # that are judged for a claim
 AGAINST = ("contradicts", "no_difference")
 _IN_PART = 0.5  # the score from which on, as the rubric has it, a part of a claim is shown
-_NOTHING = re.compile(
-    r"\b(?:no|little|without\s+(?:an?\s+)?)\s*(?!\w*\s*(?:adverse|side|serious|harmful|toxic))(?:\w+\s+){0,3}?"
-    r"(?:effects?|impact|influence|differences?|changes?|reductions?|increases?|decreases?|benefits?"
-    r"|associations?|correlations?|relationships?|improvements?)\b"
-    r"|(?:\b(?:did|does|do|was|were|is|are|has|have|had|could)\s+not|n['’]t|\bfail(?:s|ed)?\s+to)\b"
-    r"\s+(?!have\s+(?!(?:\w+\s+){0,3}?(?:effect|impact|influence|benefit)))(?:\w+ly\s+)?\w+"
-    r"|\b(?:unchanged|unaffected|unaltered)\b|\b(?:was|were|is|are|remain(?:s|ed)?|stay(?:s|ed)?)\s+"
-    r"(?:\w+ly\s+)?(?:similar|comparable|equal|identical|alike|stable|constant|the\s+same)\b"
-    r"(?!\s+(?:to|with|as)\s+(?:other|previous|earlier|prior|published|our|findings|results|what)\b)"
-    # "Similar across sites" is one finding everywhere; of groups it may be that they do not differ.
-    r"(?!\s+(?:(?:across|among|throughout|in)\s+(?:all|each|every)\b"
-    r"|(?:across|throughout)\s+(?!(?:the\s+)?(?:\w+\s+)?(?:groups?|arms?|treatments?|doses?)\b)))",
-    re.IGNORECASE,
-)
-_PROTECTS = re.compile(
-    r"\b(?:protect|improv|worsen|harm|(?:affect|alter|chang|influenc)(?:s|ed)\b"
-    r"|(?:associated|linked|correlated|correlates?)\s(?:to|with)\b)",
-    re.IGNORECASE,
-)
-# "Prevents the loss" may be said as "did not fall", and as "was higher than without".
-_PREVENTS = re.compile(
-    r"\b(?:prevent|avoid|avert|halt|stop|block)(?:s|ed|ped|ing)?\s+(?:\w+\s+){0,3}?"
-    r"(?:loss|declin|decreas|reduc|fall|drop|increas|ris|change)",
-    re.IGNORECASE,
-)
-# "Infections were more frequent with wax": against "wax reduced infections".
-_COMPARED = re.compile(
-    r"(?P<what>[^,;:()]+?)\s(?:was|were|is|are|occurred)\s+(?:\w+ly\s+)?"
-    r"(?P<how>(?:(?P<up>more|higher|greater|larger)|less|lower|fewer|smaller)"
-    r"(?:\s+(?:frequent(?:ly)?|common(?:ly)?|often|numerous|prevalent|severe))?)"
-    r"\s+(?:in|with|under|after|among|during)\s+(?P<who>[^,;:.()]+?)(?=\s(?:than|and|but)\b|[,;:.()]|\Z)",
-    re.IGNORECASE,
-)
 _CAUSES = re.compile(
     r"\b(?:causes?|caused|causing|causal\w*|(?:leads?|led)\sto|results?\sin|prevents?|prevented)\b",
     re.IGNORECASE,
@@ -78,12 +46,16 @@ _CAUSES = re.compile(
 _GOES_ALONG = re.compile(
     r"\b(?:associated|associations?|correlat\w+|linked)\s(?:with|to|between)\b", re.IGNORECASE
 )
-_NO_CHANGE = frozenset(["under", "above", "below", "high", "highly", "low"])  # say where it is
-_PARTS = re.compile(r"[;:]|\b(?:but|whereas|while|although|though|yet|however)\b", re.IGNORECASE)
 _NO_RESULT = re.compile(
     r"\s*(?:(?:background|context|introduction)\b[^:.]{0,20}:"
     r"|(?:(?:objectives?|aims?|purpose)\b[^:.]{0,20}:\s*)?(?:we\s+(?:aimed|sought)|to\s+(?:assess"
     r"|determine|test|examine|evaluate|investigate|compare|study|explore))\b)",
+    re.IGNORECASE,
+)
+# What was done, where nothing is found: "we randomised 96 women", "mice were fed wax".
+_DONE = re.compile(
+    r"\brandomi[sz]|\b(?:were|was|been|we|underwent)\s+(?:\w+ly\s+)?(?:randomi[sz]|assigned|allocated"
+    r"|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited)\b",
     re.IGNORECASE,
 )
 # A part of a title that says what was asked, and not what was found.
@@ -94,7 +66,6 @@ _TELLS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _NEAR_BEST = 0.5  # share of the best score from which on a sentence may decide
-_LEAST_SHARED = 2  # stems of a claim in what is set against it
 
 
 class Points(NamedTuple):
@@ -156,11 +127,19 @@ def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
     """Return the sentence that decides: of the best by score that with most words of a claim."""
     # "Long sleep was not associated" for a claim on long sleep, and not "short sleep was". Words of
     # comparison do not count, and of two with as many words one that turns nothing goes first.
-    about, least = _topic(statement), _NEAR_BEST * (pool.passages[0].score or 0.0)
-    near = [one for one in pool.passages if (one.score or 0.0) >= least]
+    # A finding is decided by a sentence that has one, if any has: not by who was randomised.
+    passages = pool.passages
+    if read_words(statement).finds:
+        passages = tuple(one for one in passages if not _is_procedure(one.text)) or passages
+    about, least = _topic(statement), _NEAR_BEST * (passages[0].score or 0.0)
+    near = [one for one in passages if (one.score or 0.0) >= least]
     n_shared = [len(about & _topic(one.text)) for one in near]
     most = [one for one, n in zip(near, n_shared, strict=True) if n == max(n_shared)]
     return next((one for one in most if not _list_turned(statement, one.text)), most[0])
+
+
+def _is_procedure(sentence: str) -> bool:
+    return bool(_DONE.search(sentence)) and not read_words(sentence).finds
 
 
 def _list_turned(statement: str, sentence: str) -> list[str]:
@@ -170,7 +149,7 @@ def _list_turned(statement: str, sentence: str) -> list[str]:
 def _topic(text: str) -> set[str]:
     read = read_words(text)
     said = [word for word, sign in zip(read.words, read.signs, strict=True) if not sign]
-    return _stems(" ".join(said))
+    return stems(" ".join(said))
 
 
 def decide_by_rules(
@@ -183,34 +162,19 @@ def decide_by_rules(
     known: dict[str, str | float] = {"quote": sentence, "page": page, "score": score}
     if turned := turned_findings(statement, sentence):
         return _build("contradicted", known, [f"turned: {one}" for one in turned])
-    if turned := [*turned_changes(statement, sentence), *_turn_shares(statement, sentence)]:
-        return _build("not_found", known, [f"it may say the opposite: {one}" for one in turned])
-    if denied := _deny(statement, sentence):
-        return _build("not_found", known, [denied])
+    turned = [f"{OPPOSITE}{one}" for one in turned_changes(statement, sentence)]
+    contrasts = list_contrasts(statement, sentence)
+    if turned := turned + [one for one in contrasts if one.startswith(OPPOSITE)]:
+        return _build("not_found", known, turned)
     if turned := turned_changes(statement, _TELLS_NOTHING.sub(" ", work.source.title)):
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
-    notes = find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
+    notes = contrasts + find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
     return _build(verdict, known, notes)
-
-
-def _deny(statement: str, sentence: str) -> str:
-    """Say that one of a claim and a sentence finds a change where the other finds none."""
-    statement, sentence = hide_designs(statement), hide_designs(sentence)
-    about = _stems(statement)
-    near = max(_PARTS.split(sentence), key=lambda part: len(about & _stems(part)))
-    told = _stems(_NOTHING.sub(" ", near)) - _GROUPED  # "Mould did not differ between arms" has one
-    if len(about & _stems(near)) < min(_LEAST_SHARED, max(len(told), 1)):
-        return ""
-    topic = _stems(_NOTHING.sub(" ", statement)) & _stems(_NOTHING.sub(" ", near))
-    sides = _finds_change(statement, topic), _finds_change(near, topic)
-    if sides == (True, False):
-        return "it may say the opposite: the passage finds no change"
-    return "it may say the opposite: the passage finds a change" if sides == (False, True) else ""
 
 
 def _list_shortfalls(statement: str, sentence: str) -> list[str]:
@@ -220,45 +184,6 @@ def _list_shortfalls(statement: str, sentence: str) -> list[str]:
     if _CAUSES.search(statement) and _GOES_ALONG.search(sentence) and not _CAUSES.search(sentence):
         notes.append("it has an association, and not a cause")
     return notes
-
-
-def _turn_shares(statement: str, sentence: str) -> Iterator[str]:
-    """Yield what one thing lowers in a claim, and is more with it in a sentence, or the reverse."""
-    read = read_words(statement)
-    said = [n for n, sign in enumerate(read.signs) if sign in ("up", "down")]
-    if len(said) != 1 or _NOTHING.search(statement) or read.words[said[0]] in _NO_CHANGE:
-        return
-    place, rises = said[0], read.signs[said[0]] == "up"
-    left, right = (_stems(" ".join(one)) for one in (read.words[:place], read.words[place + 1 :]))
-    for found in _COMPARED.finditer(sentence):
-        what, who = _stems(found["what"]), _stems(found["who"])
-        sides = (what & right and who & left - right) or (what & left and who & right - left)
-        if sides and bool(found["up"]) != rises:
-            yield f"{read.words[place]}, where the passage has {found['how']} with it"
-
-
-def _stems(text: str) -> set[str]:
-    return set(map(stem_verb, content_words(text)))
-
-
-_GROUPED = _stems("arms groups treatments conditions between differ differed difference")
-
-
-def _finds_change(text: str, topic: set[str]) -> bool | None:
-    """Tell whether a text says that something changes, or that nothing does; None if neither."""
-    # Words of the *topic*, stems, are none that say so: "night cooling".
-    if _PREVENTS.search(text):
-        return None
-    rest = _NOTHING.sub(" ", text)
-    read = read_words(rest)
-    said = zip(read.words, read.signs, strict=True)
-    changes = any(
-        sign in ("up", "down") and word not in _NO_CHANGE and stem_verb(word) not in topic
-        for word, sign in said
-    )
-    if not (changes or _PROTECTS.search(rest)):
-        return False if rest != text else None
-    return None if {"not", "null"} & {*read_words(text).signs} else True
 
 
 def _build(verdict: Verdict, known: dict[str, str | float], notes: Sequence[str]) -> Decision:

@@ -1,0 +1,277 @@
+"""Where a statement and a sentence part ways: a change and none, more and less, groups exchanged.
+
+The words are in ``contrast.toml``. What they do not tell for certain is left alone.
+"""
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
+from typing import NamedTuple
+
+from deepera_graph.evidence.table.effects import INTERVAL, P, bounds_of, mask_brackets, to_float
+from deepera_graph.judges.trained.direction.wording import read_words
+from deepera_graph.text.drift import hide_designs
+from deepera_graph.text.plain import read_lists
+from deepera_graph.text.words import content_words, stem_verb
+
+OPPOSITE = "it may say the opposite: "
+_PATTERNS = {
+    name: re.compile(one, re.IGNORECASE | re.VERBOSE)
+    for name, one in read_lists(__file__)["patterns"].items()
+}
+_NOTHING, _CHANGES, _PREVENTS = (_PATTERNS[one] for one in ("nothing", "changes", "prevents"))
+_LEAST_SHARED = 2  # stems of a statement in what is set against it
+_LEAST_P = 0.05
+_ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
+_CONTROL = "control"
+
+
+def list_contrasts(statement: str, sentence: str) -> list[str]:
+    """Say where a sentence says something else than a statement, a note each."""
+    # Those that begin with `OPPOSITE` say that it may be the reverse.
+    statement, sentence = hide_designs(statement), hide_designs(sentence)
+    known = _cut(sentence)
+    found: list[str] = []
+    for one in _cut(statement):
+        near = _find_nearest(one, known)
+        if near is None:
+            continue
+        notes = [_except(one, near), _deny(one, near)]
+        notes = [*filter(None, notes)] or [*_turn_shares(one, near), *_turn_numbers(one, near)]
+        found += notes
+    return [*dict.fromkeys(found)]
+
+
+def stems(text: str) -> set[str]:
+    """Return the stems of what a text is about; all groups that are compared with are controls."""
+    found = set(map(stem_verb, content_words(text)))
+    return {_CONTROL if one in _CONTROLS else one for one in found}
+
+
+_CONTROLS = frozenset(map(stem_verb, "placebo controls sham comparator".split()))  # noqa: SIM905
+_GROUPED = stems("arms groups treatments conditions between differ differed difference")
+
+
+class _Part(NamedTuple):
+    """A clause, with the subject of an earlier one if it has none, and what it leaves out."""
+
+    text: str
+    subject: str
+    exception: str = ""  # "in those with bolus doses", behind "but not"
+
+    @property
+    def about(self) -> set[str]:
+        return stems(f"{self.subject} {self.text}")
+
+    @property
+    def whole(self) -> str:
+        return f"{self.subject} {self.text}"
+
+
+def _cut(sentence: str) -> list[_Part]:
+    """Cut a sentence into what it finds: "fell, but did not change Y" are two, with one subject."""
+    masked = mask_brackets(sentence)
+    cuts = [0]
+    for one in _PATTERNS["bounds"].finditer(masked):
+        said = masked[cuts[-1] : one.start()]
+        if _PATTERNS["predicate"].search(said) and one.start() > cuts[-1]:
+            cuts.append(one.start())
+    parts: list[_Part] = []
+    subject = ""
+    for start, end in pairwise([*cuts, len(sentence)]):
+        text = _PATTERNS["joint"].sub("", sentence[start:end], count=1)
+        if parts and (found := _PATTERNS["exception"].match(text)):
+            parts[-1] = parts[-1]._replace(exception=found["what"])
+            continue
+        told = _PATTERNS["predicate"].search(mask_brackets(text))
+        own = text[: told.start()] if told else ""
+        parts.append(_Part(text, "" if content_words(own) else subject))
+        subject = own if content_words(own) else subject
+    return parts
+
+
+def _find_nearest(one: _Part, known: Sequence[_Part]) -> _Part | None:
+    """Return the part with most words of a statement; None if several are as near, or none is."""
+    about = one.about
+    shared = [len(about & other.about) for other in known]
+    nearest = [other for other, n in zip(known, shared, strict=True) if n == max(shared)]
+    told = stems(_NOTHING.sub(" ", nearest[0].text)) - _GROUPED  # "Mould did not differ" has one
+    if len(nearest) > 1 or max(shared) < min(_LEAST_SHARED, max(len(told), 1)):
+        return None
+    return nearest[0]
+
+
+def _except(one: _Part, other: _Part) -> str:
+    """Say that a statement is of what a sentence leaves out."""
+    left_out = stems(other.exception) - other.about
+    shared = left_out & one.about
+    if not shared or len(shared) < _ENOUGH * len(left_out):
+        return ""
+    return "" if _PATTERNS["apart"].search(one.text) else f"it has “but not {other.exception}”"
+
+
+def _deny(one: _Part, other: _Part) -> str:
+    """Say that one of a statement and a sentence finds a change where the other finds none."""
+    if stems(other.exception) & one.about - other.about:
+        return ""
+    topic = stems(_NOTHING.sub(" ", one.text)) & stems(_NOTHING.sub(" ", other.text))
+    sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
+    is_clear, shown = _weigh_numbers(other.text)
+    if sides == (True, False):
+        return f"{OPPOSITE}the passage finds no change"
+    if sides == (False, True) and is_clear is not False:
+        return f"{OPPOSITE}the passage finds a change"
+    if sides[0] and is_clear is False and _weigh_numbers(one.text)[0] is None:
+        return f"its difference may be due to chance: {shown}"
+    return ""
+
+
+def _finds_change(text: str, topic: Set[str]) -> bool | None:
+    """Tell whether a text says that something changes, or that nothing does; None if neither."""
+    # Words of the *topic*, stems, are none that say so: "night cooling".
+    if _PREVENTS.search(text):
+        return None
+    rest = _NOTHING.sub(" ", text)
+    if not any(stem_verb(found[0].lower()) not in topic for found in _CHANGES.finditer(rest)):
+        return False if rest != text else None
+    return None if {"not", "null"} & {*read_words(text).signs} else True
+
+
+def _weigh_numbers(text: str) -> tuple[bool | None, str]:
+    """Tell whether p values and intervals all show a difference, or none does; and the first."""
+    weighed: dict[str, bool | None] = {}
+    for p in P.finditer(text):
+        value = to_float(p["value"])
+        is_less = value <= _LEAST_P if p["sign"] in "<≤" else value < _LEAST_P
+        weighed[p[0]] = None if p["sign"] in ("<≤" if not is_less else ">≥") else is_less
+    for found in INTERVAL.finditer(text):
+        low, high = bounds_of(found)
+        is_ratio = _PATTERNS["ratio"].search(text[: found.start()])
+        none = 1 if is_ratio else 0
+        is_open = not is_ratio and low >= 0
+        weighed[found[0]] = None if is_open else not low <= none <= high
+    said = {*weighed.values()}
+    return (said.pop() if len(said) == 1 else None), next(iter(weighed), "")
+
+
+class _Side(NamedTuple):
+    """What is more, or less, in whom: one of two groups, or of what acts."""
+
+    word: str
+    axis: str
+    way: int
+    what: set[str]
+    who: set[str]
+    other: set[str]  # with whom it is compared; empty if that is not said
+
+
+def _read_sides(part: _Part) -> Iterator[_Side]:
+    """Yield comparisons of groups: "colds were longer with wax than without"."""
+    text = mask_brackets(part.text)
+    for name in ("compared", "having"):
+        for found in _PATTERNS[name].finditer(text):
+            axis, way = _weigh_word(found["how"])
+            other = stems(found["other"] or "")
+            yield _Side(found["how"], axis, way, stems(found["what"]), stems(found["who"]), other)
+
+
+def _weigh_word(word: str) -> tuple[str, int]:
+    """Return what a word of change is of, an amount, a worth or a speed, and which way it goes."""
+    for axis in ("amount", "worth", "speed"):
+        for way, side in ((1, "up"), (-1, "down")):
+            if _PATTERNS[f"{axis}_{side}"].match(word):
+                return axis, way
+    return "", 0
+
+
+def _read_action(part: _Part) -> _Side | None:
+    """Return what changes what, if one thing is said to: "wax reduced mould"."""
+    text = mask_brackets(part.whole)
+    found = [*_PATTERNS["action"].finditer(text)]
+    if len(found) != 1 or _NOTHING.search(text) or _PATTERNS["compares"].search(text):
+        return None
+    axis, way = _weigh_word(found[0]["verb"])
+    left, right = stems(text[: found[0].start()]), stems(text[found[0].end() :])
+    return _Side(found[0]["verb"], axis, way, right - left, left - right, set()) if axis else None
+
+
+def _turn_shares(one: _Part, other: _Part) -> Iterator[str]:
+    """Yield what one thing lowers in a statement, and is more with it in a sentence."""
+    action = _read_action(one)
+    if action is None or _NOTHING.search(other.text):
+        return
+    for side in _read_sides(other):
+        for what, who in ((action.what, action.who), (action.who, action.what)):
+            with_it = who & (side.who - side.other)
+            without = who & (side.other - side.who)
+            if side.axis != action.axis or not what & side.what or bool(with_it) == bool(without):
+                continue
+            if (side.way == action.way) == bool(without):
+                where = "without" if without else "with"
+                yield f"{OPPOSITE}{action.word}, where the passage has {side.word} {where} it"
+
+
+class _Numbers(NamedTuple):
+    """Two numbers of one unit, and whose they are."""
+
+    shown: tuple[str, str]
+    groups: tuple[set[str], set[str]]  # each without what both have
+
+
+def _read_numbers(part: _Part) -> _Numbers | None:
+    text = part.whole
+    found = [*_PATTERNS["number"].finditer(text)]
+    if len(found) != 2 or found[0]["unit"] != found[1]["unit"]:
+        return None
+    one, other = found
+    before, between, after = (
+        text[: one.start()],
+        text[one.end() : other.start()],
+        _PATTERNS["end"].split(text[other.end() :])[0],
+    )
+    if _PATTERNS["follows"].match(between):
+        groups = stems(between), stems(after)
+    elif not content_words(between):
+        sides = [before, after] if "respectively" in text else [before]
+        sign = _PATTERNS["joined" if "respectively" in text else "compares"]
+        halves = [sign.split(one) for one in sides]
+        told = [half for half in halves if len(half) == 2]
+        if len(told) != 1:
+            return None
+        groups = stems(told[0][0]), stems(told[0][1])
+    else:
+        groups = stems(before), stems(between)
+    shown = one[0].strip(), other[0].strip()
+    return _Numbers(shown, (groups[0] - groups[1], groups[1] - groups[0]))
+
+
+def _turn_numbers(one: _Part, other: _Part) -> Iterator[str]:
+    """Yield numbers whose groups are exchanged, and a change that they turn around."""
+    known = _read_numbers(other)
+    if known is None or known.shown[0] == known.shown[1]:
+        return
+    told = _read_numbers(one)
+    if told and sorted(told.shown) == sorted(known.shown):
+        mine = told.groups if told.shown == known.shown else told.groups[::-1]
+        same = [len(a & b) for a, b in zip(mine, known.groups, strict=True)]
+        turned = [len(a & b) for a, b in zip(mine, known.groups[::-1], strict=True)]
+        if (all(turned) and sum(turned) > sum(same)) or (any(turned) and not any(same)):
+            yield f"the groups of {told.shown[0]} and {told.shown[1]} are exchanged"
+    elif not (told or _CHANGES.search(other.text) or _NOTHING.search(f"{one.text}. {other.text}")):
+        yield from _turn_order(one, other, known)
+
+
+def _turn_order(one: _Part, other: _Part, known: _Numbers) -> Iterator[str]:
+    """Yield what is more in one of two groups, where the numbers say that it is less."""
+    first, second = (to_float(re.sub(r"[^\d.·]", "", shown)) for shown in known.shown)
+    for side in [*_read_sides(one)] or [*filter(None, [_read_action(one)])]:
+        who = side.who - side.other
+        at = [bool(who & group) - bool(side.other & group) for group in known.groups]
+        if side.axis != "amount" or not side.what & other.about or sorted(at) not in _APART:
+            continue
+        if side.way * (at[0] - at[1]) * (first - second) < 0:
+            numbers = f"{known.shown[0]} and {known.shown[1]}"
+            yield f"{OPPOSITE}{side.word}, where the numbers of the passage are {numbers}"
+
+
+_APART = ([0, 1], [-1, 1], [-1, 0])  # one group is that of a statement, or the other is not

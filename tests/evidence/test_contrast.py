@@ -1,0 +1,132 @@
+"""Where a statement and a sentence part ways."""
+
+import pytest
+
+from deepera_graph.evidence.contrast import list_contrasts
+from tests.evidence.test_verdict import judge
+
+NO_CHANGE = "it may say the opposite: the passage finds no change"
+CHANGE = "it may say the opposite: the passage finds a change"
+SCAB = (
+    "Scab was found on 3.6% of apples in the wax group and 3.3% in the control group "
+    "(risk ratio 1.10; 95% CI 0.87 to 1.42; P = 0.42)."
+)
+MOULD = "Wax lowered mould on the skin by 62% (p = 0.02) but did not change the firmness."
+RUST = "Rust occurred on 10.8% of pears in the wax group and in 18.6% in the control group."
+DOSES = "Protection was seen in trees that got wax daily but not in those with single doses."
+RIPE = (
+    "Ripening was shorter in the wax group than in the control group "
+    "(mean difference -0.5 days, 95% CI -0.9 to -0.1)."
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence"),
+    [
+        ("Wax had no effect on scab of apples.", SCAB),
+        ("Wax did not prevent scab of apples.", SCAB),
+        ("Scab was as common with wax as with control.", SCAB),
+        ("Wax did not change the firmness of apples.", MOULD),
+        ("The firmness of apples was unchanged by wax.", MOULD),
+        ("Wax lowered mould by 62%.", MOULD),
+        ("Wax lowered mould, but did not change the firmness.", MOULD),
+        ("Rust was found on 18.6% of control pears and on 10.8% with wax.", RUST),
+        ("Rust was less frequent with wax than with control.", RUST),
+        ("Rust was more frequent with control than with wax.", RUST),
+        ("Wax reduced rust.", RUST),
+        ("Single doses of wax gave no protection.", DOSES),
+        ("Wax gave protection daily, but not in single doses.", DOSES),
+        ("Daily wax gave protection.", DOSES),
+        ("Wax shortened ripening.", RIPE),
+        ("Ripening was shortened by wax.", RIPE),
+        ("Wax reduced weight.", "Weight fell by 5 kg with wax and by 2 kg in the control group."),
+        ("Wax cut losses.", "Losses were higher in the control group than in the wax group."),
+        ("Wax reduced rust.", "Rust and scab were rarer with wax."),
+        ("Wax reduced rust (p = 0.08).", "Rust was rarer with wax (p = 0.08)."),
+        ("Wax reduced rust.", "Rust was rarer with wax (p = 0.01; after a year, p = 0.2)."),
+    ],
+)
+def test_what_says_the_same_is_left_alone(claim, sentence):
+    assert list_contrasts(claim, sentence) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "sentence", "note"),
+    [
+        ("Wax improved the firmness of apples.", MOULD, NO_CHANGE),
+        ("Wax lowered mould by 62%, and improved the firmness.", MOULD, NO_CHANGE),
+        ("Wax had no effect on mould of the skin.", MOULD, CHANGE),
+        (
+            "Wax reduced the risk of scab on apples.",
+            "The risk of scab on apples was 1.3% with wax (risk ratio 0.9; 95% CI 0.7 to 1.2).",
+            "its difference may be due to chance: 95% CI 0.7 to 1.2",
+        ),
+        (
+            "Wax reduced scab.",
+            "Scab was rarer with wax (p = 0.31).",
+            "its difference may be due to chance: p = 0.31",
+        ),
+        (
+            "Rust was found on 18.6% of pears with wax and on 10.8% of controls.",
+            RUST,
+            "the groups of 18.6% and 10.8% are exchanged",
+        ),
+        (
+            "Rust was found less on pears with wax (18.6%) than on controls (10.8%).",
+            RUST,
+            "the groups of 18.6% and 10.8% are exchanged",
+        ),
+        (
+            "Wax and control pears had rust in 18.6% and 10.8%, respectively.",
+            RUST,
+            "the groups of 18.6% and 10.8% are exchanged",
+        ),
+        (
+            "Rust was more frequent with wax than with control.",
+            RUST,
+            "it may say the opposite: more frequent, where the numbers of the passage are 10.8% "
+            "and 18.6%",
+        ),
+        (
+            "Wax increased rust of pears.",
+            RUST,
+            "it may say the opposite: increased, where the numbers of the passage are 10.8% and "
+            "18.6%",
+        ),
+        (
+            "Single doses of wax gave protection.",
+            DOSES,
+            "it has “but not in those with single doses”",
+        ),
+        (
+            "Wax prolonged ripening.",
+            RIPE,
+            "it may say the opposite: prolonged, where the passage has shorter with it",
+        ),
+        (
+            "Wax raised losses.",
+            "Losses were higher in the control group than in the wax group.",
+            "it may say the opposite: raised, where the passage has higher without it",
+        ),
+        (
+            "Wax raised losses.",
+            "Waxed pears had lower losses than control pears.",
+            "it may say the opposite: raised, where the passage has lower with it",
+        ),
+    ],
+)
+def test_what_differs_is_told(claim, sentence, note):
+    assert list_contrasts(claim, sentence) == [note]
+
+
+def test_what_was_done_decides_no_finding(tmp_path):
+    text = f"Apples were given wax for 8 weeks. {MOULD}"
+    pair = judge(tmp_path, "Wax improved the firmness of apples.", text)
+    assert (pair.verdict, pair.notes) == ("not_found", (NO_CHANGE,))
+
+
+def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):
+    pair = judge(
+        tmp_path, "Wax reduced scab of apples.", "Scab of apples was rarer with wax (p = 0.31)."
+    )
+    assert pair.verdict == "partly"
