@@ -31,6 +31,7 @@ from deepera_graph.evidence.table.cells import find_outcome, read_cells
             "2315 higher",
         ),
         ("Gout was less (95% CI 1 to 3), stay shorter (1 v 2 days, p = 0.01)", "lower"),
+        ("Gout fell by 5% (p = 0.01), while high doses increased it by 3% (p = 0.03)", ""),
         ("Gout and fractures were rarer, fewer and more frequent (p = 0.01)", "0.01"),
     ],
 )
@@ -69,6 +70,8 @@ def test_brackets_between_a_number_and_its_word_change_nothing(said, way):
         ),
         ("Death was rarer, 3% and 5%, respectively (OR 0.6, 95% CI 0.5 to 0.9)", "0.6 lower"),
         ("A loss of 5 kg was seen (p = 0.01)", "5 kg 0.01 lower"),
+        ("Weight rose by 6.3 kg with coffee compared with 7.4 kg with tea (p = 0.01)", "0.01"),
+        ("Pressure was 3.3 mm Hg lower (p = 0.01)", "3.3 mm Hg 0.01 lower"),
     ],
 )
 def test_what_is_told_in_turn_is_no_effect(said, cells):

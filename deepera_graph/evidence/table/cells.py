@@ -43,6 +43,7 @@ _AND = re.compile(rf"{_TURN.pattern}|,?\s\band\s+", re.IGNORECASE)
 _COMMA = re.compile(rf"{_AND.pattern}|,\s+", re.IGNORECASE)
 _PAIR = re.compile(r"\bbetween\s+[^,;()_]{1,60}?\sand\b", re.IGNORECASE)
 _FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGNORECASE)
+_OF_SAME = re.compile(r"(?:ed|es|ose|ell)\s+(?:it|them)\b")
 # A clause without a subject may be of the comparison before it: "but did not differ".
 _NO_SUBJECT = re.compile(
     r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained)\b", re.IGNORECASE
@@ -104,6 +105,8 @@ def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell] 
         if not (most := max(named)) or named.count(most) > 1:
             return None
         begin, end = spans[named.index(most)]
+        if any(_OF_SAME.search(said[slice(*one)]) for one in spans if one != (begin, end)):
+            return None  # "low doses reduced falls by 5%, while high ones increased them by 3%"
         return _read_sentence(said[begin:end], start + begin, frozenset())
     effect = find_effect(said)
     clause = _cut_clause(said, effect or P.search(said))

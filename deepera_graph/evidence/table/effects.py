@@ -10,7 +10,7 @@ _TIME = r"minutes|min|hours?|days?|weeks?|months?|years?|seconds?|s|h"
 _UNIT = (
     r"(?:\s?%|\s?°C|[-\s]?fold\b|\s?(?:[a-zA-Zµμ]{1,6}/(?:[a-zA-Zµμ]{1,6}\d?|min|day))|\sper\s?cent\b"
     r"|(?:\sper\s?cent(?:age)?|[-\s]percentage)[-\s]points?\b"
-    r"|\s(?:mmHg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W"
+    r"|\s(?:mm\s?Hg|kcal|kJ|kg|mg|µg|μg|g|mm|cm|km|µm|μm|nm|m|[GMk]?Pa|[kM]?N|mL|L|bpm|beats|dB|Hz|mV|V|mW|kW|W"
     rf"|pp|ppm|ppb|K|points?|units?|{_TIME}|times|SDs?|standard\s+deviations?)\b"
     r"(?:\s[a-zA-Z]{1,3}\s?[-−–⁻]\s?[1-3¹²³]\b)?)"
 )
@@ -127,8 +127,8 @@ P = re.compile(
 )
 # What two groups came to, side by side: neither is the difference between them.
 _SIDE_BY_SIDE = re.compile(
-    rf"\d(?P<unit>{_UNIT})(?:[^.;]|\.\d){{0,80}}?\b(?:and|against|versus|vs)\b"
-    r"(?:[^.;]|\.\d){0,60}?\d(?P=unit)"
+    rf"\d(?P<unit>{_UNIT})(?:[^.;]|\.\d){{0,80}}?\b(?:and|against|versus|vs|compared\s+(?:with|to))\b"
+    r"(?:[^.;]|\.\d){0,60}?\d(?:\.\d+)?(?P=unit)"
 )
 _THAN = re.compile(r"\bthan\b")
 # "by 12 weeks" is when, unless of what lasts or comes later.

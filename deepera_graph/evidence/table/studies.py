@@ -61,8 +61,9 @@ _TAKEN = re.compile(
     r"(?:randomi[sz]ed|included|analy[sz]ed|assigned|allocated)|underwent\s+randomi[sz]ation)\b",
     re.IGNORECASE,
 )
+_TAKEN_THERE = re.compile(r"\b(?:randomi[sz]|randomly|assigned|allocated|followed)", re.IGNORECASE)
 _ENROLLED_BEFORE = re.compile(
-    r"\b(?:enrol|recruit|register|identif)\w*\s+(?:all\s+)?$", re.IGNORECASE
+    r"\b(?:enrol|recruit|register|identif)\w*\s+(?:all\s+)?$|\bOf\s+(?:the\s+)?$"
 )
 _ENROLLED_AFTER = re.compile(
     r"\s+(?:(?:who|that)\s+)?(?:(?:were|was)\s+)?(?:enrolled|recruited|registered|identified)\b"
@@ -89,6 +90,14 @@ _STUDY = (
 _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
 # How many a study says that it is of.
 _TOLD_BEFORE = re.compile(rf"\b(?:total\s+of|{_STUDY}|enrol\w*)\s+(?:all\s+)?$", re.IGNORECASE)
+_SAMPLE_OF = re.compile(r"\b(?:in|among|of|from|with)\s+(?:all\s+|the\s+)?$", re.IGNORECASE)
+_SAMPLE_BEFORE = re.compile(
+    r"\b[Ww]e\s+(?:\w+ly\s+)?(?:enrol|recruit|randomi|stud|follow|survey|includ|test)\w*\s+(?:all\s+)?$"
+)
+_SAMPLE_AFTER = re.compile(
+    r"\s+(?:were|was)\s+(?:\w+ly\s+)?(?:enrolled|recruited|randomi[sz]ed|included|followed|surveyed)\b"
+    r"(?!\s+(?:to|in)\b)"
+)
 _TOTAL = re.compile(r"\b(?:total|overall)(?:ling|\s+of)?\s+$", re.IGNORECASE)
 _TOLD_AFTER = re.compile(
     rf"\s+(?:who\s+)?(?:were|was)\s+(?:\w+ly\s+)?(?:{_STUDY}|enrolled|analy[sz]ed)\b"
@@ -105,9 +114,12 @@ _GROUP_END = re.compile(
     rf"|given|treated|exposed|receiving|(?:was|were)\s+(?:\w+ly\s+)?{_STUDY})\b"
 )
 # Of whom not all took part: "500 people were screened", "we approached 90 schools".
-_ASKED = "screened|invited|approached|contacted|assessed"
+_ASKED = "scheduled|screened|invited|approached|contacted|assessed"
 _ANY = re.compile(_COUNT)
 _EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))|\s(?:[ck]?m|ha|m?L|g)\s?[-−–⁻^²³]")
+_ABOUT = re.compile(
+    r"\b(?:over|more\s+than|nearly|almost|at\s+least|up\s+to|fewer\s+than)\s+$", re.IGNORECASE
+)
 _NO_SIZE = re.compile(rf"\b(?:eligible|{_ASKED})\b|\s(?:[mb]illion|thousand)\b")
 # ... or that were seen, and not studied: "we counted 11,342 birds".
 _ASKED_BEFORE = re.compile(
@@ -204,8 +216,7 @@ def find_size(text: str, title: str = "") -> Cell | None:
         total = _to_int(found["n"]) + _to_int(found["m"])
         return Cell(value=str(total), span=found.span())
     design = find_design(title) or find_design(text)
-    is_of_studies = design is not None and design.value in _OF_STUDIES
-    if is_of_studies:
+    if design is not None and design.value in _OF_STUDIES:
         return next(_read_sizes(text), None) or _find_total(text)
     groups = list(_sum_groups(text))
     sizes = (_grow(_narrow(text, one), groups, text) for one in _count_nouns(text, _COUNTED))
@@ -216,13 +227,11 @@ def _find_total(text: str) -> Cell | None:
     """Return of how many people or animals a review is: the only size, or the one told as total."""
     for pattern in _COUNTED[:_N_LIVING]:
         found = [one for one in pattern.finditer(text) if _is_size(text, one)]
-        total = [
-            one for one in found if _TOTAL.search(text[max(0, one.start() - 20) : one.start()])
-        ] or found
-        if len({_to_int(one["n"]) for one in total}) == 1:
-            return Cell(value=str(_to_int(total[0]["n"])), span=total[0].span())
-        if total:
-            return None
+        leads = [text[max(0, one.start() - 20) : one.start()] for one in found]
+        told = [one for one, lead in zip(found, leads, strict=True) if _TOTAL.search(lead)] or found
+        if told:
+            best, is_one = told[0], len({_to_int(one["n"]) for one in told}) == 1
+            return Cell(value=str(_to_int(best["n"])), span=best.span()) if is_one else None
     return None
 
 
@@ -239,15 +248,15 @@ def _read_sizes(text: str) -> Iterator[Cell]:
 def _narrow(text: str, size: Cell) -> Cell:
     """Return those who were randomised or analysed, of those who were enrolled."""
     start, end = size.span
-    if not (
-        _ENROLLED_BEFORE.search(text[max(0, start - 20) : start])
-        or _ENROLLED_AFTER.match(text, end)
-    ):
+    before = text[max(0, start - 20) : start]
+    if not (_ENROLLED_BEFORE.search(before) or _ENROLLED_AFTER.match(text, end)):
         return size
     of_them = (
         one
         for one in _TAKEN.finditer(text, end)
-        if _LEAST_THINGS <= _to_int(one["n"]) < int(size.value) and _is_size(text, one)
+        if _LEAST_THINGS <= _to_int(one["n"]) < int(size.value)
+        and _is_size(text, one)
+        and not _TAKEN_THERE.search(text[start : one.start()])
     )
     if taken := next(of_them, None):
         return Cell(value=str(_to_int(taken["n"])), span=taken.span())
@@ -259,6 +268,12 @@ def _grow(size: Cell, groups: Sequence[Cell], text: str) -> Cell | None:
     best = max([size, *groups], key=lambda one: int(one.value))
     is_part = best.span[0] <= size.span[0] < best.span[1]
     return best if is_part or not _is_told(text, size.span) else None
+
+
+def _is_sample(text: str, span: Span) -> bool:
+    """Tell whether a size is said to be that of a study, not of a background or a group."""
+    before = text[max(0, span[0] - 30) : span[0]]
+    return bool(_SAMPLE_BEFORE.search(before) or _SAMPLE_AFTER.match(text, span[1]))
 
 
 def _is_told(text: str, span: Span) -> bool:
@@ -322,13 +337,14 @@ def _is_beside(said: str, one: re.Match[str], other: re.Match[str]) -> bool:
 def _are_studied(said: str, run: Sequence[re.Match[str]]) -> bool:
     """Tell whether groups are those of a study, not how many of one had something."""
     first, last = run[0], run[-1]
-    if re.search(r"(?:\d\s+of|\bOf)\s+$", said[: first.start()]):
+    is_one = len(run) == 2 and said[: last.start()].endswith(", ")  # "in 240 adults, 120 women"
+    if is_one or re.search(r"(?:\d\s+of|\bOf)\s+$", said[: first.start()]):
         return False
     if any(one["n"] and not _is_size(said, one) for one in run):
         return False
     is_compared = re.search(r"\bthan\b", said[first.end() : last.start()])
     is_ended = last["rest"] or _GROUP_END.match(said, last.end())
-    is_between = re.search(r"\bbetween\s+$", said[: first.start()])
+    is_between = said[: first.start()].endswith("between ")
     return bool(is_ended and (is_compared or is_between or _STUDIED.search(said)))
 
 
@@ -341,6 +357,9 @@ def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cel
         of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
         if of_many:
             best = max(of_many, key=lambda one: _to_int(one["n"]))
+            told = [one for one in of_many if _is_sample(text, one.span())]
+            if told and not _SAMPLE_OF.search(text[max(0, best.start() - 20) : best.start()]):
+                best = max(told, key=lambda one: _to_int(one["n"]))
             yield Cell(value=str(_to_int(best["n"])), span=best.span())
 
 
@@ -366,7 +385,12 @@ def _is_size(text: str, found: re.Match[str]) -> bool:
     lead = text[max(0, found.start("n") - 20) : found.start("n")]
     near = text[max(0, found.start() - _FAR) : found.end() + _FAR]
     is_group = re.search(r"\d\s+of\s+$", lead) and len(_OF_EACH.findall(near)) > 1
-    is_asked = is_group or _ASKED_BEFORE.search(lead) or _ASKED_AFTER.match(text, found.end())
+    is_asked = (
+        is_group
+        or _ABOUT.search(lead)
+        or _ASKED_BEFORE.search(lead)
+        or _ASKED_AFTER.match(text, found.end())
+    )
     return not (is_time or is_year or is_each or is_asked or _NO_SIZE.search(inner))
 
 

@@ -91,8 +91,8 @@ _OF_A_WAY = re.compile(
 _BOTH = re.compile(
     r"(?P<verb>\b(?:fell|fall(?:en|s)?|dropp?ed|declined|decreased|los[te]|lost|rose|risen|increased|gained"
     r"|grew)\b)(?:\s+by|\s+only)*\s+(?P<one>\d+(?:\.\d+)?)(?![\d.]*\s*(?:/|to\b|-|–))"
-    r"(?P<first>[^;.]{1,80}?)(?:\band|\bbut|\bwhile|\bwhereas|\bversus|\bvs\.?|\bagainst|,)\s"
-    r"(?P<second>[^;.]{0,60}?)(?<![\d.])(?P<other>\d+(?:\.\d+)?)(?P<rest>\s*%[^;.(]{0,40})"
+    r"(?P<first>[^;.]{1,80}?)(?:\band|\bbut|\bwhile|\bwhereas|\bversus|\bvs\.?|\bagainst|\bcompared\s+(?:with|to)|,)\s"
+    r"(?P<second>[^;.]{0,60}?)(?<![\d.])(?P<other>\d+(?:\.\d+)?)(?P<rest>\s*(?:%|[a-zµ/]{1,8}\b)[^;.(]{0,40})"
 )
 _CONTROL = re.compile(
     r"\b(?:controls?|placebo|sham|usual|non-?\w+|un\w+ed|without|no|alone|only)\b"
@@ -168,6 +168,8 @@ def _compare_arms(found: re.Match[str]) -> Way:
         if _CONTROL.search(f"{found['second']} {found['rest']}"):
             return ""
         change, other = other, change
+    elif not _CONTROL.search(f"{found['second']} {found['rest']}"):
+        return ""
     is_rise = found["verb"].startswith(("r", "inc", "g"))
     return _compare(change, other) if is_rise else _compare(other, change)
 
