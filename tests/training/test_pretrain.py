@@ -10,18 +10,18 @@ import pytest
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.lab.training.lessons.pretrain import (
-    _is_held_out,
     measure_relevance,
     mend_blanks,
     teach_relevance,
 )
+from deepera_graph.lab.training.lessons.snippets import is_held_out
 
 SUPPORTS, CONTRADICTS = DIRECTIONS.index("supports"), DIRECTIONS.index("contradicts")
 ARTICLES = [f"Lighthouses of coast {n}" for n in range(60)]
-TAUGHT = next(one for one in ARTICLES if not _is_held_out(one))
-HELD = next(one for one in ARTICLES if _is_held_out(one))
+TAUGHT = next(one for one in ARTICLES if not is_held_out(one))
+HELD = next(one for one in ARTICLES if is_held_out(one))
 IDS = [f"q{n}" for n in range(80)]
-HELD_ID = next(one for one in IDS if _is_held_out(one))
+HELD_ID = next(one for one in IDS if is_held_out(one))
 
 
 def write(folder, name, rows):

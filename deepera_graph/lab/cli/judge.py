@@ -121,7 +121,11 @@ class ReaderOptions:
         metavar="FILE",
         shown="the base of the encoder",
     )
-    epochs: float = opt("How often all is read.", metavar="N", default=2.2)
+    epochs: float = opt(
+        "How often all is read. 0: the reader of --resume-from is only weighed.",
+        metavar="N",
+        default=2.2,
+    )
     minutes: float | None = opt(
         "End the reading of labels after so long.", metavar="N", shown="when all is read"
     )
@@ -203,9 +207,12 @@ def reader(
 ) -> None:
     """Train a reader, which reads question and passage together, and add it to a judge."""
     pools.check()
-    for name, value in {"--epochs": chosen.epochs, "--minutes": chosen.minutes}.items():
-        if value is not None and not value > 0:
-            raise SettingsError(f"{name} must be above 0, got {value}")
+    if chosen.minutes is not None and not chosen.minutes > 0:
+        raise SettingsError(f"--minutes must be above 0, got {chosen.minutes}")
+    if not (chosen.epochs > 0 or (chosen.epochs == 0 and chosen.resume_from)):
+        raise SettingsError(
+            f"--epochs must be above 0, or 0 with --resume-from, got {chosen.epochs}"
+        )
     named = (chosen.abstracts, chosen.relevance, chosen.resume_from)
     check_data([one for one in named if one is not None])
     with needing("judge reader", "train"):

@@ -120,24 +120,30 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     plan.out.mkdir(parents=True, exist_ok=True)
     with write_log(plan.out / LOG, log) as told:
         told({"step": "data", "taught": len(taught), "held out": len(held_out)})
-        groups = list_lessons(plan, taught, {hash_question(pool.question) for pool in held_out})
         training = ReaderTraining(plan.reader, told)
-        prepare_reader(plan, training, told)
-        embed = EvidenceModel.load(source).embed
-        exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
-        told({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
-        training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
+        groups: list[Group] = []
+        if plan.reader.epochs:
+            groups = list_lessons(plan, taught, {hash_question(one.question) for one in held_out})
+            prepare_reader(plan, training, told)
+            embed = EvidenceModel.load(source).embed
+            exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
+            told({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
+            lessons = [*groups, *exchanged]
+            training.learn(lessons, epochs=plan.reader.epochs, rate=plan.reader.rate)
         with open_extractor(find_encoder(source), plan.keep, told) as extractor:
             known = fit_scorer(taught, extractor, seed=plan.seed, log=told)
             judged = judge_held_out(held_out, partial(score_pool, known, extractor), plan.seed)
         weighed = weigh_reader(judged, training.read)
         before = None
-        if plan.reader.start is not None:
+        if groups and plan.reader.start is not None:
             before = weigh_reader(judged, ReaderTraining(plan.reader).read).mean_map
         told({"step": DONE, "MAP": weighed.mean_map, "MAP before": before})
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
-        training.export(fresh / READER)
+        if groups or plan.reader.start is None:
+            training.export(fresh / READER)
+        else:
+            shutil.copyfile(plan.reader.start, fresh / READER)
         opinion = weighed.opinion
         replace(judge, opinion=opinion, operating_point=weighed.point).save(fresh / HEAD)
         figures = json.dumps(weighed.figures, indent=1) + "\n"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS, DirectionModel, describe
-from deepera_graph.lab.training.lessons.pools import digest
+from deepera_graph.lab.training.lessons.snippets import digest
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction, read_direction
 from deepera_graph.text.jsonl import read_objects

@@ -38,7 +38,7 @@ class ReaderPlan:
 
     base: Path | None = None  # layout of transformers; None: the package of the encoder's base
     start: Path | None = None  # a reader as ONNX to go on from; None: the base
-    epochs: float = 2.2
+    epochs: float = 2.2  # 0 teaches nothing: the reader at the start is kept as it is
     minutes: float = math.inf  # after which it ends, the learning rate having fallen by then
     seed: int = 0
 

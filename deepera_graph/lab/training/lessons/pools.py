@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Self
@@ -22,6 +21,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.data.beir import BeirDocument, read_beir
 from deepera_graph.lab.data.readers import open_dataset, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
+from deepera_graph.lab.training.lessons.snippets import SNIPPETS, digest, read_snippets
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 GOLDEN = "golden"
@@ -44,11 +44,6 @@ def list_keys(instance: Instance, evidence: Mapping[str, str]) -> list[str]:
     texts += [evidence.get(id, id) for id in instance.golden_outside]
     candidates = "\n".join(sorted(one.text for one in instance.contexts))
     return [hash_question(instance.question), *map(digest, texts), digest(candidates)]
-
-
-def digest(text: str) -> str:
-    """Return 16 hexadecimal digits that name a text."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,6 +191,7 @@ def find_known_sources(folder: Path) -> dict[str, PoolSource]:
         "evidence_inference": PoolSource(
             path=folder / "evidence_inference", read=read_articles, is_articles=True
         ),
+        SNIPPETS: PoolSource(path=folder / f"pretrain/{SNIPPETS}.jsonl.gz", read=read_snippets),
         "scifact_train": PoolSource(path=scifact, read=trial, weight=0.5, adds_golden=True),
         "scifact_test": PoolSource(
             path=scifact, read=partial(search, split="test", n_candidates=N_CANDIDATES), weight=0.0

@@ -7,28 +7,30 @@ A folder of such sets has a file each, JSON lines compressed by gzip. ``squad_se
 are not there are left out. Of each that is taught, what `measure_relevance` goes by is held out.
 """
 
-import gzip
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from deepera_graph.errors import InputError
 from deepera_graph.lab.training.lessons.groups import Group, Lesson, draw, list_directions
-from deepera_graph.lab.training.lessons.pools import digest
+from deepera_graph.lab.training.lessons.snippets import (
+    AskedSnippets,
+    Row,
+    is_held_out,
+    read_pairs,
+    read_questions,
+)
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction
-from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 Read = Callable[[Sequence[tuple[str, str]]], Sequence[float]]  # pairs -> log odds of evidence
-Row = Mapping[str, Any]
 
-HELD_OUT_SHARE: Final = 25  # one article, or one question of snippets, in so many
 MOST_SNIPPETS, A_GROUP = 6, 2  # of a question; of a group
 NEAREST: Final = 14  # snippets of other questions that may stand beside
 N_NEAR: Final = 10  # snippets of other questions beside a golden one, where it is measured
@@ -88,7 +90,7 @@ def teach_relevance(
     hard, easy = _teach_sentences(folder)
     chance.shuffle(hard)
     chance.shuffle(easy)
-    snippets = _read_questions(folder, chance)
+    snippets = read_questions(folder)
     rest = [
         *easy[:EASY],
         *chain.from_iterable(_teach_snippets(one, chance, answers or {}) for one in snippets),
@@ -108,10 +110,10 @@ def teach_relevance(
 def measure_relevance(folder: Path, read: Read) -> Relevance:
     """Measure a reader on the parts of a folder of public pairs that `teach_relevance` leaves."""
     chance = Random(0)
-    triples = [row for row in _read(folder, "squad_sentences") if _is_held_out(row["article"])]
-    paragraphs = [row for row in _read(folder, "squad2_dev") if len(row["context"]) <= LONGEST]
-    cited = [row for row in _read(folder, "citation_integrity") if row.get("split") == "dev"]
-    held = [one for one in _read_questions(folder, chance) if _is_held_out(one.id)]
+    triples = [row for row in read_pairs(folder, "squad_sentences") if is_held_out(row["article"])]
+    paragraphs = [row for row in read_pairs(folder, "squad2_dev") if len(row["context"]) <= LONGEST]
+    cited = [row for row in read_pairs(folder, "citation_integrity") if row.get("split") == "dev"]
+    held = [one for one in read_questions(folder) if is_held_out(one.id)]
     return Relevance(
         _measure_triples(draw(triples, N_MEASURED, chance), read),
         _area(
@@ -139,24 +141,12 @@ def mend_blanks(text: str) -> str:
     return text.replace("`` ", '"').replace(" ''", '"')
 
 
-def _is_held_out(name: str) -> bool:
-    return int(digest(name), 16) % HELD_OUT_SHARE == 0
-
-
-def _read(folder: Path, name: str) -> Iterator[dict[str, Any]]:
-    path = folder / f"{name}.jsonl.gz"
-    if path.exists():
-        with gzip.open(path, "rb") as file:
-            for line in read_raw_lines(file):
-                yield parse_object(line.text)
-
-
 def _teach_sentences(folder: Path) -> tuple[list[Group], list[Group]]:
     """Return the triples whose wrong sentence shares as many words as the right one; the others."""
     hard: list[Group] = []
     easy: list[Group] = []
-    for row in _read(folder, "squad_sentences"):
-        if not _is_held_out(row["article"]):
+    for row in read_pairs(folder, "squad_sentences"):
+        if not is_held_out(row["article"]):
             asked = row["question"]
             group = (Lesson(asked, row["positive"], 1), Lesson(asked, row["negative"], 0))
             (hard if row["overlap_neg"] >= row["overlap_pos"] else easy).append(group)
@@ -165,16 +155,16 @@ def _teach_sentences(folder: Path) -> tuple[list[Group], list[Group]]:
 
 def _teach_contrast(folder: Path) -> Iterator[Group]:
     """Yield a paragraph with two questions, one that it answers; spelling must not tell them."""
-    for row in _read(folder, "squad_contrast"):
+    for row in read_pairs(folder, "squad_contrast"):
         text = row["context"]
-        if len(text) <= LONGEST and not _is_held_out(row["article"]):
+        if len(text) <= LONGEST and not is_held_out(row["article"]):
             unanswered = mend_blanks(row["unanswerable_question"].lower())
             yield (Lesson(row["answerable_question"].lower(), text, 1), Lesson(unanswered, text, 0))
 
 
 def _teach_pairs(folder: Path, name: str, how: _PairSet, chance: Random) -> list[Group]:
     asked: dict[str, list[Row]] = defaultdict(list)
-    for row in _read(folder, name):
+    for row in read_pairs(folder, name):
         if len(row["passage"]) <= LONGEST and (not how.splits or row.get("split") in how.splits):
             asked[row["query"]].append(row)
     groups: list[Group] = []
@@ -191,47 +181,11 @@ def _pair_lesson(row: Row, directions: Mapping[str, tuple[Direction, ...]]) -> L
     return Lesson(mend_blanks(row["query"]), mend_blanks(row["passage"]), int(row["label"]), known)
 
 
-class _AskedSnippets(NamedTuple):
-    """A question, its golden snippets, and those of others that share most words with it."""
-
-    id: str
-    question: str
-    golden: tuple[str, ...]
-    near: tuple[str, ...]
-
-
-def _read_questions(folder: Path, chance: Random) -> list[_AskedSnippets]:
-    asked: dict[str, list[Row]] = defaultdict(list)
-    for row in _read(folder, "bioasq_snippets"):
-        asked[row["qid"]].append(row)
-    if len(asked) < 2:
-        return []
-    texts = [(id, row["passage"]) for id, rows in asked.items() for row in rows]
-    found = _find_near([rows[0]["query"] for rows in asked.values()], [text for _, text in texts])
-    questions = []
-    for (id, rows), places in zip(asked.items(), found, strict=True):
-        golden = tuple(dict.fromkeys(row["passage"] for row in rows))
-        others = [texts[place] for place in places]
-        near = dict.fromkeys(text for owner, text in others if owner != id and text not in golden)
-        questions.append(_AskedSnippets(id, rows[0]["query"], golden, tuple(near)[:NEAREST]))
-    return questions
-
-
-def _find_near(questions: Sequence[str], texts: Sequence[str]) -> Iterable[list[int]]:
-    """Return the places of the texts that share most words with each question."""
-    bm25s = import_package("bm25s", "teaching the reader relevance")
-    index = bm25s.BM25()
-    index.index(bm25s.tokenize(list(texts), show_progress=False), show_progress=False)
-    asked = bm25s.tokenize(list(questions), show_progress=False)
-    places, _ = index.retrieve(asked, k=min(80, len(texts)), show_progress=False)
-    return [[int(place) for place in row] for row in places]
-
-
 def _teach_snippets(
-    asked: _AskedSnippets, chance: Random, answers: Mapping[str, bool]
+    asked: AskedSnippets, chance: Random, answers: Mapping[str, bool]
 ) -> Iterator[Group]:
     """Yield groups of two golden snippets and three near ones of other questions."""
-    if _is_held_out(asked.id):
+    if is_held_out(asked.id):
         return
     known: tuple[Direction, ...] = ()
     if asked.id in answers:
@@ -253,7 +207,7 @@ def _measure_triples(rows: Sequence[Row], read: Read) -> float | None:
     return float(np.mean(above)) if above else None
 
 
-def _measure_snippets(asked: Sequence[_AskedSnippets], read: Read) -> float | None:
+def _measure_snippets(asked: Sequence[AskedSnippets], read: Read) -> float | None:
     found = []
     for one in asked:
         texts = [one.golden[0], *one.near[:N_NEAR]]
