@@ -336,7 +336,9 @@ def _describe_set(
         "MRR": _percent(1 / (1 + first)),
         **dict(zip(("precision", "recall", "empty"), kept, strict=True)),
         "kept without": _percent([bool((found >= point).any()) for found in without], None),
-        "thresholds": {str(one): _describe_kept(asked, one) for one in THRESHOLDS},
+        "thresholds": {
+            str(one): _describe_kept(asked, one) for one in sorted({*THRESHOLDS, point})
+        },
     }
 
 
