@@ -1,9 +1,14 @@
 """What was read of passages is kept, and found again."""
 
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from deepera_graph.errors import SettingsError
+from deepera_graph.judges.trained import features
 from deepera_graph.judges.trained.reading.encoder import Encoder
 from deepera_graph.judges.trained.reading.vectors import pairwise_dot
 from deepera_graph.lab.training.fitting.features import (
@@ -14,6 +19,7 @@ from deepera_graph.lab.training.fitting.features import (
 from deepera_graph.lab.training.weights import find_encoder
 from support.pools import pool
 
+WORD = re.compile(r"\S+")
 POOLS = [pool("copper roofs", [1, 0, 0]), pool("harbour lamps", [0, 1])]
 
 
@@ -71,3 +77,22 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "notes").write_text("These are notes about roofs. " * 50)
     with pytest.raises(SettingsError, match=r"cache of features .* cannot be used: "):
         FeatureCache(tmp_path / "notes")
+
+
+def test_what_was_cut_into_other_sentences_then_is_read_anew(weights, tmp_path, monkeypatch):
+    """A later version may end sentences elsewhere, and read other questions first."""
+
+    def cut_words(text):
+        return [SimpleNamespace(start=one.start(), end=one.end()) for one in WORD.finditer(text)]
+
+    def look(pools):
+        with open_feature_cache(tmp_path, find_encoder(weights)) as shelf:
+            return FeatureExtractor(Encoder(*find_encoder(weights)), shelf).match(pools)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(features, "split_sentences", cut_words)
+        look(POOLS)
+    others = [replace(one, question=f"{one.question} again") for one in POOLS]
+    for pools in (others, others, POOLS):
+        for one in look(pools):
+            assert [len(x.cosines) for x in one.matches] == [len(x.sentences) for x in one.matches]

@@ -94,9 +94,10 @@ class FeatureCache:
         self._rows.execute("PRAGMA synchronous = OFF")
 
     def find(self, keys: Sequence[Key]) -> dict[Key, PassageMatch]:
-        """Return those matches that are kept."""
+        """Return those matches that are kept; none of texts that were cut otherwise then."""
         rows = ((key, self._rows.execute(_FIND, _name_rows(key)).fetchone()) for key in keys)
-        return {key: _decode(*row) for key, row in rows if row is not None}
+        found = {key: _decode(*row) for key, row in rows if row is not None}
+        return {key: one for key, one in found.items() if len(one.cosines) == len(one.sentences)}
 
     def add(self, matches: Mapping[Key, PassageMatch]) -> None:
         """Keep matches."""
@@ -109,7 +110,7 @@ class FeatureCache:
         self._rows.execute("BEGIN IMMEDIATE")
         with self._rows:
             self._rows.executemany("INSERT OR REPLACE INTO pairs VALUES (?, ?, ?, ?)", pairs)
-            self._rows.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?, ?)", texts)
+            self._rows.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", texts)
 
     def close(self) -> None:
         """Let go of the file."""
