@@ -126,9 +126,11 @@ def _main_reason(passages: "Sequence[RankedPassage]") -> str:
 
 
 def describe_calls(usage: Usage) -> str:
-    """Return how many calls there were, and how many more failed: ``3 calls, 1 more failed``."""
-    calls = count(usage.calls, "call")
-    return calls + (f", {usage.failed_calls} more failed" if usage.failed_calls else "")
+    """Return how many calls there were: ``3 calls, 2 of them from the cache, 1 more failed``."""
+    beside = {"of them from the cache": usage.cached_calls, "more failed": usage.failed_calls}
+    return ", ".join(
+        [count(usage.calls, "call"), *(f"{n} {what}" for what, n in beside.items() if n)]
+    )
 
 
 def _rows(result: "RerankResult", passages: "Sequence[RankedPassage]") -> list[str]:

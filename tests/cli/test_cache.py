@@ -1,6 +1,7 @@
 """The judgement cache of the command line: what it saves, and who has one."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -33,6 +34,14 @@ def test_a_second_run_makes_no_call_and_writes_equal_bytes(rerank, server, tmp_p
     used = json.loads((tmp_path / "again.report.json").read_text(encoding="utf-8"))["usage"]
     assert (used["calls"], used["cached_calls"]) == (CALLS, CALLS)
     assert f"{CALLS} calls, {CALLS} of them from the cache" in result.stderr
+
+
+def test_ask_says_what_came_from_the_cache(deepera, questions, server):
+    source = questions({"id": "a", "text": PASSAGES[0]["text"]}, name="papers.jsonl")
+    args = ("ask", QUESTION, source, "--model", "any", "--base-url", server.base_url)
+    told = [" ".join(deepera(*args).output.split()) for _ in range(2)]
+    assert "from the cache" not in told[0]
+    assert re.search(r"(\d+) calls?, \1 of them from the cache", told[1])
 
 
 def test_another_process_has_the_same_cache(rerank, start, questions, server, tmp_path):

@@ -27,6 +27,8 @@ def describe_failures(report: JobReport) -> str:
 
 def describe_report(report: JobReport) -> str:
     """Return the report in a line."""
+    from deepera_graph.pipeline.shown import describe_calls
+
     earlier = f" ({report.n_earlier} of them earlier)" if report.n_earlier else ""
     not_needed = report.statuses["not_needed"]
     unasked = f", {not_needed} not needed" if not_needed else ""
@@ -37,7 +39,7 @@ def describe_report(report: JobReport) -> str:
         f"{count(report.n_passages, 'passage')}, {report.n_kept} kept, "
         f"{report.n_failed - undone} failed{unjudged}{unasked}",
         _describe_outcomes(report),
-        _describe_calls(report),
+        describe_calls(report.total_usage),
         f"{report.to_dict()['seconds']['wall']:.1f} s, not counting start-up",
     ]
     return "; ".join(words)
@@ -57,14 +59,6 @@ def _describe_outcomes(report: JobReport) -> str:
     n_questions = count(report.n_written, "question")
     possible = f", possible evidence for {report.n_possible}" if report.n_possible else ""
     return f"evidence for {report.n_evidence} of {n_questions}{possible}{too}{others}"
-
-
-def _describe_calls(report: JobReport) -> str:
-    used = report.total_usage
-    beside = {"of them from the cache": used.cached_calls, "more failed": used.failed_calls}
-    return ", ".join(
-        [count(used.calls, "call"), *(f"{n} {what}" for what, n in beside.items() if n)]
-    )
 
 
 def _show_money(cost: float) -> str:
