@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,12 @@ import typer
 from rich.text import Text
 
 from deepera_graph.cli.opening.sources import check_sources
-from deepera_graph.cli.opening.stores import data_folder, find_papers
+from deepera_graph.cli.opening.stores import (
+    check_papers,
+    data_folder,
+    describe_unfinished,
+    mark_of,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -22,7 +27,7 @@ from deepera_graph.cli.shared.console import (
 )
 from deepera_graph.cli.shared.declaring import A_KEY, opt
 from deepera_graph.cli.shared.values import check_url
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import MissingStoreError, SettingsError
 from deepera_graph.packages import install_command
 from deepera_graph.text.plain import count
 
@@ -103,13 +108,9 @@ def doctor(*, chosen: DoctorOptions) -> None:
     if chosen.sources is not None:
         findings += check_sources(chosen.sources, min(chosen.timeout, _SOURCE_SECONDS))
     if chosen.library is not None:
-        from deepera_graph.papers.library.checkup import check_base
-
         place = places.PlaceOptions(path=chosen.path, qdrant_url=chosen.qdrant_url)
         secret = os.environ.get(STORE_KEY_VARIABLE, "").strip()
-        findings += [
-            one.without([secret]) for one in check_base(find_papers(place, chosen.library))
-        ]
+        findings += [one.without([secret]) for one in _check_library(place, chosen.library)]
     failed = {finding.name for finding in findings if finding.status == "fail"}
     remote = {name for name in failed if name in _REMOTE or name.startswith(_SOURCE)}
     code = UNREACHABLE if remote else SOME_FAILED if failed else OK
@@ -118,6 +119,21 @@ def doctor(*, chosen: DoctorOptions) -> None:
     else:
         _show(findings)
     raise typer.Exit(code)
+
+
+def _check_library(place: places.PlaceOptions, library: str) -> Iterator[Finding]:
+    """Yield findings on the papers of a library, and whether it was indexed to its end."""
+    from deepera_graph.doctor.checks import Finding
+    from deepera_graph.papers.library.checkup import BASE, check_base
+
+    try:
+        file = check_papers(place, library)
+    except MissingStoreError as error:
+        yield Finding(BASE, "fail", str(error))
+        return
+    if mark_of(place, library).is_file():
+        yield Finding("library", "warn", describe_unfinished(library))
+    yield from check_base(file)
 
 
 def _check_options(chosen: DoctorOptions) -> None:

@@ -111,7 +111,22 @@ def test_a_break_leaves_the_old_passages_there(deepera, index, here, monkeypatch
         broken.setattr("deepera_graph.retrieval.collections.passage_store.PassageStore.put", fail)
         assert deepera("index", "n.md", "-l", "lib").exit_code == 130
     assert len(held(here)) == 3
+    told = "'lib' was not indexed to its end; the same deepera index again adds the rest"
+    assert told in deepera("ask", "Is soil moist?", "-l", "lib", "--backend", "rules").stderr
+    assert told in " ".join(deepera("doctor", "-l", "lib", "--json").stdout.split())
     assert index("n.md")["removed"] == 3
+    assert told not in deepera("ask", "Is soil moist?", "-l", "lib", "--backend", "rules").stderr
+
+
+def test_a_first_index_that_was_killed_is_told_from_a_library_without_papers(deepera, index, here):
+    (here / "n.md").write_text(SHORT)
+    index("n.md")
+    file = here.parent / "data" / "deepera" / "papers" / "lib.sqlite"
+    file.rename(file.with_name("lib.sqlite.unfinished"))  # as kill -9 leaves it before papers
+    told = deepera("doctor", "-l", "lib", "--json").stdout
+    assert "the same deepera index again adds the rest" in told
+    assert deepera("library", "delete", "lib", "--yes").exit_code == 0
+    assert not any(file.parent.iterdir())
 
 
 @pytest.mark.parametrize("changed", [False, True])

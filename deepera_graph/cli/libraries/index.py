@@ -20,6 +20,7 @@ from deepera_graph.cli.opening.stores import (
     find_papers,
     keep_embedded,
     keep_with,
+    mark_of,
     open_collection,
     store_of,
 )
@@ -126,8 +127,10 @@ def index(
             made_by = f"{store.library!r} was made with embeddings ({opened.embeddings_name})"
             say(f"{made_by}, so these passages are embedded with them, too")
         read.compare(opened)
-        n_indexed = _fill(opened, read, store, keep, quiet=output.quiet)
         file.parent.mkdir(parents=True, exist_ok=True)
+        mark = mark_of(store, store.library or "")
+        mark.touch()
+        n_indexed = _fill(opened, read, store, keep, mark, quiet=output.quiet)
         writer = open_.enter_context(Writer(file, merge="titles"))
         known = noted.papers.ids()
         noted.papers.put(writer)
@@ -144,6 +147,7 @@ def index(
             by=store.neighbours_by,
             quiet=output.quiet,
         )
+    mark.unlink(missing_ok=True)
     read.tell()
     if missing := read.list_missing():
         say(_describe_missing(store.library or "", missing))
@@ -183,6 +187,7 @@ def _fill(
     read: PassageSource,
     store: NewStoreOptions,
     keep: places.KeepOptions,
+    mark: Path,
     *,
     quiet: bool,
 ) -> int:
@@ -194,6 +199,8 @@ def _fill(
     except BaseException as error:
         n_kept = opened.count()
         opened.drop_if_new()
+        if not n_kept:
+            mark.unlink(missing_ok=True)
         if isinstance(error, KeyboardInterrupt) and n_kept:
             kept = f"{store.library!r} holds {count(n_kept, 'passage')}"
             say(f"{kept}; the same command again adds the rest")

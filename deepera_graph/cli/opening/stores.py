@@ -90,6 +90,8 @@ def open_collection(
     place = place_of(store)
     if must_exist:
         check_library(store)
+        if to_search and mark_of(store, store.library).is_file():
+            say(f"warning: {describe_unfinished(store.library)}")
     from deepera_graph.retrieval.collections.store import open_store
 
     by_default = must_exist and "embeddings" in store.configured
@@ -164,6 +166,16 @@ def find_papers(place: places.PlaceOptions, library: str) -> str:
     return library if is_address(library) or (looks_so and not own.is_file()) else str(own)
 
 
+def mark_of(place: places.PlaceOptions, library: str) -> Path:
+    """Return the file that is beside the papers of a library until it is indexed to its end."""
+    return Path(f"{find_papers(place, library)}.unfinished")
+
+
+def describe_unfinished(library: str) -> str:
+    """Say what is to be done about a library whose indexing was cut short."""
+    return f"{library!r} was not indexed to its end; the same deepera index again adds the rest"
+
+
 def list_papers(place: places.PlaceOptions) -> dict[str, str]:
     """Return the files of papers of all libraries, by their names."""
     folder = beside(place, _PAPERS, "x").parent
@@ -180,6 +192,8 @@ def check_papers(place: places.PlaceOptions, library: str) -> str:
 
         check_there(found)
     if find_collection_folder(store_of(place, library)) is not None:
+        if mark_of(place, library).is_file():
+            raise MissingStoreError(describe_unfinished(library))
         raise MissingStoreError(
             f"library {library!r} was made before libraries had papers; give it some: "
             f"deepera library move {library}"
