@@ -1,10 +1,13 @@
 """`deepera rerank --resume`: what it goes on with, what it refuses, and what it says."""
 
+import errno
 import json
+import re
 
 import pytest
 
 from cli.conftest import CALLS, TEA, line
+from deepera_graph.jobs import files
 
 pytestmark = pytest.mark.full
 
@@ -41,6 +44,28 @@ def test_a_torn_last_line_is_cut_and_done_again(rerank, tmp_path):
     assert report(tmp_path)["lines"] == {"read": 4, "written": 3, "bad": 1}
     assert report(tmp_path)["earlier"]["written"] == 2
     assert [one["line"] for one in report(tmp_path)["errors"]] == [2]
+
+
+def test_a_full_disk_keeps_what_is_done_and_names_the_command_that_goes_on(
+    rerank, read, tmp_path, monkeypatch
+):
+    add, added = files._add_line, []
+
+    def fill(file, data):
+        added.append(data)
+        if len(added) > 4:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(file, data)
+
+    with monkeypatch.context() as full:
+        full.setattr(files, "_add_line", fill)
+        result = rerank()
+    assert result.exit_code != 0
+    assert "No space left on device" in result.stderr
+    assert f"finished lines kept in {tmp_path / 'out.jsonl'}: 1" in result.stderr
+    assert re.search("go on with: .* --resume", result.stderr)
+    assert len(read(tmp_path / "out.jsonl")) == 1
+    assert "3 lines written (1 of them earlier), 1 bad" in rerank("--resume").stderr
 
 
 def test_with_nothing_there_it_begins(rerank, read, tmp_path):

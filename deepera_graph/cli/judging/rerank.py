@@ -163,7 +163,13 @@ def _run(
         say(f"interrupted; {job.describe_kept()}")
         job.tell_how_to_go_on()
         raise typer.Exit(INTERRUPTED) from error
-    except BackendError as error:
+    except (BackendError, OSError) as error:  # such as a full disk
+        if isinstance(error, OSError):
+            say(job.describe_kept())
+        if report.n_written:
+            job.tell_how_to_go_on()
+        if isinstance(error, OSError):
+            raise
         raise BackendError(f"{error}; {job.describe_kept()}") from error
     finally:
         _close(job, output)
