@@ -27,6 +27,14 @@ def test_beir_documents_the_first_stage_missed_are_recorded(beir_folder):
     assert trout.golden_outside == {"d3": 1}
 
 
+def test_a_judged_document_that_the_corpus_lacks_is_named(beir_folder, caplog):
+    judged = "query-id\tcorpus-id\tscore\n7\td2\t1\n7\tgone\t1\n"
+    (beir_folder / "qrels" / "test.tsv").write_text(judged)
+    [algae] = read_beir(beir_folder)
+    assert algae.golden_outside == {"gone": 1}
+    assert "test.tsv: count as not found, as corpus.jsonl does not have them: gone" in caplog.text
+
+
 def test_a_beir_first_stage_can_be_the_callers(beir_folder):
     found = [IndexHit("d3", 2.0), IndexHit("d1", 1.0)]
     _, trout = read_beir(beir_folder, search=lambda query, n: found[:n])

@@ -52,7 +52,11 @@ def read_beir(
     if unknown and len(unknown) == len(judged):
         raise DatasetError(f"{path}: none of its queries is in queries.jsonl: {name_some(unknown)}")
     if unknown:
-        _tell_unknown(path, name_some(unknown))
+        _tell(f"{path}: left out, as queries.jsonl does not have them: {name_some(unknown)}")
+    lost = {id for query in judged if query in queries for id in judged[query] if id not in corpus}
+    if lost:
+        names = name_some(sorted(lost))
+        _tell(f"{path}: count as not found, as corpus.jsonl does not have them: {names}")
     for query, grades in judged.items():
         if query not in queries:
             continue
@@ -72,9 +76,9 @@ def read_beir(
 
 
 @cache
-def _tell_unknown(path: Path, names: str) -> None:
-    """Name what is left out, once a process: a set is read several times."""
-    _log.warning("%s: left out, as queries.jsonl does not have them: %s", path, names)
+def _tell(text: str) -> None:
+    """Log what is wrong with a set, once a process: it is read several times."""
+    _log.warning("%s", text)
 
 
 def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -> Context:
