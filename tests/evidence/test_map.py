@@ -112,6 +112,13 @@ def test_the_axis_holds_every_interval_and_no_effect(given_):
         assert place(one.low) <= place(one.value) <= place(one.high)
 
 
+@pytest.mark.parametrize(("low", "high"), [("0.97", "1.02"), ("0.92", "0.99"), ("1.01", "1.4")])
+def test_a_narrow_axis_has_more_than_one_tick(low, high):
+    place, ticks = make_axis(list_effects([effect(low, low, high), effect(high, low, high)]))
+    assert len({round(place(one)) for one in ticks}) > 1
+    assert any(abs(one - 1) < 1e-9 for one in ticks)
+
+
 ODD = st.text(max_size=40) | st.sampled_from(['<script>alert("x")</script>', "&amp; ]]>", "a\0b"])
 ROWS = st.builds(
     study,

@@ -343,12 +343,12 @@ def make_axis(effects: Sequence[ForestEffect]) -> tuple[Callable[[float], float]
 
 
 def _ratio_ticks(least: float, most: float) -> list[float]:
-    """Return 1 and a few round ratios between two."""
+    """Return 1 and a few round ratios between two; round numbers where both are near 1."""
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     for steps in ((1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         found = [n * 10.0**one for one in decades for n in steps if least <= n * 10.0**one <= most]
         if len(found) <= 5:
-            return found
+            return found if len(found) > 1 else _ticks(least, most)
     return [found[0], 1.0, found[-1]] if 1.0 not in (found[0], found[-1]) else [found[0], found[-1]]
 
 

@@ -20,6 +20,7 @@ from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5
 NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is asked about"
+NO_OUTCOME = "insufficient evidence: no passage of the sentences quoted names the outcome asked for"
 
 
 def answer(task: AnswerTask) -> Answer:
@@ -36,18 +37,21 @@ def answer(task: AnswerTask) -> Answer:
     sentences: dict[str, int] = {}
     directions: dict[int, Direction | None] = {}
     studies: set[int] = set()
+    is_near = False  # a sentence is of what is asked about, but its passage not of the outcome
     for number, item in enumerate(task["evidence"], start=1):
         sentence = " ".join(_sentence(task, item).split())
         whole = f"{item['title']} {item['text']} {sentence}"
         study = item.get("study", -number)
         if study in studies:
             continue
-        if sentence and names_any(need, sentence) and names_any(outcome, whole):
+        is_about = bool(sentence) and names_any(need, sentence)
+        is_near = is_near or is_about
+        if is_about and names_any(outcome, whole):
             studies.add(study)
             sentences.setdefault(sentence, number)
             directions[number] = item.get("direction")
     if not sentences:
-        return Answer(text=NO_ANSWER, citations=[], usage=Usage())
+        return Answer(text=NO_OUTCOME if is_near else NO_ANSWER, citations=[], usage=Usage())
     numbers = _pick_numbers(list(sentences.values()), directions)
     chosen = {number: one for one, number in sentences.items() if number in numbers}
     parts = [_write_side(side, chosen, directions) for side in (None, *get_args(Direction))]

@@ -1,6 +1,12 @@
 import pytest
 
-from deepera_graph.judges.heuristic.answer import MAX_SENTENCES, NO_ANSWER, answer, find_outcome
+from deepera_graph.judges.heuristic.answer import (
+    MAX_SENTENCES,
+    NO_ANSWER,
+    NO_OUTCOME,
+    answer,
+    find_outcome,
+)
 from deepera_graph.judges.heuristic.roles import MAX_SUMMARY, summarize
 from deepera_graph.judges.heuristic.topicality import names_any, read_question_terms
 from deepera_graph.text.words import split_sentences
@@ -85,6 +91,8 @@ def test_a_sentence_that_names_nothing_of_the_question_is_no_answer(task):
     strangers = ("It began after 3 h and peaked at 6 h.", "The effect was reduced (p = 0.01).")
     found = ask(task, asked, evidence(*strangers))
     assert (found.text, found.citations) == (NO_ANSWER, [])
+    found = ask(task, asked, evidence("Rapamycin was given at noon."))
+    assert (found.text, found.citations) == (NO_OUTCOME, [])
     items = evidence(strangers[0], "Rapamycin cut them by half.", strangers[1], text="Seizures.")
     found = ask(task, asked, items)
     assert (found.text, found.citations) == ("Rapamycin cut them by half. [2]", [2])
@@ -94,7 +102,7 @@ def test_a_sentence_on_another_outcome_is_no_answer(task):
     asked = "Does wax coating keep apples firm in storage?"
     glossy = "Waxed apples were 12% glossier after 30 days in storage."
     found = ask(task, asked, evidence(glossy, text=glossy))
-    assert (found.text, found.citations) == (NO_ANSWER, [])
+    assert (found.text, found.citations) == (NO_OUTCOME, [])
     both = evidence(glossy, text=glossy) + evidence("Waxed apples stayed firm.")
     assert ask(task, asked, both).text == "Waxed apples stayed firm. [2]"
 
