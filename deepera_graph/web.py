@@ -3,7 +3,10 @@
 import ipaddress
 import json
 import re
+import signal
 import socket
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from html import escape
 from types import MappingProxyType
@@ -247,7 +250,18 @@ def serve_app(
     with listen(host, port) as listening:
         if on_start is not None:
             on_start(f"http://{describe_address(listening)}")
-        run_server(app, listening)
+        end_quietly()
+        try:
+            run_server(app, listening)
+        except SystemExit as end:  # 0 after SIGTERM
+            if end.code:
+                raise
+
+
+def end_quietly() -> None:
+    """Have SIGTERM be the end, without an error: uvicorn raises it again once all is answered."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 
 def run_server(app: Any, listening: socket.socket, **config: Any) -> None:

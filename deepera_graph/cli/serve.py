@@ -282,6 +282,7 @@ def mcp(
             return
         port = PORT if serving.port is None else serving.port
         serve_http(library, port=port, on_start=lambda address: say(f"speaking MCP at {address}"))
+    say("stopped")
 
 
 def _check_mcp(serving: McpOptions, judge: options.JudgingOptions) -> dict[str, Any]:

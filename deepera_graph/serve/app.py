@@ -16,9 +16,7 @@
 import asyncio
 import logging
 import os
-import signal
 import socket
-import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -53,7 +51,7 @@ from deepera_graph.serve.replies import (
 )
 from deepera_graph.serve.rerank import rerank_router
 from deepera_graph.serve.traffic import FOR_CLIENTS, Boundary, RequestThreads, crashed, note_of
-from deepera_graph.web import describe_paths, run_server
+from deepera_graph.web import describe_paths, end_quietly, run_server
 
 if TYPE_CHECKING:
     from deepera_graph.papers.base import PaperBase
@@ -239,7 +237,7 @@ def run(config: ServeConfig, listening: socket.socket, *, grace: int, quiet: boo
         "lifespan": "on",
     }
     if config.workers == 1:
-        _end_quietly()
+        end_quietly()
         run_server(partial(_make, config), listening, **how)
         return
     with tempfile.TemporaryDirectory(prefix="deepera-metrics-") as folder:
@@ -281,8 +279,3 @@ class _Told(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
-
-
-def _end_quietly() -> None:
-    """Have SIGTERM be the end, without an error: uvicorn raises it again once all is answered."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -637,7 +637,8 @@ async def test_the_command_answers_over_http_until_interrupted(start, tmp_path):
             assert (await client.call_tool("find_evidence", hidden)).is_error
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        _, said = process.communicate(timeout=20)
+    assert (process.returncode, "deepera: stopped" in said) == (0, True)
 
 
 @pytest.mark.slow
