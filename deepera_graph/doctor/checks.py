@@ -354,7 +354,7 @@ def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
     api_key = None if url is None else os.environ.get(STORE_KEY_VARIABLE)
     try:
         place = connection.describe_place(path, url)
-        client = connection.connect(path, url, api_key=api_key, must_exist=False)
+        client = connection.connect(path, url, api_key=api_key, must_exist=path is not None)
         with closing(client), connection.wrap_errors(place):
             names = sorted(one.name for one in client.get_collections().collections)
     except StoreError as error:
@@ -364,4 +364,8 @@ def _open_store(path: Path | None, url: str | None, advice: str) -> Finding:
         advice = "correct --qdrant-url, e.g. http://localhost:6333"
         return Finding(_STORE, "fail", str(error), advice)
     listed = f": {', '.join(names)}" if names else ""
-    return Finding(_STORE, "ok", f"{count(len(names), 'library')} in {place}{listed}")
+    found = f"{count(len(names), 'library')} in {place}{listed}"
+    if path is not None and (why := _why_unwritable(path)):
+        asked = "it can be searched; deepera index needs a folder that can be written to (--path)"
+        return Finding(_STORE, "warn", f"{found}; it cannot be written to: {why}", asked)
+    return Finding(_STORE, "ok", found)

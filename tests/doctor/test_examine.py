@@ -1,10 +1,13 @@
 """What the doctor says without a server: versions, extras, the local backend, cache, store."""
 
+import os
 import sqlite3
 import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -137,6 +140,23 @@ def test_a_store_that_another_process_has_open_is_a_failure(tmp_path):
     assert found.status == "fail"
     assert "another process" in found.found
     assert "close" in found.advice
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="needs POSIX users")
+def test_a_store_that_cannot_be_written_to_can_be_searched():
+    with TemporaryDirectory() as folder:
+        open_store("wax", path=folder).close()
+        for one in (Path(folder), *Path(folder).rglob("*")):
+            one.chmod(0o555 if one.is_dir() else 0o444)
+        user = os.geteuid()
+        os.seteuid(user or 65534)  # the superuser may write anywhere
+        try:
+            [found] = checks.check_store(folder, None)
+        finally:
+            os.seteuid(user)
+    assert found.status == "warn"
+    assert found.found.endswith("wax; it cannot be written to: Permission denied")
+    assert found.advice.startswith("it can be searched")
 
 
 def test_a_damaged_store_is_a_failure(tmp_path):
