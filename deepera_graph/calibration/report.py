@@ -267,6 +267,8 @@ def calibrate(
     if n_resamples < 1:
         raise SettingsError(f"n_resamples must be >= 1, got {n_resamples}")
     _check_out(out, labelled, overwrite=overwrite)
+    if labelled.is_dir():
+        raise InputError(f"{labelled} is a folder; name a file of labelled questions")
     if labelled.exists() and not labelled.is_file():
         raise InputError(f"{labelled} must be a regular file: it is read twice")
     labels = read_labels(labelled, limit=limit)

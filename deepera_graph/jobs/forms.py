@@ -130,7 +130,7 @@ def _run_line(
     number = min((*ranking.lines.values(), *(line for line, _ in ranking.problems)))
     if ranking.problems:
         line, problem = ranking.problems[0]
-        return RawRecord(number, {}, problem if line == number else f"line {line}: {problem}")
+        return RawRecord(number, {}, problem if line == number else f"{problem}; see line {line}")
     if question is None:
         return RawRecord(number, {}, f"query {query!r} is not in the file of queries")
     passages = [
@@ -161,10 +161,8 @@ class _Ranking:
             self.problems.append((line, f"{wanted}{' '.join(cells):.80}"))
             return
         if document in self.lines:
-            where = f"in lines {self.lines[document]} and {line}"
-            self.problems.append(
-                (line, f"query {query!r} has document {document!r} twice, {where}")
-            )
+            problem = f"query {query!r} has document {document!r} twice, first in line "
+            self.problems.append((line, f"{problem}{self.lines[document]}"))
             return
         self.scores[document], self.lines[document] = number, line
 

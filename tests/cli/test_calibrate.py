@@ -125,6 +125,12 @@ def test_a_file_that_is_not_there_is_one_line(deepera, tmp_path):
     assert "no such file" in result.stderr
 
 
+def test_a_folder_is_no_file_of_questions(deepera, tmp_path):
+    result = deepera("calibrate", tmp_path, "-o", tmp_path / "curve.json")
+    assert result.exit_code == 2
+    assert "is a folder; name a file of labelled questions" in result.stderr
+
+
 def test_unlabelled_lines_are_named(deepera, questions):
     result = deepera("calibrate", questions(line()))
     assert result.exit_code == 2

@@ -183,8 +183,10 @@ def test_a_document_that_a_query_has_twice_names_both_lines_of_the_run(run):
         one, two = read_lines(source)
     assert one.id == "q1"
     assert two.number == 4
-    assert two.error == "line 6: query 'q2' has document 'a' twice, in lines 4 and 6"
-    with pytest.raises(InputError, match="query 'q2' has document 'a' twice, in lines 4 and 6"):
+    assert two.error == "query 'q2' has document 'a' twice, first in line 4; see line 6"
+    with pytest.raises(
+        InputError, match="line 6: query 'q2' has document 'a' twice, first in line 4"
+    ):
         read_run(run.run)
 
 
