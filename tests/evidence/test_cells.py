@@ -66,6 +66,11 @@ def test_cells_are_seldom_wrong_and_seven_of_ten_are_found(file, names, least):
         ("In 12 women and 3 field trials, site was a random effect.", "field experiment"),
         ("Randomised trials reported fewer falls. We did a case-control study.", "case-control"),
         ("Randomised trials are inconsistent. We did a cohort study.", "cohort"),
+        ("We synthesised warming experiments of five biomes.", ""),
+        (
+            "Seventy prospective studies with 900 adults followed for 7 years were included.",
+            "systematic review",
+        ),
         ("Our randomised trial showed fewer falls.", "randomised trial"),
     ],
 )

@@ -32,6 +32,8 @@ from deepera_graph.evidence.table.cells import find_outcome, read_cells
         ),
         ("Gout was less (95% CI 1 to 3), stay shorter (1 v 2 days, p = 0.01)", "lower"),
         ("Gout fell by 5% (p = 0.01), while high doses increased it by 3% (p = 0.03)", ""),
+        ("Coffee kept gout low: it rose by 6% with it and by 31% without (p = 0.01)", "0.01 lower"),
+        ("Coffee lowered gout in men, with no change in women", ""),
         ("Gout and fractures were rarer, fewer and more frequent (p = 0.01)", "0.01"),
     ],
 )
@@ -69,6 +71,7 @@ def test_brackets_between_a_number_and_its_word_change_nothing(said, way):
             "<0.05 higher",
         ),
         ("Death was rarer, 3% and 5%, respectively (OR 0.6, 95% CI 0.5 to 0.9)", "0.6 lower"),
+        ("Gout: odds ratio 1.29 for tea, 1.26 for coffee, and 1.32 for both", ""),
         ("A loss of 5 kg was seen (p = 0.01)", "5 kg 0.01 lower"),
         ("Weight rose by 6.3 kg with coffee compared with 7.4 kg with tea (p = 0.01)", "0.01"),
         ("Pressure was 3.3 mm Hg lower (p = 0.01)", "3.3 mm Hg 0.01 lower"),
@@ -78,6 +81,13 @@ def test_what_is_told_in_turn_is_no_effect(said, cells):
     found = read_cells(f"{said}.")
     names = ("effect", "p", "direction")
     assert " ".join(found[one].value for one in names if one in found) == cells
+
+
+def test_where_what_decides_tells_nothing_only_the_outcome_does():
+    text = "Coffee harms sleep. Effects grew with time (p = 0.01)."
+    assert "p" not in read_cells(text, (0, 19), outcome=frozenset(["sleep"]))
+    text = "Coffee harms us. Sleep fell by 5% (p = 0.01)."
+    assert read_cells(text, (0, 16), outcome=frozenset(["sleep"]))["p"].value == "0.01"
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def read_cells(
     start, end = decides or (0, 0)
     deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
     told = [(one, cells) for one, cells in found if cells]
-    chosen = [(one, cells) for one, cells in deciding if cells] or told
+    others = told if not (deciding and outcome) else [one for one in told if _names([one], outcome)]
+    chosen = [(one, cells) for one, cells in deciding if cells] or others
     is_open = any(cells is None for _, cells in deciding)
     is_other = not _names(chosen, outcome) and _names(told, outcome)
     finding = {} if is_open or is_other else max((one[1] for one in chosen), key=_rank, default={})

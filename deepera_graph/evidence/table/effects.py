@@ -139,6 +139,9 @@ _LASTS = re.compile(
 )
 _IS_TIME = re.compile(rf"\s?(?:{_TIME})\Z")
 CURRENCY = re.compile(r"[$€£](?=\d)")
+_OF_SEVERAL = re.compile(
+    r"\s+(?:for|in)\s+[^.;,()\d]{1,60}?,?\s+(?:and\s+)?\d"
+)  # "1.3 for A, 1.2 for B"
 _IN_TURN = re.compile(r"\brespectively\b", re.IGNORECASE)
 FROM_TO = re.compile(
     r"\b(?:increas|decreas|reduc|r[io]se|f[ae]ll|improv|drop|declin|rais|lower|grew|grow|went|chang)\w*\s+"
@@ -150,7 +153,7 @@ FROM_TO = re.compile(
 def find_effect(said: str) -> re.Match[str] | None:
     """Return the effect of a sentence: one that has a name, else a change that has a unit."""
     if named := NAMED.search(said):
-        return named
+        return None if _OF_SEVERAL.match(said, named.end()) else named
     if _IN_TURN.search(said):
         return None
     if are_apart(said):
@@ -161,7 +164,7 @@ def find_effect(said: str) -> re.Match[str] | None:
 
 def list_effects(said: str) -> list[re.Match[str]]:
     """Return all effects of a sentence in order, without those that overlap another one."""
-    whole = (NAMED, _BY, _MORE, _OF, _LEVEL_OF)
+    whole = (NAMED, _OF, _LEVEL_OF) if are_apart(said) else (NAMED, _BY, _MORE, _OF, _LEVEL_OF)
     found = sorted((one for of in whole for one in of.finditer(said)), key=lambda one: one.start())
     apart: list[re.Match[str]] = []
     for one in found:

@@ -140,7 +140,7 @@ _FOUND = [
 # What is said of studies that are not there: "randomised trials are needed".
 _AHEAD = re.compile(
     r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of"
-    r"|previous|earlier|prior|past)"
+    r"|previous|earlier|prior|past|synthesi[sz]\w+|compil\w+)"
     r"\s+(?:[\w-]+,?\s+){0,3}$",
     re.IGNORECASE,
 )

@@ -116,7 +116,7 @@ def find_way(
     if not _is_clear(bounds, p, centre=1.0 if is_ratio else 0.0):
         return "no difference"
     if null and not (is_signed and bounds and "significan" not in null[0].lower()):
-        return _weigh(said, null, is_tested=bool(bounds or p))
+        return _weigh(said, null)
     if value is not None and is_signed:
         return _compare(value, 1.0 if is_ratio else 0.0)
     if effect is None and (found := FROM_TO.search(said)):
@@ -134,11 +134,10 @@ def _is_clear(
     )
 
 
-def _weigh(said: str, null: re.Match[str], *, is_tested: bool) -> Way:
-    """Return nothing where a test speaks against words of no difference, and other words do too."""
-    others = said.replace(null[0], " ")
-    is_plain = "significan" in null[0].lower() or not (is_tested and _list_signs(others.lower()))
-    return "no difference" if is_plain else ""
+def _weigh(said: str, null: re.Match[str]) -> Way:
+    """Return nothing where words of no difference stand beside others that tell a change."""
+    others = _OF_EXPOSURE.sub("", said.replace(null[0], " ").lower())
+    return "" if "significan" not in null[0].lower() and _list_signs(others) else "no difference"
 
 
 def _compare(value: float, other: float) -> Way:
