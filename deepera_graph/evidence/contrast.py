@@ -20,6 +20,7 @@ _PATTERNS = {
     for name, one in read_lists(__file__)["patterns"].items()
 }
 _NOTHING, _CHANGES, _PREVENTS = (_PATTERNS[one] for one in ("nothing", "changes", "prevents"))
+_SUBJECT = _PATTERNS["predicate"]
 _LEAST_SHARED = 2  # stems of a statement in what is set against it
 _LEAST_P = 0.05
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
@@ -36,7 +37,7 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
         near = _find_nearest(one, known)
         if near is None:
             continue
-        notes = [_except(one, near), _deny(one, near)]
+        notes = [_except(one, near), _deny(one, near, known)]
         notes = [*filter(None, notes)] or [*_turn_shares(one, near), *_turn_numbers(one, near)]
         found += notes
     return [*dict.fromkeys(found)]
@@ -57,11 +58,12 @@ class _Part(NamedTuple):
 
     text: str
     subject: str
+    borrowed: str = ""  # the predicate of an earlier one: "and B did not"
     exception: str = ""  # "in those with bolus doses", behind "but not"
 
     @property
     def about(self) -> set[str]:
-        return stems(f"{self.subject} {self.text}")
+        return stems(f"{self.subject} {self.text} {self.borrowed}")
 
     @property
     def whole(self) -> str:
@@ -85,15 +87,24 @@ def _cut(sentence: str) -> list[_Part]:
             continue
         told = _PATTERNS["predicate"].search(mask_brackets(text))
         own = text[: told.start()] if told else ""
-        parts.append(_Part(text, "" if content_words(own) else subject))
+        is_elliptic = parts and _PATTERNS["elliptic"].match(mask_brackets(text))
+        borrowed = _find_predicate(parts[-1].text) if is_elliptic else ""
+        text = f"{text.rstrip(' .;,')} so" if is_elliptic else text
+        parts.append(_Part(text, "" if content_words(own) else subject, borrowed))
         subject = own if content_words(own) else subject
     return parts
 
 
+def _find_predicate(text: str) -> str:
+    found = _PATTERNS["predicate"].search(text)
+    return text[found.start() :] if found else ""
+
+
 def _find_nearest(one: _Part, known: Sequence[_Part]) -> _Part | None:
     """Return the part with most words of a statement; None if several are as near, or none is."""
-    about = one.about
-    shared = [len(about & other.about) for other in known]
+    # What acts in the first one acts in others, too: "wax cut rust, but scab was unchanged".
+    about, first = one.about, stems(_SUBJECT.split(known[0].text)[0])
+    shared = [len(about & (other.about | first)) for other in known]
     nearest = [other for other, n in zip(known, shared, strict=True) if n == max(shared)]
     told = stems(_NOTHING.sub(" ", nearest[0].text)) - _GROUPED  # "Mould did not differ" has one
     if len(nearest) > 1 or max(shared) < min(_LEAST_SHARED, max(len(told), 1)):
@@ -110,7 +121,7 @@ def _except(one: _Part, other: _Part) -> str:
     return "" if _PATTERNS["apart"].search(one.text) else f"it has “but not {other.exception}”"
 
 
-def _deny(one: _Part, other: _Part) -> str:
+def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
     """Say that one of a statement and a sentence finds a change where the other finds none."""
     if stems(other.exception) & one.about - other.about:
         return ""
@@ -120,10 +131,20 @@ def _deny(one: _Part, other: _Part) -> str:
     if sides == (True, False):
         return f"{OPPOSITE}the passage finds no change"
     if sides == (False, True) and is_clear is not False:
+        if any(_may_be_of(one, part, other) for part in known):
+            return ""
         return f"{OPPOSITE}the passage finds a change"
     if sides[0] and is_clear is False and _weigh_numbers(one.text)[0] is None:
         return f"its difference may be due to chance: {shown}"
     return ""
+
+
+def _may_be_of(one: _Part, part: _Part, nearest: _Part) -> bool:
+    """Tell whether a statement that nothing changes may be of another part than the nearest."""
+    denials = [_NOTHING.search(text) for text in (one.text, part.text)]
+    said = {found[0].lower() if found else "" for found in denials}
+    is_told = (part.about & one.about) - nearest.about or len(said) == 1
+    return all(denials) and bool(is_told)
 
 
 def _finds_change(text: str, topic: Set[str]) -> bool | None:
@@ -168,10 +189,10 @@ class _Side(NamedTuple):
 def _read_sides(part: _Part) -> Iterator[_Side]:
     """Yield comparisons of groups: "colds were longer with wax than without"."""
     text = mask_brackets(part.text)
-    for name in ("compared", "having"):
+    for name in ("compared", "having", "counted", "linked"):
         for found in _PATTERNS[name].finditer(text):
             axis, way = _weigh_word(found["how"])
-            other = stems(found["other"] or "")
+            other = stems(found["other"] or "") or {_CONTROL for _ in found["other"] or ""}
             yield _Side(found["how"], axis, way, stems(found["what"]), stems(found["who"]), other)
 
 
@@ -197,18 +218,36 @@ def _read_action(part: _Part) -> _Side | None:
 
 def _turn_shares(one: _Part, other: _Part) -> Iterator[str]:
     """Yield what one thing lowers in a statement, and is more with it in a sentence."""
-    action = _read_action(one)
-    if action is None or _NOTHING.search(other.text):
+    if _NOTHING.search(other.text):
         return
-    for side in _read_sides(other):
-        for what, who in ((action.what, action.who), (action.who, action.what)):
-            with_it = who & (side.who - side.other)
-            without = who & (side.other - side.who)
-            if side.axis != action.axis or not what & side.what or bool(with_it) == bool(without):
-                continue
-            if (side.way == action.way) == bool(without):
-                where = "without" if without else "with"
-                yield f"{OPPOSITE}{action.word}, where the passage has {side.word} {where} it"
+    action = _read_action(one)
+    told = [action, action._replace(what=action.who, who=action.what)] if action else []
+    for mine in told or _read_sides(one):
+        for side in _read_sides(other):
+            way = _compare(mine, side, one.text, other.text)
+            if way and (mine.way == side.way) != (way > 0):
+                where = "with" if way > 0 else "without"
+                yield f"{OPPOSITE}{mine.word}, where the passage has {side.word} {where} it"
+
+
+def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
+    """Return 1 if two are of the same group, -1 if of the other one; 0 if that is not clear."""
+    if mine.axis != side.axis or not (mine.what & side.what) - _MEASURES:
+        return 0
+    levels = [{*map(str.lower, _PATTERNS["level"].findall(one))} for one in (text, sentence)]
+    if not side.other:
+        is_same = mine.who and (mine.who <= side.who or side.who <= mine.who)
+        if mine.other and (mine.other - mine.who) & side.who:
+            return -1 if not (mine.who - mine.other) & side.who else 0
+        rest = [one - {*side.word.split(), *mine.word.split()} for one in levels]
+        return int(bool(is_same) and rest[0] == rest[1])
+    with_it, without = side.who - side.other, side.other - side.who
+    who, against = mine.who - mine.other, mine.other - mine.who
+    same, turned = who & with_it or against & without, who & without or against & with_it
+    return bool(same) - bool(turned)
+
+
+_MEASURES = stems("risk odds rate rates chance likelihood incidence number level levels")
 
 
 class _Numbers(NamedTuple):
@@ -220,8 +259,14 @@ class _Numbers(NamedTuple):
 
 def _read_numbers(part: _Part) -> _Numbers | None:
     text = part.whole
-    found = [*_PATTERNS["number"].finditer(text)]
-    if len(found) != 2 or found[0]["unit"] != found[1]["unit"]:
+    units: dict[str, list[re.Match[str]]] = {}
+    for one in _PATTERNS["number"].finditer(text):
+        units.setdefault(one["unit"].lower(), []).append(one)
+    units = {"%": units["%"]} if "%" in units else units
+    pairs = [pair for pair in units.values() if len(pair) == 2]
+    pairs = pairs if units else [[*_PATTERNS["bare_number"].finditer(mask_brackets(text))]]
+    found = pairs[0] if len(pairs) == 1 else []
+    if len(found) != 2:
         return None
     one, other = found
     before, between, after = (
@@ -231,7 +276,7 @@ def _read_numbers(part: _Part) -> _Numbers | None:
     )
     if _PATTERNS["follows"].match(between):
         groups = stems(between), stems(after)
-    elif not content_words(between):
+    elif not content_words(_PATTERNS["compares"].sub(" ", between)):
         sides = [before, after] if "respectively" in text else [before]
         sign = _PATTERNS["joined" if "respectively" in text else "compares"]
         halves = [sign.split(one) for one in sides]
@@ -239,8 +284,10 @@ def _read_numbers(part: _Part) -> _Numbers | None:
         if len(told) != 1:
             return None
         groups = stems(told[0][0]), stems(told[0][1])
-    else:
+    elif _PATTERNS["precedes"].match(between):
         groups = stems(before), stems(between)
+    else:
+        return None
     shown = one[0].strip(), other[0].strip()
     return _Numbers(shown, (groups[0] - groups[1], groups[1] - groups[0]))
 

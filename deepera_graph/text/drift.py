@@ -1,7 +1,4 @@
-"""What a text turns around of the text it was made from: changes, negations, opposites, sides.
-
-The words are in ``drift.toml``.
-"""
+"""What a text turns around of its source: changes, negations, sides; words in ``drift.toml``."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,10 +105,13 @@ class _Change(NamedTuple):
     says: tuple[int, bool]  # up or down, and whether it is negated
     clause: frozenset[str]  # stems of what changes, within the clause
     sentence: frozenset[str]
+    text: str  # of the sentence
     without: frozenset[str]  # stems of what is away in the sentence: "without nets"
 
     def is_of(self, other: "_Change") -> bool:
         """Tell whether nothing is away in one of two that is there in the other."""
+        if self.says[1] and not _SETS["negations"].isdisjoint(_list_words(other.text)):
+            return False  # "and B did not"
         mine, theirs = self.without - other.without, other.without - self.without
         return mine.isdisjoint(other.sentence) and theirs.isdisjoint(self.sentence)
 
@@ -120,10 +120,8 @@ def turned_changes(summary: str, passage: str) -> list[str]:
     """List the changes that a summary turns around, e.g. ``rose, where the passage has fell``."""
     # Of each verb of change the clause of the passage with the most words in common decides; where
     # no clause has any, all changes of the sentences that have half of the words. A negation
-    # counts: "reduced" is turned where the passage has "did not reduce". A comparison with an
-    # adjective, higher or lower, is not looked at, as both directions may say the same.
-    # Source: Changed causal chains, failure signature FA-4 of the DeepEra study; the rules are
-    # ours.
+    # counts: "reduced" is turned where the passage has "did not reduce". Comparisons are left out.
+    # Source: Changed causal chains, failure signature FA-4 of the DeepEra study; our own rules.
     known = list(_read_changes(passage))
     found: dict[str, None] = {}
     for one in _read_changes(summary):
@@ -131,8 +129,7 @@ def turned_changes(summary: str, passage: str) -> list[str]:
         near = [other for other in known if about and len(about & other.sentence) >= least]
         most = max((len(about & other.clause) for other in near), default=0)
         same = [other for other in near if len(about & other.clause) == most]
-        is_turned = same and all(one.says != other.says for other in same)
-        if is_turned and all(map(one.is_of, same)):
+        if same and all(one.says != other.says and one.is_of(other) for other in same):
             found[f"{one.phrase}, where the passage has {same[0].phrase}"] = None
     return list(found)
 
@@ -140,7 +137,7 @@ def turned_changes(summary: str, passage: str) -> list[str]:
 def _read_changes(text: str) -> Iterator[_Change]:
     for clause in _read_clauses(text):
         for place, word in enumerate(clause.words):
-            if word not in _WAYS:
+            if word not in _WAYS or not _SETS["slowing"].isdisjoint(clause.words[place:][:3]):
                 continue
             before = clause.words[max(0, place - _NEAR) : place]
             negating = [n for n, one in enumerate(before) if _is_negation(one)]
@@ -157,7 +154,9 @@ def _read_changes(text: str) -> Iterator[_Change]:
             )
             away = _list_words(" ".join(_WITHOUT.findall(clause.sentence)))
             without = frozenset(map(stem_verb, away)) - STOP_WORDS
-            yield _Change(phrase, (_WAYS[word], bool(negating)), about, whole, without)
+            yield _Change(
+                phrase, (_WAYS[word], bool(negating)), about, whole, clause.sentence, without
+            )
 
 
 def read_sign(text: str, start: int, end: int) -> int | None:
@@ -328,7 +327,8 @@ def _turned_relations(told: Iterator[_Relation], known: Sequence[_Relation]) -> 
             if other.key == one.key and n == max(shared) and n >= max(_ENOUGH * len(about), _FEWEST)
         ]
         if near and all(one.sign * other.sign * _orientation(one, other) < 0 for other in near):
-            yield f"{one.word}, where the passage has {near[0].word} of it the other way round"
+            swapped = " of it the other way round" if one.sign == near[0].sign else ""
+            yield f"{one.word}, where the passage has {near[0].word}{swapped}"
 
 
 def _orientation(one: _Relation, other: _Relation) -> int:

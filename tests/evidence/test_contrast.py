@@ -3,7 +3,7 @@
 import pytest
 
 from deepera_graph.evidence.contrast import list_contrasts
-from tests.evidence.test_verdict import judge
+from evidence.test_verdict import judge
 
 NO_CHANGE = "it may say the opposite: the passage finds no change"
 CHANGE = "it may say the opposite: the passage finds a change"
@@ -44,6 +44,16 @@ RIPE = (
         ("Wax reduced rust.", "Rust and scab were rarer with wax."),
         ("Wax reduced rust (p = 0.08).", "Rust was rarer with wax (p = 0.08)."),
         ("Wax reduced rust.", "Rust was rarer with wax (p = 0.01; after a year, p = 0.2)."),
+        ("Clover did not cut leaching of wax.", "Rye cut leaching of wax, and clover did not."),
+        ("Yield of wax did not rise further.", "Yield rose with wax, but did not rise further."),
+        ("Scab was unaffected by wax.", "Wax cut rust and mould by 4%, but scab was unaffected."),
+        ("Wax made rust rarer.", "Fewer trees with wax had rust than without."),
+        (
+            "Wax did not reduce scab.",
+            "Scab was seen on 9% of waxed and on 8% of other pears (p = 0.7), rust was rarer.",
+        ),
+        ("Wax reduced scab.", "The score was 1.1 patches in the wax group and 1.9 in the control."),
+        ("Low wax had a higher risk of rust.", "High wax was associated with lower risk of rust."),
     ],
 )
 def test_what_says_the_same_is_left_alone(claim, sentence):
@@ -113,6 +123,48 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
             "Waxed pears had lower losses than control pears.",
             "it may say the opposite: raised, where the passage has lower with it",
         ),
+        ("Clover cut leaching of wax.", "Rye cut leaching of wax, and clover did not.", NO_CHANGE),
+        (
+            "Clover cut leaching of wax.",
+            "Rye cut leaching of wax, while clover had no effect.",
+            NO_CHANGE,
+        ),
+        (
+            "Wax improved the firmness of apples.",
+            "Wax cut rust by 22%, but firmness was unchanged.",
+            NO_CHANGE,
+        ),
+        ("Wax reduced bites.", "With wax bites did not become rarer.", NO_CHANGE),
+        (
+            "Wax raised the firmness.",
+            "Firmness was 4.2 mm Hg lower with wax than without.",
+            "it may say the opposite: raised, where the passage has lower with it",
+        ),
+        (
+            "Rust was more common with paper than with wax.",
+            "Rust was more common with wax (26% vs 18%; P = 0.02).",
+            "it may say the opposite: more common, where the passage has more common without it",
+        ),
+        (
+            "Wax was associated with lower odds of rust.",
+            "Wax was associated with higher odds of rust (OR 1.21, 95% CI 1.13-1.30).",
+            "it may say the opposite: lower, where the passage has higher with it",
+        ),
+        (
+            "Wax increased rust.",
+            "Fewer pears with wax had rust than with paper.",
+            "it may say the opposite: increased, where the passage has Fewer with it",
+        ),
+        (
+            "Wax raised yields.",
+            "Waxed trees produced 41% lower yields than control trees.",
+            "it may say the opposite: raised, where the passage has lower with it",
+        ),
+        (
+            "Wax increased scab.",
+            "The number of patches of scab was 1.1 in the wax group and 1.9 in the controls.",
+            "it may say the opposite: increased, where the numbers of the passage are 1.1 and 1.9",
+        ),
     ],
 )
 def test_what_differs_is_told(claim, sentence, note):
@@ -130,3 +182,25 @@ def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):
         tmp_path, "Wax reduced scab of apples.", "Scab of apples was rarer with wax (p = 0.31)."
     )
     assert pair.verdict == "partly"
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "notes"),
+    [
+        (
+            "At night, wax made no difference to the surface temperature of leaves.",
+            "Surface temperature of leaves was 4.2 °C lower under wax than over soil at noon. "
+            "At night there was no difference.",
+            (CHANGE, "another sentence of it has “night”"),
+        ),
+        (
+            "Early picking reduced mortality of trees.",
+            "Death or major loss of trees by winter occurred in 37.0% of trees with early picking "
+            "and 36.8% with late picking (RR 1.00; 95% CI 0.88-1.13). Mortality was 6.4% in the "
+            "early group and 9.0% in the late group (P=0.03).",
+            ("another sentence of it has “mortality”",),
+        ),
+    ],
+)
+def test_where_another_finding_has_more_of_a_claim_it_is_told(tmp_path, claim, text, notes):
+    assert judge(tmp_path, claim, text).notes == notes

@@ -22,7 +22,7 @@ from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import Backend, Intent, IntentTask
 from deepera_graph.stores.words import WordIndex
 from deepera_graph.text.drift import turned_changes, turned_findings
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import GENERAL_STEMS, content_words, split_sentences, stem_verb
 from deepera_graph.usage import Usage
 
 Verdict = Literal[
@@ -55,7 +55,7 @@ _NO_RESULT = re.compile(
 # What was done, where nothing is found: "we randomised 96 women", "mice were fed wax".
 _DONE = re.compile(
     r"\brandomi[sz]|\b(?:were|was|been|we|underwent)\s+(?:\w+ly\s+)?(?:randomi[sz]|assigned|allocated"
-    r"|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited)\b",
+    r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited)\b",
     re.IGNORECASE,
 )
 # A part of a title that says what was asked, and not what was found.
@@ -160,21 +160,35 @@ def decide_by_rules(
         return Decision(verdict="not_judged", notes=(best.reason,))
     sentence, page = best.text, best.citation.page
     known: dict[str, str | float] = {"quote": sentence, "page": page, "score": score}
-    if turned := turned_findings(statement, sentence):
-        return _build("contradicted", known, [f"turned: {one}" for one in turned])
-    turned = [f"{OPPOSITE}{one}" for one in turned_changes(statement, sentence)]
-    contrasts = list_contrasts(statement, sentence)
-    if turned := turned + [one for one in contrasts if one.startswith(OPPOSITE)]:
-        return _build("not_found", known, turned)
+    contrasts = [f"{OPPOSITE}{one}" for one in turned_changes(statement, sentence)]
+    contrasts += list_contrasts(statement, sentence)
+    elsewhere = _list_elsewhere(statement, sentence, work)
+    if turned := [f"turned: {one}" for one in turned_findings(statement, sentence)]:
+        return _build("not_found" if elsewhere else "contradicted", known, turned + elsewhere)
+    if turned := [one for one in contrasts if one.startswith(OPPOSITE)]:
+        return _build("not_found", known, turned + elsewhere)
     if turned := turned_changes(statement, _TELLS_NOTHING.sub(" ", work.source.title)):
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
+    contrasts = elsewhere if contrasts and elsewhere else contrasts
     notes = contrasts + find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
     return _build(verdict, known, notes)
+
+
+def _list_elsewhere(statement: str, sentence: str, work: CitedWork) -> list[str]:
+    """Say what of a claim a sentence does not have, but another finding of an abstract."""
+    if work.extent != "abstract":
+        return []
+    told = [one.text for passage in work.passages for one in split_sentences(passage.page_content)]
+    text = " ".join(one for one in told if not _is_procedure(one))
+    missing = (_topic(statement) - stems(sentence) - GENERAL_STEMS) & stems(text)
+    words = [one for one in content_words(statement) if stem_verb(one) in missing]
+    said = ", ".join(f"“{one}”" for one in dict.fromkeys(words))
+    return [f"another sentence of it has {said}"] if said else []
 
 
 def _list_shortfalls(statement: str, sentence: str) -> list[str]:
