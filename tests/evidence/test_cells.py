@@ -340,6 +340,7 @@ def test_citations_behind_a_ratio_are_no_interval():
         ("In 240 adults, 120 adults were randomised to coffee. 90 adults died.", "240"),
         ("Of 9,870 children born in 1995, 7,402 were analysed at age 7 years.", "7402"),
         ("Of 240 adults who were randomised, 230 were analysed.", "240"),
+        ("From 3,118 households, 1,712 infants aged 6 months were enrolled.", "1712"),
         ("Over 17,000 participants had coffee.", ""),
         ("600 adults were scheduled for coffee.", ""),
         ("We recorded 11,342 birds at 220 sites.", ""),

@@ -34,6 +34,16 @@ from deepera_graph.evidence.table.cells import find_outcome, read_cells
         ("Gout fell by 5% (p = 0.01), while high doses increased it by 3% (p = 0.03)", ""),
         ("Coffee kept gout low: it rose by 6% with it and by 31% without (p = 0.01)", "0.01 lower"),
         ("Coffee lowered gout in men, with no change in women", ""),
+        (
+            "There was no difference in gout (2% in each) or falls (5% v 7%, p = 0.4)",
+            "no difference",
+        ),
+        ("Gout was less in users (5 g) than in others (6 g, p = 0.01)", "0.01 lower"),
+        (
+            "Falls came to 8 and 6 (p = 0.59), and gout to 12 (2%) and 3 (1%), respectively "
+            "(p = 0.02)",
+            "0.02",
+        ),
         ("Gout and fractures were rarer, fewer and more frequent (p = 0.01)", "0.01"),
     ],
 )
@@ -72,6 +82,8 @@ def test_brackets_between_a_number_and_its_word_change_nothing(said, way):
         ),
         ("Death was rarer, 3% and 5%, respectively (OR 0.6, 95% CI 0.5 to 0.9)", "0.6 lower"),
         ("Gout: odds ratio 1.29 for tea, 1.26 for coffee, and 1.32 for both", ""),
+        ("Sprint time was faster with coffee (p = 0.01)", "0.01"),
+        ("Runners were faster with coffee (p = 0.01)", "0.01 higher"),
         ("A loss of 5 kg was seen (p = 0.01)", "5 kg 0.01 lower"),
         ("Weight rose by 6.3 kg with coffee compared with 7.4 kg with tea (p = 0.01)", "0.01"),
         ("Pressure was 3.3 mm Hg lower (p = 0.01)", "3.3 mm Hg 0.01 lower"),

@@ -41,6 +41,8 @@ _TURN = re.compile(
 # What may stand between results of different outcomes, "between A and B" does not.
 _AND = re.compile(rf"{_TURN.pattern}|,?\s\band\s+", re.IGNORECASE)
 _COMMA = re.compile(rf"{_AND.pattern}|,\s+", re.IGNORECASE)
+# Behind what one outcome came to: "falls (2% in each group) or pain (5% v 7%, p = 0.4)".
+_NEXT = re.compile(r"_\s*(?:,(?!\s*respectively)|\b(?:and|or|but)\b)(?=[^_]*_*\Z)")
 _PAIR = re.compile(r"\bbetween\s+[^,;()_]{1,60}?\sand\b", re.IGNORECASE)
 _FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGNORECASE)
 _OF_SAME = re.compile(r"(?:ed|es|ose|ell)\s+(?:it|them)\b")
@@ -185,6 +187,8 @@ def _split_results(said: str) -> list[Span]:
         is_listed = kind in kinds or (is_new and kind != "effect") or _FIRST_TURN.match(said)
         marks = _COMMA if is_listed else _AND
         turn = marks.search(masked, end, one.start()) if kinds and end <= one.start() else None
+        if is_inside and kinds and (after := _NEXT.search(masked, end, one.start())):
+            turn, is_new = turn or after, True
         if turn and (is_new or kind in kinds) and not _is_same(said[turn.end() :], kind, one):
             parts.append((begin, turn.start()))
             begin, kinds = turn.end(), set()

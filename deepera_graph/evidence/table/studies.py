@@ -90,12 +90,12 @@ _STUDY = (
 _STUDIED = re.compile(rf"\b{_STUDY}", re.IGNORECASE)
 # How many a study says that it is of.
 _TOLD_BEFORE = re.compile(rf"\b(?:total\s+of|{_STUDY}|enrol\w*)\s+(?:all\s+)?$", re.IGNORECASE)
-_SAMPLE_OF = re.compile(r"\b(?:in|among|of|from|with)\s+(?:all\s+|the\s+)?$", re.IGNORECASE)
+_SAMPLE_OF = re.compile(r"\b(?:in|among|of|with)\s+(?:all\s+|the\s+)?$", re.IGNORECASE)
 _SAMPLE_BEFORE = re.compile(
     r"\b[Ww]e\s+(?:\w+ly\s+)?(?:enrol|recruit|randomi|stud|follow|survey|includ|test)\w*\s+(?:all\s+)?$"
 )
 _SAMPLE_AFTER = re.compile(
-    r"\s+(?:were|was)\s+(?:\w+ly\s+)?(?:enrolled|recruited|randomi[sz]ed|included|followed|surveyed)\b"
+    r"(?:\s+aged\s[^,.;]{1,30}?)?\s+(?:were|was)\s+(?:\w+ly\s+)?(?:enrolled|recruited|randomi[sz]ed|included|followed|surveyed)\b"
     r"(?!\s+(?:to|in)\b)"
 )
 _TOTAL = re.compile(r"\b(?:total|overall)(?:ling|\s+of)?\s+$", re.IGNORECASE)

@@ -79,6 +79,9 @@ _THING = re.compile(
 _RARELY = re.compile(r"(?:gain|loss|los[te]|losing)")  # of a change, if no other word is
 # An outcome, such as blood loss, unless it tells by how much.
 _OF_LOSS = re.compile(r"\b(?:loss(?:es)?|gains?)\b(?!\s+of\s+\D{0,9}\d)")
+_FASTER_TIME = re.compile(
+    r"(?<=\btime)(s?\b[^.;,]{0,40}?)\b(?:faster|slower|quicker)\b"
+)  # lower or higher
 _MEASURED = re.compile(
     r"scores?|scales?|index|indices|inventory|handicap|times?|latency|levels?|pressure|glucose"
     r"|cholesterol|hba1c|lipids?|control"
@@ -206,7 +209,7 @@ def _tell_better(found: re.Match[str]) -> str:
 def _read_way(said: str) -> Way:
     """Return the way of the words that go up or down; nothing where none does, or both ways."""
     said = _LATER.sub(_tell_later, _DELAY_OF.sub(" higher", _FALLS.sub(r"\1", said.lower())))
-    said = _OF_LOSS.sub("", said)
+    said = _OF_LOSS.sub("", _FASTER_TIME.sub("", said))
     said = re.sub(r"\b(down|up)-(?=regulat)", r"\1", said)
     said = _EASED.sub("lower", _GUARDS.sub("lower", _PART_OF_NAME.sub("", said)))
     said = _BETTER.sub(_tell_better, said)
