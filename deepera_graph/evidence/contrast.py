@@ -15,6 +15,7 @@ from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import content_words, stem_verb
 
 OPPOSITE = "it may say the opposite: "
+FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _PATTERNS = {
     name: re.compile(one, re.IGNORECASE | re.VERBOSE)
     for name, one in read_lists(__file__)["patterns"].items()
@@ -24,7 +25,7 @@ _SUBJECT = _PATTERNS["predicate"]
 _LEAST_SHARED = 2  # stems of a statement in what is set against it
 _LEAST_P = 0.05
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
-_CONTROL = "control"
+CONTROL = "control"
 
 
 def list_contrasts(statement: str, sentence: str) -> list[str]:
@@ -46,7 +47,7 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
 def stems(text: str) -> set[str]:
     """Return the stems of what a text is about; all groups that are compared with are controls."""
     found = set(map(stem_verb, content_words(text)))
-    return {_CONTROL if one in _CONTROLS else one for one in found}
+    return {CONTROL if one in _CONTROLS else one for one in found}
 
 
 _CONTROLS = frozenset(map(stem_verb, "placebo controls sham comparator".split()))  # noqa: SIM905
@@ -89,7 +90,7 @@ def _cut(sentence: str) -> list[_Part]:
         own = text[: told.start()] if told else ""
         is_elliptic = parts and _PATTERNS["elliptic"].match(mask_brackets(text))
         borrowed = _find_predicate(parts[-1].text) if is_elliptic else ""
-        text = f"{text.rstrip(' .;,')} so" if is_elliptic else text
+        text = f"{text.rstrip(' .;,')} do" if is_elliptic else text
         parts.append(_Part(text, "" if content_words(own) else subject, borrowed))
         subject = own if content_words(own) else subject
     return parts
@@ -107,9 +108,9 @@ def _find_nearest(one: _Part, known: Sequence[_Part]) -> _Part | None:
     shared = [len(about & (other.about | first)) for other in known]
     nearest = [other for other, n in zip(known, shared, strict=True) if n == max(shared)]
     told = stems(_NOTHING.sub(" ", nearest[0].text)) - _GROUPED  # "Mould did not differ" has one
-    if len(nearest) > 1 or max(shared) < min(_LEAST_SHARED, max(len(told), 1)):
-        return None
-    return nearest[0]
+    topic = stems(_SUBJECT.split(nearest[0].text)[0]) - _MEASURES
+    is_near = max(shared) >= min(_LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
+    return nearest[0] if is_near and len(nearest) == 1 else None
 
 
 def _except(one: _Part, other: _Part) -> str:
@@ -129,14 +130,21 @@ def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
     sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
     is_clear, shown = _weigh_numbers(other.text)
     if sides == (True, False):
-        return f"{OPPOSITE}the passage finds no change"
-    if sides == (False, True) and is_clear is not False:
+        return FINDS_NOTHING
+    finds = sides[1] or (sides[1] is None and is_clear and _read_numbers(other) is not None)
+    if sides[0] is False and finds and is_clear is not False and _has_both(one, other):
         if any(_may_be_of(one, part, other) for part in known):
             return ""
         return f"{OPPOSITE}the passage finds a change"
     if sides[0] and is_clear is False and _weigh_numbers(one.text)[0] is None:
         return f"its difference may be due to chance: {shown}"
     return ""
+
+
+def _has_both(one: _Part, other: _Part) -> bool:
+    """Tell whether a part has words of both sides of what finds nothing: of A and of B."""
+    sides = [stems(text) for text in _NOTHING.split(one.text, maxsplit=1)]
+    return all(not side or side & other.about for side in sides)
 
 
 def _may_be_of(one: _Part, part: _Part, nearest: _Part) -> bool:
@@ -155,7 +163,7 @@ def _finds_change(text: str, topic: Set[str]) -> bool | None:
     rest = _NOTHING.sub(" ", text)
     if not any(stem_verb(found[0].lower()) not in topic for found in _CHANGES.finditer(rest)):
         return False if rest != text else None
-    return None if {"not", "null"} & {*read_words(text).signs} else True
+    return None if rest != text or "not" in read_words(text).signs else True
 
 
 def _weigh_numbers(text: str) -> tuple[bool | None, str]:
@@ -192,7 +200,7 @@ def _read_sides(part: _Part) -> Iterator[_Side]:
     for name in ("compared", "having", "counted", "linked"):
         for found in _PATTERNS[name].finditer(text):
             axis, way = _weigh_word(found["how"])
-            other = stems(found["other"] or "") or {_CONTROL for _ in found["other"] or ""}
+            other = stems(found["other"] or "") or {CONTROL for _ in found["other"] or ""}
             yield _Side(found["how"], axis, way, stems(found["what"]), stems(found["who"]), other)
 
 
@@ -259,14 +267,8 @@ class _Numbers(NamedTuple):
 
 def _read_numbers(part: _Part) -> _Numbers | None:
     text = part.whole
-    units: dict[str, list[re.Match[str]]] = {}
-    for one in _PATTERNS["number"].finditer(text):
-        units.setdefault(one["unit"].lower(), []).append(one)
-    units = {"%": units["%"]} if "%" in units else units
-    pairs = [pair for pair in units.values() if len(pair) == 2]
-    pairs = pairs if units else [[*_PATTERNS["bare_number"].finditer(mask_brackets(text))]]
-    found = pairs[0] if len(pairs) == 1 else []
-    if len(found) != 2:
+    found = _find_pair(mask_brackets(text)) or _find_pair(text)
+    if not found:
         return None
     one, other = found
     before, between, after = (
@@ -290,6 +292,17 @@ def _read_numbers(part: _Part) -> _Numbers | None:
         return None
     shown = one[0].strip(), other[0].strip()
     return _Numbers(shown, (groups[0] - groups[1], groups[1] - groups[0]))
+
+
+def _find_pair(text: str) -> list[re.Match[str]]:
+    """Return two numbers of one unit, shares rather than others, if there are no more."""
+    units: dict[str, list[re.Match[str]]] = {}
+    for one in _PATTERNS["number"].finditer(text):
+        units.setdefault(one["unit"].lower(), []).append(one)
+    units = {"%": units["%"]} if "%" in units else units
+    pairs = [pair for pair in units.values() if len(pair) == 2]
+    pairs = pairs if units else [[*_PATTERNS["bare_number"].finditer(mask_brackets(text))]]
+    return pairs[0] if len(pairs) == 1 and len(pairs[0]) == 2 else []
 
 
 def _turn_numbers(one: _Part, other: _Part) -> Iterator[str]:

@@ -54,6 +54,9 @@ RIPE = (
         ),
         ("Wax reduced scab.", "The score was 1.1 patches in the wax group and 1.9 in the control."),
         ("Low wax had a higher risk of rust.", "High wax was associated with lower risk of rust."),
+        ("Bees were more common on hedges.", "Bees were twice as common on hedges as in fields."),
+        ("Bees were less common on hedges.", "Bees were not as common on hedges as in fields."),
+        ("Deaths did not differ between wax and paper.", "Rust was less common with wax or paper."),
     ],
 )
 def test_what_says_the_same_is_left_alone(claim, sentence):
@@ -165,6 +168,22 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
             "The number of patches of scab was 1.1 in the wax group and 1.9 in the controls.",
             "it may say the opposite: increased, where the numbers of the passage are 1.1 and 1.9",
         ),
+        ("Wax raised the rate of rust.", "Rust was not more frequent.", NO_CHANGE),
+        (
+            "Wax had no effect on the stay of fruit in store.",
+            "Wax shortened the stay of fruit in store by 8% (p = 0.003).",
+            CHANGE,
+        ),
+        (
+            "Wax had no effect on rust of pears.",
+            "Rust of pears was seen in 18.0% with wax, as compared with 9.9% of controls (P<.01).",
+            CHANGE,
+        ),
+        (
+            "Rust was seen in 90.2% with wax and 93.1% with paper.",
+            "Rust was seen in 93.1% with wax and 90.2% with paper (difference 2.9%).",
+            "the groups of 90.2% and 93.1% are exchanged",
+        ),
     ],
 )
 def test_what_differs_is_told(claim, sentence, note):
@@ -204,3 +223,10 @@ def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):
 )
 def test_where_another_finding_has_more_of_a_claim_it_is_told(tmp_path, claim, text, notes):
     assert judge(tmp_path, claim, text).notes == notes
+
+
+def test_another_sentence_that_finds_nothing_of_the_outcome_of_a_claim_is_quoted(tmp_path):
+    text = "Wax shortened the ripening of stored pears by 8%. Firmness was unaffected."
+    pair = judge(tmp_path, "Wax improved the firmness of stored pears.", text)
+    assert pair.verdict != "supported"
+    assert "Firmness was unaffected." in f"{pair.notes}{pair.quote}"

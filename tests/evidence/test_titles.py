@@ -65,4 +65,4 @@ def test_a_verb_of_change_is_still_turned(claim, text):
 def test_what_stands_behind_the_colon_of_a_title_counts(tmp_path):
     title = "Effect of vitamin D on falls: vitamin D reduces falls"
     pair = judge(tmp_path, CLAIM, TEXT, title)
-    assert pair.notes == ("its title may say the opposite: not reduce, where it has reduces",)
+    assert pair.notes == ("its title may say the opposite: “did not reduce”, where it has reduces",)

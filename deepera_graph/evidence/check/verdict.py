@@ -10,7 +10,7 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.contrast import OPPOSITE, list_contrasts, stems
+from deepera_graph.evidence.contrast import CONTROL, FINDS_NOTHING, OPPOSITE, list_contrasts, stems
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
@@ -162,7 +162,8 @@ def decide_by_rules(
     known: dict[str, str | float] = {"quote": sentence, "page": page, "score": score}
     contrasts = [f"{OPPOSITE}{one}" for one in turned_changes(statement, sentence)]
     contrasts += list_contrasts(statement, sentence)
-    elsewhere = _list_elsewhere(statement, sentence, work)
+    others = _list_findings(work)
+    elsewhere = _list_elsewhere(statement, sentence, others)
     if turned := [f"turned: {one}" for one in turned_findings(statement, sentence)]:
         return _build("not_found" if elsewhere else "contradicted", known, turned + elsewhere)
     if turned := [one for one in contrasts if one.startswith(OPPOSITE)]:
@@ -172,6 +173,7 @@ def decide_by_rules(
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
     contrasts = elsewhere if contrasts and elsewhere else contrasts
+    contrasts = contrasts or _deny_elsewhere(statement, sentence, others)
     notes = contrasts + find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
     if score < points.supported:
@@ -179,16 +181,31 @@ def decide_by_rules(
     return _build(verdict, known, notes)
 
 
-def _list_elsewhere(statement: str, sentence: str, work: CitedWork) -> list[str]:
+def _list_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
     """Say what of a claim a sentence does not have, but another finding of an abstract."""
-    if work.extent != "abstract":
-        return []
-    told = [one.text for passage in work.passages for one in split_sentences(passage.page_content)]
-    text = " ".join(one for one in told if not _is_procedure(one))
-    missing = (_topic(statement) - stems(sentence) - GENERAL_STEMS) & stems(text)
+    missing = _topic(statement) - stems(sentence) - GENERAL_STEMS
+    missing &= stems(" ".join(others))
     words = [one for one in content_words(statement) if stem_verb(one) in missing]
     said = ", ".join(f"“{one}”" for one in dict.fromkeys(words))
     return [f"another sentence of it has {said}"] if said else []
+
+
+def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
+    """Quote a finding that nothing changes, of what of a claim a sentence does not have."""
+    missing = _topic(statement) - stems(sentence) - GENERAL_STEMS - {CONTROL}
+    against = (
+        one
+        for one in others
+        if missing & stems(one) and FINDS_NOTHING in list_contrasts(statement, one)
+    )
+    return [f"another sentence may say the opposite: “{one}”" for one in [*against][:1]]
+
+
+def _list_findings(work: CitedWork) -> list[str]:
+    """Return the sentences of an abstract but those that only say what was done."""
+    passages = work.passages if work.extent == "abstract" else ()
+    told = [one.text for passage in passages for one in split_sentences(passage.page_content)]
+    return [one for one in told if not _is_procedure(one)]
 
 
 def _list_shortfalls(statement: str, sentence: str) -> list[str]:
