@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Coroutine, Mapping, Sequence
 from copy import copy
+from difflib import get_close_matches
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -324,7 +325,9 @@ _PLAIN = {  # of the library that reads values
 
 
 def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
-    """Return what is wrong in plain words, with the value once."""
+    """Return what is wrong in plain words, with the value once; of like options the nearest."""
+    if near := vars(error).get("possibilities"):
+        vars(error)["possibilities"] = get_close_matches(vars(error)["option_name"], near, n=1)
     message = error.format_message()
     for theirs, ours in _PLAIN.items():
         message = message.replace(theirs, ours)
