@@ -95,6 +95,28 @@ def test_what_is_told_in_turn_is_no_effect(said, cells):
     assert " ".join(found[one].value for one in names if one in found) == cells
 
 
+@pytest.mark.parametrize(
+    ("result", "effect"),
+    [
+        ("Gout was as frequent with coffee (risk ratio, 0.97; 95% CI, 0.85-1.11)", "0.97"),
+        ("Gout was less frequent with coffee (risk ratio, 0.87; 95% CI, 0.80-0.95)", ""),
+        ("Falls were as frequent with coffee (risk ratio, 0.97; 95% CI, 0.85-1.11)", ""),
+        (
+            "Gout of men had a risk ratio of 0.97 (95% CI, 0.85-1.11). Gout of women had a "
+            "risk ratio of 0.99 (95% CI, 0.90-1.11)",
+            "",
+        ),
+    ],
+)
+def test_a_conclusion_takes_the_only_numbers_of_its_outcome(result, effect):
+    decides = "Coffee did not reduce gout."
+    found = read_cells(
+        f"{decides} {result}.", (0, len(decides)), outcome=find_outcome("Does coffee reduce gout?")
+    )
+    assert found["direction"].value == "no difference"
+    assert (found["effect"].value if "effect" in found else "") == effect
+
+
 def test_where_what_decides_tells_nothing_only_the_outcome_does():
     text = "Coffee harms sleep. Effects grew with time (p = 0.01)."
     assert "p" not in read_cells(text, (0, 19), outcome=frozenset(["sleep"]))

@@ -54,6 +54,7 @@ _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
 )
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
+Told = tuple[Sentence, dict[str, Cell]]
 RULED: tuple[str, ...] = get_args(RuledColumn)
 FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in one sentence
 
@@ -69,13 +70,25 @@ def read_cells(
     start, end = decides or (0, 0)
     deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
     told = [(one, cells) for one, cells in found if cells]
-    others = told if not (deciding and outcome) else [one for one in told if _names([one], outcome)]
-    chosen = [(one, cells) for one, cells in deciding if cells] or others
+    whole = [pair for pair in told if outcome <= read_words(pair[0].text).known]
+    chosen = [(one, cells) for one, cells in deciding if cells]
+    chosen = _find_numbers(chosen, whole if outcome else []) or chosen
+    chosen = chosen or (whole if deciding else told)
     is_open = any(cells is None for _, cells in deciding)
     is_other = not _names(chosen, outcome) and _names(told, outcome)
     finding = {} if is_open or is_other else max((one[1] for one in chosen), key=_rank, default={})
     known = {"n": find_size(text, title), "design": find_design(text), **finding}
     return {name: cell for name, cell in known.items() if cell is not None}
+
+
+def _find_numbers(chosen: Sequence[Told], whole: Sequence[Told]) -> list[Told]:
+    """Return the one finding of the whole outcome with numbers, which a conclusion has none of."""
+    ways = {way.value if (way := cells.get("direction")) else "" for _, cells in chosen}
+    if len(ways) != 1 or any(cells.keys() != {"direction"} for _, cells in chosen):
+        return []
+    found = [pair for pair in whole if _rank(pair[1])[0]]
+    is_same = len(found) == 1 and (way := found[0][1].get("direction")) and {way.value} == ways
+    return found if is_same else []
 
 
 def find_outcome(question: str) -> frozenset[str]:
