@@ -117,6 +117,20 @@ def test_a_conclusion_takes_the_only_numbers_of_its_outcome(result, effect):
     assert (found["effect"].value if "effect" in found else "") == effect
 
 
+def test_an_acronym_names_the_outcome_that_its_words_do():
+    text = (
+        "Gout arthritis attacks (GAA) were counted. Coffee did not reduce GAAs (OR 0.98, 95% CI "
+        "0.93 to 1.02), but sleep was shorter (p = 0.01)."
+    )
+    found = read_cells(text, (50, 90), outcome=frozenset(["gout", "attack"]))
+    names = ("effect", "interval", "p", "direction")
+    assert [found[one].value for one in names if one in found] == [
+        "0.98",
+        "0.93 to 1.02",
+        "no difference",
+    ]
+
+
 def test_where_what_decides_tells_nothing_only_the_outcome_does():
     text = "Coffee harms sleep. Effects grew with time (p = 0.01)."
     assert "p" not in read_cells(text, (0, 19), outcome=frozenset(["sleep"]))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from deepera_graph.evidence.table.effects import (
@@ -54,9 +55,36 @@ _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"
 )
 RuledColumn = Literal["n", "design", "effect", "unit", "measure", "interval", "p", "direction"]
+_ACRONYM = re.compile(r"\b([A-Z]{2,6})s?\b")
+_MOST_ACRONYMS = 50  # of a text
 Told = tuple[Sentence, dict[str, Cell]]
 RULED: tuple[str, ...] = get_args(RuledColumn)
 FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What is asked for: its stems, and the acronyms that a text has for it."""
+
+    stems: Set[str]
+    acronyms: Set[str] = frozenset()
+
+    def count_in(self, said: str) -> int:
+        """Return how many of the stems a text names; an acronym names them all."""
+        if not self.acronyms.isdisjoint(_ACRONYM.findall(said)):
+            return len(self.stems)
+        return len(self.stems & read_words(said).known)
+
+
+def _find_acronyms(text: str, stems: Set[str]) -> frozenset[str]:
+    """Return the acronyms whose words, which a text has, name all of some stems."""
+    found = {
+        one: re.search(r"\w*[\s-]+".join(rf"\b{letter}" for letter in one) + r"\w*", text, re.I)
+        for one in [*dict.fromkeys(_ACRONYM.findall(text))][:_MOST_ACRONYMS]
+    }
+    return frozenset(
+        one for one, words in found.items() if words and stems <= read_words(words[0]).known
+    )
 
 
 def read_cells(
@@ -66,16 +94,20 @@ def read_cells(
     # The finding is of one sentence: of those that tell most, the first; one in the part of the
     # text that *decides*, [start, end), comes before all others, which may be of another outcome.
     # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
-    found = [(one, _read_sentence(one.text, one.start, outcome)) for one in split_sentences(text)]
+    asked = None
+    if outcome:
+        asked = Outcome(outcome, _find_acronyms(f"{title}\n{text}", outcome))
+    found = [(one, _read_sentence(one.text, one.start, asked)) for one in split_sentences(text)]
     start, end = decides or (0, 0)
     deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
     told = [(one, cells) for one, cells in found if cells]
-    whole = [pair for pair in told if outcome <= read_words(pair[0].text).known]
+    named = [asked.count_in(one.text) if asked else 0 for one, _ in told]
+    whole = [one for one, many in zip(told, named, strict=True) if many == len(outcome)]
     chosen = [(one, cells) for one, cells in deciding if cells]
     chosen = _find_numbers(chosen, whole if outcome else []) or chosen
     chosen = chosen or (whole if deciding else told)
     is_open = any(cells is None for _, cells in deciding)
-    is_other = not _names(chosen, outcome) and _names(told, outcome)
+    is_other = any(named) and not any(asked and asked.count_in(one.text) for one, _ in chosen)
     finding = {} if is_open or is_other else max((one[1] for one in chosen), key=_rank, default={})
     known = {"n": find_size(text, title), "design": find_design(text), **finding}
     return {name: cell for name, cell in known.items() if cell is not None}
@@ -101,29 +133,24 @@ def find_outcome(question: str) -> frozenset[str]:
     return frozenset(stems[:end]) - {""} or frozenset(others)
 
 
-def _names(told: Sequence[tuple[Sentence, object]], outcome: Set[str]) -> bool:
-    """Tell whether any of some sentences names the outcome, or a part of it."""
-    return any(outcome & read_words(one.text).known for one, _ in told)
-
-
 def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
     """Order findings: whole ones first."""
     has_effect, has_test = "effect" in cells, "interval" in cells or "p" in cells
     return (has_effect and has_test, has_effect, has_test)
 
 
-def _read_sentence(said: str, start: int, outcome: Set[str]) -> dict[str, Cell] | None:
+def _read_sentence(said: str, start: int, asked: Outcome | None) -> dict[str, Cell] | None:
     """Return what a sentence, which begins at *start*, says of one comparison."""
     # None if it has results of several outcomes, and the one that is asked for does not tell which.
     said = STEP.sub(lambda step: " " * len(step[0]), CURRENCY.sub(" ", said))
-    if outcome and len(spans := _split_results(said)) > 1:
-        named = [len(outcome & read_words(said[slice(*part)]).known) for part in spans]
+    if asked and len(spans := _split_results(said)) > 1:
+        named = [asked.count_in(said[slice(*part)]) for part in spans]
         if not (most := max(named)) or named.count(most) > 1:
             return None
         begin, end = spans[named.index(most)]
         if any(_OF_SAME.search(said[slice(*one)]) for one in spans if one != (begin, end)):
             return None  # "low doses reduced falls by 5%, while high ones increased them by 3%"
-        return _read_sentence(said[begin:end], start + begin, frozenset())
+        return _read_sentence(said[begin:end], start + begin, None)
     effect = find_effect(said)
     clause = _cut_clause(said, effect or P.search(said))
     end, most_end = _find_reach(said, effect, clause)
