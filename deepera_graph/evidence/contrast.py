@@ -129,22 +129,32 @@ def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
     topic = stems(_NOTHING.sub(" ", one.text)) & stems(_NOTHING.sub(" ", other.text))
     sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
     is_clear, shown = _weigh_numbers(other.text)
-    if sides == (True, False):
+    if not sides[0]:
+        finds = sides[1] or (sides[1] is None and is_clear and _read_numbers(other) is not None)
+        is_turned = sides[0] is False and finds and is_clear is not False and _has_both(one, other)
+        is_open = any(_may_be_of(one, part, other) for part in known)
+        return f"{OPPOSITE}the passage finds a change" if is_turned and not is_open else ""
+    if sides[1] is False:
         return FINDS_NOTHING
-    finds = sides[1] or (sides[1] is None and is_clear and _read_numbers(other) is not None)
-    if sides[0] is False and finds and is_clear is not False and _has_both(one, other):
-        if any(_may_be_of(one, part, other) for part in known):
-            return ""
-        return f"{OPPOSITE}the passage finds a change"
-    if sides[0] and is_clear is False and _weigh_numbers(one.text)[0] is None:
-        return f"its difference may be due to chance: {shown}"
-    return ""
+    if left := _find_unlike(one, other, known):
+        return f"it may be of what is not so: “{left.text.strip(' .,;')}”"
+    is_chance = is_clear is False and _weigh_numbers(one.text)[0] is None
+    return f"its difference may be due to chance: {shown}" if is_chance else ""
 
 
 def _has_both(one: _Part, other: _Part) -> bool:
     """Tell whether a part has words of both sides of what finds nothing: of A and of B."""
     sides = [stems(text) for text in _NOTHING.split(one.text, maxsplit=1)]
     return all(not side or side & other.about for side in sides)
+
+
+def _find_unlike(one: _Part, nearest: _Part, known: Sequence[_Part]) -> _Part | None:
+    """Return a part that finds nothing, and has words of a statement that the nearest lacks."""
+    for part in known:
+        told = stems(_NOTHING.sub(" ", part.text)) - _GROUPED
+        if told <= one.about and told - nearest.about and _finds_change(part.text, set()) is False:
+            return part
+    return None
 
 
 def _may_be_of(one: _Part, part: _Part, nearest: _Part) -> bool:
@@ -163,7 +173,8 @@ def _finds_change(text: str, topic: Set[str]) -> bool | None:
     rest = _NOTHING.sub(" ", text)
     if not any(stem_verb(found[0].lower()) not in topic for found in _CHANGES.finditer(rest)):
         return False if rest != text else None
-    return None if rest != text or "not" in read_words(text).signs else True
+    bare = re.sub(r"\b[Nn]o-", "", text)  # "no-till" denies nothing
+    return None if rest != text or "not" in read_words(bare).signs else True
 
 
 def _weigh_numbers(text: str) -> tuple[bool | None, str]:
@@ -245,13 +256,16 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
     levels = [{*map(str.lower, _PATTERNS["level"].findall(one))} for one in (text, sentence)]
     if not side.other:
         is_same = mine.who and (mine.who <= side.who or side.who <= mine.who)
-        if mine.other and (mine.other - mine.who) & side.who:
-            return -1 if not (mine.who - mine.other) & side.who else 0
+        if mine.other:
+            same, turned = mine.who - mine.other, mine.other - mine.who
+            return bool(same & side.who) - bool(turned & side.who)
         rest = [one - {*side.word.split(), *mine.word.split()} for one in levels]
         return int(bool(is_same) and rest[0] == rest[1])
     with_it, without = side.who - side.other, side.other - side.who
     who, against = mine.who - mine.other, mine.other - mine.who
-    same, turned = who & with_it or against & without, who & without or against & with_it
+    is_all = without - _GROUPED <= who  # "in the top half" may stand beside either
+    same = who & with_it or against & without
+    turned = (who & without if is_all else set()) or against & with_it
     return bool(same) - bool(turned)
 
 
@@ -267,7 +281,8 @@ class _Numbers(NamedTuple):
 
 def _read_numbers(part: _Part) -> _Numbers | None:
     text = part.whole
-    found = _find_pair(mask_brackets(text)) or _find_pair(text)
+    texts = mask_brackets(text), _PATTERNS["remark"].sub(lambda one: "_" * len(one[0]), text), text
+    found = next(filter(None, map(_find_pair, texts)), None)
     if not found:
         return None
     one, other = found
@@ -277,7 +292,7 @@ def _read_numbers(part: _Part) -> _Numbers | None:
         _PATTERNS["end"].split(text[other.end() :])[0],
     )
     if _PATTERNS["follows"].match(between):
-        groups = stems(between), stems(after)
+        groups = _name(between), _name(after)
     elif not content_words(_PATTERNS["compares"].sub(" ", between)):
         sides = [before, after] if "respectively" in text else [before]
         sign = _PATTERNS["joined" if "respectively" in text else "compares"]
@@ -285,13 +300,18 @@ def _read_numbers(part: _Part) -> _Numbers | None:
         told = [half for half in halves if len(half) == 2]
         if len(told) != 1:
             return None
-        groups = stems(told[0][0]), stems(told[0][1])
+        groups = _name(told[0][0]), _name(told[0][1])
     elif _PATTERNS["precedes"].match(between):
-        groups = stems(before), stems(between)
+        groups = _name(before), _name(between)
     else:
         return None
     shown = one[0].strip(), other[0].strip()
     return _Numbers(shown, (groups[0] - groups[1], groups[1] - groups[0]))
+
+
+def _name(text: str) -> set[str]:
+    """Return the stems of a group; one without a thing is a control."""
+    return stems(text) | ({CONTROL} if _PATTERNS["lacking"].search(text) else set())
 
 
 def _find_pair(text: str) -> list[re.Match[str]]:
@@ -317,7 +337,11 @@ def _turn_numbers(one: _Part, other: _Part) -> Iterator[str]:
         turned = [len(a & b) for a, b in zip(mine, known.groups[::-1], strict=True)]
         if (all(turned) and sum(turned) > sum(same)) or (any(turned) and not any(same)):
             yield f"the groups of {told.shown[0]} and {told.shown[1]} are exchanged"
-    elif not (told or _CHANGES.search(other.text) or _NOTHING.search(f"{one.text}. {other.text}")):
+    elif not (
+        told
+        or _CHANGES.search(mask_brackets(other.text))
+        or _NOTHING.search(f"{one.text}. {other.text}")
+    ):
         yield from _turn_order(one, other, known)
 
 

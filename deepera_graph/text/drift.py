@@ -31,7 +31,9 @@ _SETS = {name: frozenset(text.split()) for name, text in _LISTS.items() if isins
 _NEGATIONS, _ABSENCES, _MODIFIERS = (_SETS[one] for one in ("negations", "absences", "modifiers"))
 _FINDINGS, _COMPARISONS = _signed(_LISTS["findings"]), _signed(_LISTS["comparisons"])
 _PATTERNS = [re.compile(one, re.IGNORECASE | re.VERBOSE) for one in _LISTS["patterns"].values()]
-_CLAUSE, _NOT_ONLY, _DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, *_PATTERNS = _PATTERNS
+_BRACKETS, _CLAUSE, _NOT_ONLY, _DESIGNS, _GROUPS, _NOUNS, _JOINED, _WITHOUT, _THAN, *_PATTERNS = (
+    _PATTERNS
+)
 _APART, _NO_AMOUNT = _PATTERNS
 _KEYS = frozenset(key for key, _ in _FINDINGS.values())
 _DENYING = frozenset(word for word, (_, sign) in _FINDINGS.items() if sign < 0)
@@ -51,8 +53,6 @@ _OPPOSITES = dict([*_PAIRS, *((down, up) for up, down in _PAIRS), *_MORE_PAIRS])
 
 
 class _Clause(NamedTuple):
-    """A clause, and the sentence that it is of."""
-
     text: str
     words: tuple[str, ...]  # in lower case
     sentence: str
@@ -82,7 +82,7 @@ def _read_clauses(text: str) -> tuple[_Clause, ...]:
         )
         found += (
             _Clause(clause, _list_words(clause), one.text, is_denied)
-            for clause in _CLAUSE.split(one.text)
+            for clause in _CLAUSE.split(_BRACKETS.sub(" ", one.text))
             if clause.strip()
         )
     return tuple(found)
@@ -342,7 +342,7 @@ def _orientation(one: _Relation, other: _Relation) -> int:
         same = one.right & right and not one.left & right and not one.right & left
         return bool(same) - bool(swapped)
     if one.left & right:
-        return -1 if not left <= one.left else 0
+        return -1 if right <= one.left and not left <= one.left else 0
     return 1 if one.left and left <= one.left else 0
 
 

@@ -57,6 +57,19 @@ RIPE = (
         ("Bees were more common on hedges.", "Bees were twice as common on hedges as in fields."),
         ("Bees were less common on hedges.", "Bees were not as common on hedges as in fields."),
         ("Deaths did not differ between wax and paper.", "Rust was less common with wax or paper."),
+        (
+            "Under wax sugar was higher in the top half.",
+            "Sugar was 9% higher under wax than under paper in the top half, but lower below it.",
+        ),
+        (
+            "Wax reduced rust of pears.",
+            "Rust occurred in 122 (8.5%) of 1438 pears given wax and 174 (12.1%) of 1438 pears "
+            "given no wax (absolute reduction 3.6%, 95% CI 1.4-5.8).",
+        ),
+        (
+            "In ash trees rust was related to wax.",
+            "Rust was related to wax in ash trees, but there was no relation in pines.",
+        ),
     ],
 )
 def test_what_says_the_same_is_left_alone(claim, sentence):
@@ -184,6 +197,19 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
             "Rust was seen in 93.1% with wax and 90.2% with paper (difference 2.9%).",
             "the groups of 90.2% and 93.1% are exchanged",
         ),
+        (
+            "In pines rust was related to the age of wax.",
+            "Rust was related to the age of wax in ash trees, but there was no relation in pines.",
+            "it may be of what is not so: “there was no relation in pines”",
+        ),
+        (
+            "Rust was more common with wax than without.",
+            "Rust occurred in 122 (8.5%) of 1438 pears given wax and 174 (12.1%) of 1438 pears "
+            "given no wax (absolute reduction 3.6%, 95% CI 1.4-5.8).",
+            "it may say the opposite: more common, where the numbers of the passage are 8.5% and "
+            "12.1%",
+        ),
+        ("No-till cut yields.", "Yields were the same.", NO_CHANGE),
     ],
 )
 def test_what_differs_is_told(claim, sentence, note):

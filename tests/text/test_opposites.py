@@ -71,6 +71,10 @@ FAITHFUL = [
         "Trees with least wax had a 2.6-fold (95% CI 1.4 to 5.0, p = 0.01) higher risk of rust "
         "compared with those that had the most wax.",
     ),
+    (
+        "In the top 10 cm carbon was higher under grass.",
+        "Carbon was higher under grass than under ploughing in the top 10 cm.",
+    ),
     ("Groups were similar in yield.", "There was no difference in yield between groups."),
     ("No goat recovered.", "None of the goats recovered."),
     ("The goats did not recover.", "No goat recovered."),
