@@ -61,6 +61,11 @@ _OF_EXPOSURE = re.compile(
     r"|having|fed|of)\s+(?:(?:the|an?|those|these)\s+)?"
     rf"(?:{_COMPARATIVE}|higher|high|low|highest|lowest|increased|reduced|elevated|decreased|poor)\b"
 )
+# What is associated with an outcome: "low income was associated with higher mortality".
+_ASSOCIATED = re.compile(
+    rf"\A\W*(?:the\s+)?(?:{_COMPARATIVE}|higher|high|low|highest|lowest|increased|reduced|elevated|poor)\s"
+    r"[^,;()]{1,60}?\b(?=(?:was|were|is|are)\s+(?:\w+ly\s+)?(?:associated|linked|related|correlated)\b)"
+)
 _GUARDS = re.compile(r"\b(?:protect|effective|efficac)\w*\s+(?:against|from)\b")
 _EASED = re.compile(r"\b(?:alleviat|ameliorat|reliev)\w*")
 _BETTER = re.compile(
@@ -140,7 +145,8 @@ def _is_clear(
 def _weigh(said: str, null: re.Match[str]) -> Way:
     """Return nothing where words of no difference stand beside others that tell a change."""
     others = _OF_EXPOSURE.sub("", said.replace(null[0], " ").lower())
-    return "" if "significan" not in null[0].lower() and _list_signs(others) else "no difference"
+    is_plain = any(one in null[0].lower() for one in ("significan", "neither"))
+    return "no difference" if is_plain or not _list_signs(others) else ""
 
 
 def _compare(value: float, other: float) -> Way:
@@ -209,7 +215,7 @@ def _tell_better(found: re.Match[str]) -> str:
 def _read_way(said: str) -> Way:
     """Return the way of the words that go up or down; nothing where none does, or both ways."""
     said = _LATER.sub(_tell_later, _DELAY_OF.sub(" higher", _FALLS.sub(r"\1", said.lower())))
-    said = _OF_LOSS.sub("", _FASTER_TIME.sub("", said))
+    said = _ASSOCIATED.sub("", _OF_LOSS.sub("", _FASTER_TIME.sub("", said)))
     said = re.sub(r"\b(down|up)-(?=regulat)", r"\1", said)
     said = _EASED.sub("lower", _GUARDS.sub("lower", _PART_OF_NAME.sub("", said)))
     said = _BETTER.sub(_tell_better, said)
