@@ -351,6 +351,13 @@ def test_citations_behind_a_ratio_are_no_interval():
         ("Nine trials were pooled, with a total of 930 adults; 486 adults had weight.", "930"),
         ("Death was as frequent in 5 men and 8 women. We followed 300 adults.", "300"),
         ("We invited 300 men and 400 women and enrolled 412 adults.", "412"),
+        ("We gave coffee to 60 adults and water to 58 adults.", ""),
+        ("We gave coffee to 60 adults and water to 58.", ""),
+        ("We coated 120 apples with wax and left 118 apples uncoated.", ""),
+        ("We coated 600 apples and kept them, with 600 uncoated ones, at 1 degree.", ""),
+        ("We randomised 120 adults to coffee and gave water to 118 adults.", ""),
+        ("We gave coffee to 240 adults, of whom 30 adults stopped.", "240"),
+        ("We gave coffee to 240 adults from 2010 to 2012.", "240"),
     ],
 )
 def test_groups_that_are_studied_side_by_side_are_one_size(text, size):

@@ -120,6 +120,7 @@ _EACH_AFTER = re.compile(rf"{_EACH}(?!\s+(?:year|month|day))|\s(?:[ck]?m|ha|m?L|
 _ABOUT = re.compile(
     r"\b(?:over|more\s+than|nearly|almost|at\s+least|up\s+to|fewer\s+than)\s+$", re.IGNORECASE
 )
+_OF_THEM = re.compile(r"\bof\s+(?:whom|them|these|which)\b|\b(?:includ|complet)\w+")
 _NO_SIZE = re.compile(rf"\b(?:eligible|{_ASKED})\b|\s(?:[mb]illion|thousand)\b")
 # ... or that were seen, and not studied: "we counted 11,342 birds".
 _ASKED_BEFORE = re.compile(
@@ -138,29 +139,8 @@ _FOUND = [
     for name, said in _LISTS["designs"].items()
 ]
 # What is said of studies that are not there: "randomised trials are needed".
-_AHEAD = re.compile(
-    r"\b(?:(?:call|need|wait)\w*\s+for|needs?|require|future|further|before|until|lack\s+of"
-    r"|previous|earlier|prior|past|synthesi[sz]\w+|compil\w+)"
-    r"\s+(?:[\w-]+,?\s+){0,3}$",
-    re.IGNORECASE,
-)
-_BEHIND = re.compile(
-    r"(?:\s+[\w-]+){0,4}\s+(?:are|is|remain)\s+(?:\w+\s+)?"
-    r"(?:needed|required|warranted|lacking|missing|scarce|rare|few)\b"
-    r"|s?(?:\s+[\w-]+){0,4}\s+(?:trials|studies|cohorts|surveys|RCTs)\s+(?:\w+\s+)?(?:suggest|indicat|report"
-    r"|show|found|link|associat|conflict|disagree|(?:are|were|is|remains?)\s+(?:\w+\s+)?(?:inconsist|conflict"
-    r"|inconclus|mixed))\w*"
-    r"|s?(?:\s+[\w-]+){0,4}\s+(?:suggest|indicate|disagree|have\s+(?:\w+\s+)?(?:shown|suggested|reported"
-    r"|found|yielded|produced|given|been))\b",
-    re.IGNORECASE,
-)
-# What says that a study is planned: "study protocol for a randomised trial".
-_PLANNED = re.compile(
-    r"(?:\A|[:.–—]\s+)(?:an?\s+)?(?:(?:study|trial|review)\s+)?protocol\b"
-    r"(?=[.:]?\s*(?:\Z|\bfor\b|\bof\b))"
-    r"|\bwill\s+be\s+(?:randomi[sz]ed|randomly|recruited|enrolled)\b",
-    re.IGNORECASE,
-)
+_AHEAD, _BEHIND = (re.compile(_LISTS[one], re.IGNORECASE) for one in ("ahead", "behind"))
+_PLANNED = re.compile(_LISTS["planned"], re.IGNORECASE)
 _FAR = 200  # characters that a sentence is read on either side of a design
 _RANDOMISED = "crossover trial|cluster-randomised trial"
 _FINER = {
@@ -172,8 +152,7 @@ _FINER = {
     "observational": "case-control|cohort|cross-sectional|time series",
 }
 _OF_STUDIES = ("meta-analysis", "systematic review")
-_LEAST_THINGS = 5
-_MOST_ARMS = 5
+_LEAST_THINGS, _MOST_ARMS = 5, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,8 +245,27 @@ def _narrow(text: str, size: Cell) -> Cell:
 def _grow(size: Cell, groups: Sequence[Cell], text: str) -> Cell | None:
     """Return the largest of a size and the sums of groups; None if a size told is another."""
     best = max([size, *groups], key=lambda one: int(one.value))
+    if best is size:
+        return None if _is_group(text, size) else size
     is_part = best.span[0] <= size.span[0] < best.span[1]
     return best if is_part or not _is_told(text, size.span) else None
+
+
+def _is_group(text: str, size: Cell) -> bool:
+    """Tell whether more of the same things are counted beside a size that no words call all."""
+    start, end = size.span
+    said = [one for one in split_sentences(text) if one.start <= start][-1]
+    lead = text[said.start : start] or text[start : start + 3]
+    is_all = re.fullmatch(r"(?:In|Of|Among)\s+(?:all\s+)?", lead) or _TOTAL.search(lead)
+    is_sample = _is_sample(text, size.span) and not text.startswith(" to ", end)
+    if is_all or is_sample or _TOLD_AFTER.match(text, end) or _OF_THEM.search(said.text):
+        return False
+    thing = text[start:end].rsplit(maxsplit=1)[-1]
+    same = rf"(?:\s+(?!of\b|and\b|to\b){_PART}){{0,3}}?\s+(?:{thing}|ones)\b"
+    found = re.finditer(rf"{_COUNT}(?:{same}|(?=\.?\Z))", said.text, re.IGNORECASE)
+    others = [one for one in found if not start <= one.start("n") + said.start < end]
+    counts = [_to_int(one["n"]) for one in others if _is_size(said.text, one)]
+    return bool(counts) and (len(counts) == 1 or sum(counts) != int(size.value))
 
 
 def _is_sample(text: str, span: Span) -> bool:
