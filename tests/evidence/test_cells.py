@@ -110,6 +110,11 @@ def test_those_who_were_screened_are_not_the_size_of_a_study(text, size):
         ("An open label, phase 2 study of zinc", "trial"),
         ("Phase III trial of zinc", "trial"),
         ("A non-randomised controlled trial of zinc", "trial"),
+        ("Zinc and colds in primary care: a cluster trial", "trial"),
+        ("Zinc versus tea: a noninferiority trial.", "trial"),
+        ("Zinc and wheat: a field trial", "field experiment"),
+        ("Zinc in colds: lessons from a cluster trial", ""),
+        ("Zinc: the case for a trial", ""),
         ("Zinc and copper: a double-blind crossover trial", "crossover trial"),
         ("Zinc and copper: a cross-over study", "crossover trial"),
         ("A double-blind, randomised, placebo-controlled trial of zinc", "randomised trial"),
@@ -203,6 +208,19 @@ def test_a_finding_is_of_the_outcome_that_is_asked_for(question, cells):
     found = read_cells(text, outcome=find_outcome(question))
     names = ("effect", "interval", "p", "direction")
     assert tuple(found[one].value if one in found else "" for one in names) == cells
+
+
+@pytest.mark.parametrize(
+    "said", ["which was not significant (p = 0.48)", "which did not differ (p = 0.48)"]
+)
+def test_what_a_clause_says_of_a_finding_belongs_to_it(said):
+    text = f"Naps lengthened total sleep time by 4 minutes at night, {said}, in 64 adults."
+    found = read_cells(text, outcome=find_outcome("Do naps lengthen total sleep time?"))
+    assert [found[one].value for one in ("effect", "p", "direction")] == [
+        "4 minutes",
+        "0.48",
+        "no difference",
+    ]
 
 
 def test_the_sentence_that_decides_comes_before_one_that_tells_more():

@@ -33,6 +33,10 @@ def show(text, *names):
         ("We counted 40 plants m−2.", ""),
         ("Among 412 undergraduates, it was common.", "412"),
         ("We use data on 3,100 counties.", "3100"),
+        ("On 3,400 open-domain questions, it was as good.", "3400"),
+        ("It erred in 22% of 800 answers.", "800"),
+        ("A test of 30 questions was answered better.", ""),
+        ("We gave 240 questions to 60 adults.", "60"),
     ],
 )
 def test_a_size_is_of_all_groups_and_not_of_each(text, size):

@@ -49,7 +49,8 @@ _FIRST_TURN = re.compile(r"\s*(?:(?:al)?though|while|whereas|despite)\b", re.IGN
 _OF_SAME = re.compile(r"(?:ed|es|ose|ell)\s+(?:it|them)\b")
 # A clause without a subject may be of the comparison before it: "but did not differ".
 _NO_SUBJECT = re.compile(
-    r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained)\b", re.IGNORECASE
+    r"\s*(?:not|no|did|does|do|was|were|is|are|it|they|without|only|remained|which)\b",
+    re.IGNORECASE,
 )
 _WHERE = re.compile(  # what ends the outcome of a question
     "in|of|among|for|by|with|during|after|on|at|from|to|than|over|under|when|while|and|or"

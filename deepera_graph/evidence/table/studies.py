@@ -55,6 +55,15 @@ _COUNTED.insert(
         r"|analy[sz]ed|assigned|allocated)|underwent\s+randomi[sz]ation|took\s+part)\b"
     ),
 )
+# What a system was tried on; a test for people has no hundred questions.
+_COUNTED.insert(
+    -1,
+    re.compile(
+        rf"(?=\d[\d,]{{2}}){_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,3}}?"
+        r"(?:questions|queries|prompts|answers)\b",
+        re.IGNORECASE,
+    ),
+)
 # Those of the enrolled who were randomised, or whose data were analysed.
 _TAKEN = re.compile(
     rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,4}}?(?:(?:were|was)\s+(?:\w+ly\s+)?"
@@ -138,6 +147,17 @@ _FOUND = [
     (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE))
     for name, said in _LISTS["designs"].items()
 ]
+# At the end of a title, where nothing finer is told: "...: a noninferiority trial".
+_FOUND.append(
+    (
+        "trial",
+        re.compile(
+            r"[:.?–—]\s+(?:an?\s+)?(?:(?!(?:of|from|in|on|for|to|and|the)\b)[\w-]+\s+){0,4}?"
+            r"trial\.?\s*\Z",
+            re.IGNORECASE,
+        ),
+    )
+)
 # What is said of studies that are not there: "randomised trials are needed".
 _AHEAD, _BEHIND = (re.compile(_LISTS[one], re.IGNORECASE) for one in ("ahead", "behind"))
 _PLANNED = re.compile(_LISTS["planned"], re.IGNORECASE)
