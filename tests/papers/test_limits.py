@@ -92,6 +92,9 @@ def test_a_sentence_says_denies_or_does_not_name_what_is_left_out(sentence, phra
         ("Peer review of kelp counts", set()),
         ("A survey of kelp by volunteers", set()),
         ("Counting kelp: protocol for a trial", {"protocol"}),
+        ("Kelp for sleep: a cluster trial", {"trial"}),
+        ("Kelp or tea: an open-label, noninferiority trial", {"trial"}),
+        ("Kelp on trial", set()),
     ],
 )
 def test_a_title_says_what_kind_a_paper_is(title, kinds):
@@ -260,6 +263,7 @@ def test_apart_are_limits_at_the_end_of_a_question_alone(question, topic, limits
         "Children were randomly allocated to tea.",
         "Adults were randomized to tea or water.",
         "We randomly assigned adults to tea.",
+        "In a randomised trial of 90 adults, tea did not help.",
     ],
 )
 def test_a_trial_says_so_in_many_ways(said):
@@ -282,6 +286,18 @@ def test_passages_of_a_study_break_a_limit_together():
         ("r", "from 2015 on"),
         ("c", "only trial"),
     ]
+
+
+def test_a_preprint_is_known_by_its_server_unless_its_article_is_there_too():
+    draft = {"title": "Wax on apples", "doi": "10.1101/2022.05.05.555123", "year": 2022}
+    article = {"title": "Wax on pears", "doi": "10.1000/p", "venue": "Fruit", "year": 2023}
+    record = {**article, "doi": "10.1101/2022.06.06.666123", "venue": "bioRxiv"}
+    passages = [
+        Document(id=id, page_content="We waxed.", metadata={**about, "authors": ["Roy, A."]})
+        for id, about in (("a", draft), ("b", article), ("c", record))
+    ]
+    _, out = leave_out(passages, Limits(question="?", topic="?", not_types=("preprint",)))
+    assert [(one.id, why) for one, why in out] == [("a", "no preprint")]
 
 
 def test_a_year_in_which_papers_on_a_topic_were_published_has_an_end():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_document, find_studies
+from deepera_graph.literature.versions import tell_versions
 from deepera_graph.papers.agent.limits.patterns import WORDS, any_of
 from deepera_graph.papers.paper import list_set_fields
 from deepera_graph.papers.results import Scope
@@ -219,6 +220,8 @@ def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]
     if not limits.types and not limits.not_types:
         return "", ""
     kinds = find_kinds(paper["title"], paper["abstract"], str(paper.get("venue") or ""))
+    if paper.get("is_preprint"):
+        kinds.setdefault("preprint", "")
     for kind in limits.not_types:
         if kind in kinds:
             return f"no {kind}", kinds[kind]
@@ -249,6 +252,7 @@ def _breaks(study: "Sequence[Document]", limits: Limits) -> str:
     text = "\n\n".join(one.page_content for one in study)
     year = int(whole.year) if whole.year else None
     paper = {"title": whole.title, "abstract": text, "venue": whole.venue, "year": year}
+    paper |= {"is_preprint": all(one.kind == "preprint" for one in tell_versions(known))}
     is_whole = any(not find_document(one.id or "", one.metadata) for one in study)
     return breaks_by_facts(paper, limits if is_whole else replace(limits, types=()))[0]
 
@@ -271,7 +275,7 @@ def find_kinds(title: str, abstract: str, venue: str) -> dict[str, str]:
 def _kind_patterns(said: Mapping[str, Any]) -> tuple["re.Pattern[str]", "re.Pattern[str]", Any]:
     adjectives = any_of(WORDS["adjectives"]["of_types"])
     title = re.compile(
-        rf"(?:^|[:.?!]\s|\s-\s)\s*(?:(?:{adjectives})\s+)*(?:{any_of(said['signs'])})"
+        rf"(?:^|[:.?!]\s|\s-\s)\s*(?:(?:{adjectives}),?\s+)*(?:{any_of(said['signs'])})"
         rf"(?=\s*$|\s*[:.,]|\s+(?:of|on|and|with|for|in|about|to)\b)",
         re.I,
     )
