@@ -64,7 +64,7 @@ FINDING = ("effect", "unit", "measure", "interval", "p", "direction")  # told in
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AskedOutcome:
     """What is asked for: its stems, and the acronyms that a text has for it."""
 
     stems: Set[str]
@@ -97,7 +97,7 @@ def read_cells(
     # The *outcome* that is asked for, stems, may stand in another clause than the first effect.
     asked = None
     if outcome:
-        asked = Outcome(outcome, _find_acronyms(f"{title}\n{text}", outcome))
+        asked = AskedOutcome(outcome, _find_acronyms(f"{title}\n{text}", outcome))
     found = [(one, _read_sentence(one.text, one.start, asked)) for one in split_sentences(text)]
     start, end = decides or (0, 0)
     deciding = [(one, cells) for one, cells in found if one.start < end and start < one.end]
@@ -140,7 +140,7 @@ def _rank(cells: Mapping[str, Cell]) -> tuple[bool, bool, bool]:
     return (has_effect and has_test, has_effect, has_test)
 
 
-def _read_sentence(said: str, start: int, asked: Outcome | None) -> dict[str, Cell] | None:
+def _read_sentence(said: str, start: int, asked: AskedOutcome | None) -> dict[str, Cell] | None:
     """Return what a sentence, which begins at *start*, says of one comparison."""
     # None if it has results of several outcomes, and the one that is asked for does not tell which.
     said = STEP.sub(lambda step: " " * len(step[0]), CURRENCY.sub(" ", said))

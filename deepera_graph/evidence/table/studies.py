@@ -41,9 +41,12 @@ _DONE = re.compile(
 )
 _COUNTED = [
     re.compile(
-        rf"{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.IGNORECASE
+        rf"{least}{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.I
     )
-    for kind, most in (("people", 3), ("animals", 4), ("things", 3))
+    for kind, most, least in (
+        *(("people", 3, ""), ("animals", 4, ""), ("things", 3, "")),
+        ("asked", 3, r"(?=\d[\d,]{2})"),  # a test of people has no hundred questions
+    )
     for nouns in ("|".join(_LISTS[kind].split()),)
 ] + [_DONE]
 _N_LIVING = 2  # of these kinds
@@ -53,15 +56,6 @@ _COUNTED.insert(
     re.compile(
         rf"{_COUNT}\s+(?:(?:were|was)\s+(?:\w+ly\s+)?(?:enrolled|recruited|randomi[sz]ed|included"
         r"|analy[sz]ed|assigned|allocated)|underwent\s+randomi[sz]ation|took\s+part)\b"
-    ),
-)
-# What a system was tried on; a test for people has no hundred questions.
-_COUNTED.insert(
-    -1,
-    re.compile(
-        rf"(?=\d[\d,]{{2}}){_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,3}}?"
-        r"(?:questions|queries|prompts|answers)\b",
-        re.IGNORECASE,
     ),
 )
 # Those of the enrolled who were randomised, or whose data were analysed.
@@ -147,30 +141,11 @@ _FOUND = [
     (name, re.compile(rf"(?<!non-)(?<!non)(?:{said})", re.IGNORECASE))
     for name, said in _LISTS["designs"].items()
 ]
-# At the end of a title, where nothing finer is told: "...: a noninferiority trial".
-_FOUND.append(
-    (
-        "trial",
-        re.compile(
-            r"[:.?–—]\s+(?:an?\s+)?(?:(?!(?:of|from|in|on|for|to|and|the)\b)[\w-]+\s+){0,4}?"
-            r"trial\.?\s*\Z",
-            re.IGNORECASE,
-        ),
-    )
+_AHEAD, _BEHIND, PLANNED, _TITLED = (
+    re.compile(_LISTS[one], re.IGNORECASE) for one in ("ahead", "behind", "planned", "titled")
 )
-# What is said of studies that are not there: "randomised trials are needed".
-_AHEAD, _BEHIND = (re.compile(_LISTS[one], re.IGNORECASE) for one in ("ahead", "behind"))
-_PLANNED = re.compile(_LISTS["planned"], re.IGNORECASE)
+_FOUND.append(("trial", _TITLED))
 _FAR = 200  # characters that a sentence is read on either side of a design
-_RANDOMISED = "crossover trial|cluster-randomised trial"
-_FINER = {
-    "systematic review": "meta-analysis",
-    "randomised trial": _RANDOMISED,
-    "trial": f"{_RANDOMISED}|randomised trial",
-    "experiment": f"{_RANDOMISED}|randomised trial|trial|field experiment|laboratory experiment",
-    "animal experiment": f"{_RANDOMISED}|randomised trial",
-    "observational": "case-control|cohort|cross-sectional|time series",
-}
 _OF_STUDIES = ("meta-analysis", "systematic review")
 _LEAST_THINGS, _MOST_ARMS = 5, 5
 
@@ -185,7 +160,7 @@ class Cell:
 
 def find_design(text: str) -> Cell | None:
     """Return how a study was made, in the first words that say so; None if none do."""
-    if _PLANNED.search(text):
+    if PLANNED.search(text):
         return None
     for name, pattern in _FOUND:
         for found in pattern.finditer(text):
@@ -206,7 +181,7 @@ def _is_wanted(text: str, found: re.Match[str]) -> bool:
 
 def is_finer(design: str, other: str) -> bool:
     """Tell whether a design is one of the kind that the other one names more roughly."""
-    return design in _FINER.get(other, "").split("|")
+    return design in _LISTS["finer"].get(other, ())
 
 
 def find_size(text: str, title: str = "") -> Cell | None:
