@@ -133,7 +133,8 @@ class StudySettings:
     )
     keep: Path | None = setting(
         None,
-        "Keep rankings in this folder, and reuse those it already holds.",
+        "Keep rankings in this folder, and reuse those it already holds. A function of yours ranks "
+        "anew each time, because its code may change under the same name.",
         metavar="FOLDER",
         shown="keep none",
     )

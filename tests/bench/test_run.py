@@ -145,9 +145,18 @@ def test_another_version_of_a_ranker_or_of_the_data_is_ranked_anew(tmp_path):
     assert len(newer.asked) == len(other_data.asked) == 3
 
 
-def test_a_ranker_without_a_fingerprint_is_never_kept(tmp_path):
+@pytest.mark.parametrize(
+    "fingerprint",
+    [
+        None,
+        {"backend": {"kind": "factory", "path": "my_judges:make"}},
+        {"backend": {"kind": "mixed", "judge": {"kind": "factory", "path": "my_judges:make"}}},
+    ],
+)
+def test_a_ranker_that_may_be_another_one_next_time_is_never_kept(tmp_path, fingerprint):
     for _ in range(2):
-        ranker = Counting(fingerprint=None)
+        ranker = Counting()
+        ranker.fingerprint = fingerprint
         compare([ranker], [make_dataset(3)], StudyConfig(keep=tmp_path, **QUICK))
         assert len(ranker.asked) == 3
     assert list(tmp_path.iterdir()) == []
