@@ -27,6 +27,13 @@ def test_beir_documents_the_first_stage_missed_are_recorded(beir_folder):
     assert trout.golden_outside == {"d3": 1}
 
 
+def test_a_query_whose_documents_are_all_judged_to_be_none_has_no_answer(beir_folder):
+    judged = "query-id\tcorpus-id\tscore\n7\td2\t1\n8\td2\t0\n8\td1\t-1\n"
+    (beir_folder / "qrels" / "test.tsv").write_text(judged)
+    algae, trout = read_beir(beir_folder)
+    assert [one.has_golden for one in (algae, trout)] == [True, False]
+
+
 def test_a_judged_document_that_the_corpus_lacks_is_named(beir_folder, caplog):
     judged = "query-id\tcorpus-id\tscore\n7\td2\t1\n7\tgone\t1\n"
     (beir_folder / "qrels" / "test.tsv").write_text(judged)

@@ -99,6 +99,13 @@ def test_a_set_that_nothing_answers_can_be_measured_by_what_is_kept(tmp_path):
     assert made.grids[1].rows[0][3].mean == 1
 
 
+def test_what_few_questions_say_is_over_those_with_a_golden_passage():
+    some = [make_instance(n, golden=(2,) if n > 3 else (), outside={}) for n in range(1, 17)]
+    text = compare([FirstStage()], [Dataset("lakes", lambda: some)], StudyConfig(**QUICK)).text()
+    assert "golden among them for 100.0 % of the 13 that have one; first stage" in text
+    assert "Where all 13 agree, as many as 23 % of all others may not." in text
+
+
 def test_the_oracle_is_the_ceiling():
     lost = make_instance(2, golden=())
     data = Dataset("lakes", lambda: [make_instance(1, golden=(5,)), lost])

@@ -94,7 +94,7 @@ def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -
 
 
 def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
-    """Return query id to {document id: grade >= 1}, in file order; grade 0 is left out."""
+    """Return query id to {document id: grade >= 1}, in file order; empty where all grades are 0."""
     judged: dict[str, dict[str, int]] = {}
     for number, line in read_lines(path):
         cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
@@ -106,6 +106,7 @@ def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
             raise DatasetError(
                 f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
             ) from error
+        golden = judged.setdefault(query, {})
         if grade > 0:
-            judged.setdefault(query, {})[document] = grade
+            golden[document] = grade
     return judged

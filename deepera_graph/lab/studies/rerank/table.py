@@ -132,8 +132,9 @@ def describe_data(data: DatasetSummary) -> str:
     """Return what a data set holds, in a few sentences."""
     # Source: the rule of three: Hanley and Lippman-Hand (1983), JAMA 249.
     n, n_all = data.n_unanswered, data.n_questions
-    few = f" Where all {n_all} agree, as many as {300 / n_all:.0f} % of all others may not."
-    few = few if _ALONE < n_all < _FEW else ""
+    most = n_all - n or n_all  # over which a metric is
+    few = f" Where all {most} agree, as many as {300 / most:.0f} % of all others may not."
+    few = few if _ALONE < most < _FEW else ""
     if n == n_all:
         return (
             f"{data.name}: {n} questions, {data.n_candidates:.1f} candidates each; nothing answers "
@@ -141,11 +142,12 @@ def describe_data(data: DatasetSummary) -> str:
         )
     unanswered = (
         f" Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K "
-        f"is over all, the other metrics over the {n_all - n} with a golden passage."
+        f"is over all, the other metrics over the {most} with a golden passage."
     )
+    some = f" of the {most} that have one" if n else ""
     return (
         f"{data.name}: {n_all} questions, {data.n_candidates:.1f} candidates each "
         f"({data.n_distractors:.1f} labelled distractors), golden among them for "
-        f"{100 * data.ceiling:.1f} %; first stage: {data.dataset.first_stage}."
+        f"{100 * data.ceiling:.1f} %{some}; first stage: {data.dataset.first_stage}."
         f"{unanswered if n else ''}{few}"
     )
