@@ -227,6 +227,43 @@ def test_of_sentences_that_are_about_as_near_the_one_in_the_words_of_the_claim_d
 
 
 @pytest.mark.parametrize(
+    ("claim", "done", "found"),
+    [
+        (
+            "Stress-reduction courses improved the sleep of older adults.",
+            "METHODS: We randomised 146 older adults to courses of stress reduction or of sleep "
+            "education.",
+            "RESULTS: Sleep improved: the index fell by 2.8 points more with the courses.",
+        ),
+        (
+            "An online sleep course reduced insomnia severity in nurses.",
+            "We randomly assigned 212 shift-working nurses to an online sleep course or no course.",
+            "After 12 weeks insomnia severity fell by 3 points more with it.",
+        ),
+        (
+            "Caffeine reduced sleep time in nurses.",
+            "Nurses were given coffee without sugar in a sleep laboratory.",
+            "Of 90 nurses randomised, those given caffeine had a reduction in sleep time.",
+        ),
+    ],
+)
+def test_a_name_in_what_was_done_is_no_finding(tmp_path, claim, done, found):
+    assert judge(tmp_path, claim, f"{done} {found}", "A course").quote == found
+
+
+def test_a_planned_study_is_no_other_study_that_says_so(tmp_path):
+    plan = "We will recruit 240 adults and test whether wax coating keeps apples firmer."
+    works = [
+        Document(id="w", page_content="Pears were sweet.", metadata={"title": TITLE}),
+        Document(id="p", page_content=plan, metadata={"title": "Protocol for a trial of wax"}),
+    ]
+    path = tmp_path / "claims.csv"
+    path.write_text(f'claim,reference\n"Wax coating keeps apples firmer.",{TITLE}\n', "utf-8")
+    [pair] = ManuscriptCheck(library=WorkLibrary(works)).check(path).pairs
+    assert pair.other is None
+
+
+@pytest.mark.parametrize(
     ("claim", "text", "is_turned"),
     [
         ("Wax reduced mould.", "Mould was more frequent with wax.", True),

@@ -13,6 +13,7 @@ from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
+from deepera_graph.evidence.table.studies import PLANNED
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus
@@ -61,16 +62,17 @@ class Alternative:
 
     @classmethod
     def of(cls, result: RerankResult) -> Self | None:
-        """Return the best study that was kept, is not against the claim and was not retracted."""
+        """Return the best study that was kept, is not against the claim, planned or retracted."""
         kept = result.kept if result.fallback is None else ()
         for one in kept:
-            if one.direction in AGAINST or one.paper_status == "retracted":
+            source, quote = result.cite(one), one.quote or one.text
+            is_planned = PLANNED.search(source.title) or PLANNED.search(quote)
+            if one.direction in AGAINST or one.paper_status == "retracted" or is_planned:
                 continue
-            source = result.cite(one)
             return cls(
                 source=str(source),
                 link=source.link,
-                quote=one.quote or one.text,
+                quote=quote,
                 page=one.quote_page,
                 score=one.score or 0.0,
             )

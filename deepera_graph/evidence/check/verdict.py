@@ -58,6 +58,12 @@ _DONE = re.compile(
     r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited)\b",
     re.IGNORECASE,
 )
+# What names a treatment or a group, and no finding: "stress reduction", "shift-working", "no tea".
+_NAMES = re.compile(
+    r"\b(?!associat|correlat)\w+(?:[ts]ion|ment)s?\b(?!\s+(?:in|of|with|between|to|by)\b)"
+    r"|\b\w+(?:-\w+)+|\b(?:no|without|high|low|poor|good|short|slow|usual)\b",
+    re.IGNORECASE,
+)
 # A part of a title that says what was asked, and not what was found.
 _TELLS_NOTHING = re.compile(
     r"[^.:?]*\?|(?:\A|(?<=[.:?]\s))\s*(?:(?:the|an?)\s+)?(?:effects?|impacts?|influence|role|efficacy|safety"
@@ -139,7 +145,7 @@ def choose_nearest(statement: str, pool: RerankResult) -> RankedPassage:
 
 
 def _is_procedure(sentence: str) -> bool:
-    return bool(_DONE.search(sentence)) and not read_words(sentence).finds
+    return bool(_DONE.search(sentence)) and not read_words(_NAMES.sub(" ", sentence)).finds
 
 
 def _list_turned(statement: str, sentence: str) -> list[str]:
