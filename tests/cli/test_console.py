@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 from threading import Event
@@ -11,6 +12,7 @@ import pytest
 
 from cli.conftest import QUESTION, TEA, line
 from cli.test_endings import HANGING, SLOW_JUDGE, finish, wait_for_lines
+from deepera_graph.agents.journal import Journal
 from deepera_graph.cli.shared.console import (
     Bar,
     describe_left,
@@ -20,6 +22,7 @@ from deepera_graph.cli.shared.console import (
     progress_bar,
     speak_as,
 )
+from support.manuscripts import LIBRARY, PLANTED, write_manuscript
 
 ASCII = {
     "LC_ALL": "C",
@@ -128,6 +131,29 @@ def test_after_an_interrupt_the_command_that_goes_on_is_told(start, questions, t
     _, _, err = finish(process)
     command = f"deepera {' '.join(map(str, args))} --resume"
     assert f"go on with: {command}\n" in err
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("command", ["check", "table"])
+def test_a_check_or_table_that_is_interrupted_tells_how_to_go_on(
+    deepera, tmp_path, monkeypatch, command
+):
+    put, out = Journal.put, tmp_path / "out.md"
+
+    def interrupt(*args):
+        put(*args)
+        raise KeyboardInterrupt
+
+    what = write_manuscript(PLANTED[1], tmp_path) if command == "check" else "Is wax good?"
+    args = (command, what, LIBRARY, "--backend", "rules", "--quiet", "-o", out)
+    monkeypatch.setattr(Journal, "put", interrupt)
+    monkeypatch.setattr(sys, "argv", ["deepera", *map(str, args)])
+    result = deepera(*args)
+    assert result.exit_code == 130
+    assert "interrupted; what is done is kept in" in result.stderr
+    assert f"go on with: {shlex.join(['deepera', *map(str, args), '--resume'])}\n" in result.stderr
+    monkeypatch.setattr(Journal, "put", put)
+    assert deepera(*args, "--resume").exit_code in (0, 1)
 
 
 @pytest.mark.full

@@ -13,7 +13,12 @@ import typer
 
 from deepera_graph.cli.opening.judges import open_reranker, settings_of
 from deepera_graph.cli.opening.sources import PassageSource, check_literature, open_literature
-from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_collection
+from deepera_graph.cli.opening.stores import (
+    find_collection_folder,
+    keep_with,
+    open_collection,
+    open_journal,
+)
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -129,7 +134,7 @@ def check(
             services = open_.enter_context(open_literature(literature, judge.cache))
         journal = _make_journal(chosen, reranker.backend.name)
         if journal is not None and not chosen.dry_run:
-            open_.enter_context(journal.open(resume=chosen.resume))
+            open_.enter_context(open_journal(journal, resume=chosen.resume))
         checker = ManuscriptCheck(
             reranker,
             library=library,

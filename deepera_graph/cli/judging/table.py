@@ -13,7 +13,7 @@ import typer
 from deepera_graph.cli.judging.candidates import Place
 from deepera_graph.cli.opening.judges import open_reranker, settings_of
 from deepera_graph.cli.opening.limits import note_limits
-from deepera_graph.cli.opening.stores import find_collection_folder, keep_with
+from deepera_graph.cli.opening.stores import find_collection_folder, keep_with, open_journal
 from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared.console import (
     OK,
@@ -139,7 +139,7 @@ def table(
         ran = {"question": question, "columns": columns, "judge": reranker.backend.name}
         journal = _make_journal(chosen, {**ran, "settings": reranker.settings.to_dict()})
         if journal is not None and not chosen.dry_run:
-            open_.enter_context(journal.open(resume=chosen.resume))
+            open_.enter_context(open_journal(journal, resume=chosen.resume))
         tabulator = EvidenceTabulator(
             reranker, columns=columns, extractor=chat_of(reranker.backend), journal=journal
         )

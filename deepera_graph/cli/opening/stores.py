@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+import typer
+
 from deepera_graph.cli.opening.judges import search_here
 from deepera_graph.cli.opening.sources import check_literature, open_literature
 from deepera_graph.cli.shared import places
-from deepera_graph.cli.shared.console import say
+from deepera_graph.cli.shared.console import INTERRUPTED, go_on_command, say
 from deepera_graph.cli.shared.declaring import opt
 from deepera_graph.cli.shared.values import EMBEDDINGS
 from deepera_graph.errors import MissingStoreError, SettingsError
@@ -24,6 +26,7 @@ from deepera_graph.settings.ranges import suggest_value
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
+    from deepera_graph.agents.journal import Journal
     from deepera_graph.multihop.passages.graph import NeighbourGraph
     from deepera_graph.papers import PaperBase
     from deepera_graph.papers.sources import SourceAnswer
@@ -45,6 +48,20 @@ class BaseOptions(places.PlaceOptions, places.LibraryOption):
 @dataclass(frozen=True, kw_only=True)
 class SearchedOptions(places.LiteratureOptions, BaseOptions):
     """Which library, or which services of literature."""
+
+
+@contextmanager
+def open_journal(journal: Journal, *, resume: bool) -> Iterator[None]:
+    """Open the journal of a result; after an interrupt, say which command goes on with it."""
+    with journal.open(resume=resume):
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if not journal.entries:
+                raise
+            say(f"interrupted; what is done is kept in {journal.path}")
+            say(f"go on with: {go_on_command('--resume', without=['--overwrite'])}")
+            raise typer.Exit(INTERRUPTED) from error
 
 
 def find_embeddings(embeddings: str | None) -> Embeddings | None:
