@@ -230,6 +230,7 @@ _TELLING = ("direction", "relation", "mechanism", "report")
 FAINT = frozenset(("least", "most", "same", "more", "less", "later", "earlier", "older"))
 _NUMBER = re.compile(
     r"\b[pP]\s?[<>=≤≥]\s?\d?[.·]\d+|\b(?:OR|RR|HR|aOR)\b[^\d;]{0,4}\d+[.·]\d+|\d+(?:[.·]\d+)?\s?%"
+    r"(?!\s?-?(?:CI|CrI|UI|HDI|(?:confidence|credible|uncertainty))\b)"
 )
 _INSTEAD = {
     "aim": "an aim",

@@ -57,6 +57,12 @@ def test_a_reason_names_words_and_how_the_quote_reads(text, quote, told):
     assert explain_quote(QUESTION, window(text), quote).startswith(told)
 
 
+def test_the_level_of_an_interval_is_no_result():
+    quote = "Wax coating kept apples firm (difference 3 N, 95% CI 1 to 5)."
+    told = explain_quote(QUESTION, window(quote), quote)
+    assert told.endswith("quote states a result: 'difference'")
+
+
 def test_of_many_words_the_first_are_named():
     question = "Do oak, beech, maple, birch, larch or alder seeds float?"
     told = explain_quote(question, window("Oak, beech, maple, birch, larch and alder."), "")
