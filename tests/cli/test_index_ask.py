@@ -205,6 +205,7 @@ def test_all_that_limits_leave_out_is_named_to_programs(deepera, questions):
 
 def test_of_like_options_the_nearest_is_named(deepera, source):
     assert "(Possible options: --top-n)" in deepera("ask", QUESTION, source, "--topn", "3").stderr
+    assert "Possible options" not in deepera("check", source, source, "--report").stderr
 
 
 def test_limits_within_a_question_are_said_to_leave_nothing_out(deepera, source):

@@ -327,7 +327,7 @@ _PLAIN = {  # of the library that reads values
 def _plain_message(error: typer.TyperException, given: Sequence[str]) -> str:
     """Return what is wrong in plain words, with the value once; of like options the nearest."""
     if near := vars(error).get("possibilities"):
-        vars(error)["possibilities"] = get_close_matches(vars(error)["option_name"], near, n=1)
+        vars(error)["possibilities"] = get_close_matches(vars(error)["option_name"], near, 1, 0.7)
     message = error.format_message()
     for theirs, ours in _PLAIN.items():
         message = message.replace(theirs, ours)
