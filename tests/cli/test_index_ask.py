@@ -307,7 +307,8 @@ def test_a_study_is_shown_once_with_its_other_passages_below(ask, questions):
     ]
     shown = " ".join(ask(questions(*records, name="papers.jsonl")).stdout.split())
     assert shown.count(title) == 1
-    assert "also [p1] (0.93): Green tea lowered fasting glucose by 5%." in shown
+    assert "2. also [p1] (0.93): Green tea lowered fasting glucose by 5%." in shown
+    assert "2 kept of 1 study," in shown
 
 
 def test_every_passage_counts_by_itself_on_request(ask, questions):

@@ -93,6 +93,8 @@ def _closing_line(result: RerankResult) -> str:
     if any(others.values()):
         parts = [f"{n.evidence} evidence", *(f"{m} {one}" for one, m in others.items() if m)]
         kept += f" ({', '.join(parts)})"
+    if result.fallback is None and len(result.studies) < len(result.kept):
+        kept += f" of {count(len(result.studies), 'study')}"
     if result.fallback is not None:
         kept = f"0 kept, {len(result.kept)} shown by on_empty={result.fallback}"
     words = (
@@ -153,7 +155,11 @@ def _show_study(console: Console, result: RerankResult, study: Sequence[RankedPa
         words = f": {_say(one)}" if _say(one) != _say(best) else ""
         head = f"also{page} [{one.id}] ({result.show_score(one.score)}{band}{said.rstrip(', ')})"
         source = "" if one.id in same else f" in {result.cite(one)}"
-        console.print(_indent(Text(f"{head}{source}{words}", style="dim")))
+        row = Table.grid()
+        row.add_row(
+            Text(f"{one.rank:>2}. ", style="dim"), Text(f"{head}{source}{words}", style="dim")
+        )
+        console.print(row)
 
 
 def _say(passage: RankedPassage) -> str:
