@@ -67,10 +67,10 @@ class RankShares:
 
 
 def rank_shares(judged: Sequence[JudgedRanking], n_ranks: int = 30) -> RankShares:
-    """Count what the rankings hold at the ranks 1 to *n_ranks*."""
+    """Count what the ranks 1 to *n_ranks* hold, of the questions that something answers, if any."""
     if not judged or n_ranks < 1:
         raise MetricError(f"shares need a ranking and a rank, got {len(judged)} and {n_ranks}")
-    cells = rank_cells(judged, n_ranks)
+    cells = rank_cells([one for one in judged if one.golden] or judged, n_ranks)
     return RankShares(*((cells == kind).mean(axis=0) for kind in (_GOLDEN, _DISTRACTOR, _OTHER)))
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from bench.lakes import make_instance
 from bench.study_lakes import Judge, column, fixed, lab, lakes
+from deepera_graph.calibration.instance import Dataset
 from deepera_graph.lab.rankers.base import FirstStage
 from deepera_graph.lab.studies.rerank import look_alikes
 from deepera_graph.lab.studies.rerank import look_alikes as ranks
@@ -69,11 +71,18 @@ def test_data_without_look_alikes_is_left_out():
     assert found.drawings == ()
 
 
+def test_ranks_are_those_of_the_questions_that_something_answers():
+    some = [make_instance(1, golden=(1,)), make_instance(2, golden=(), outside={})]
+    found = ranks.study_ranks(lab([FirstStage()], [Dataset("lakes", lambda: some)]))
+    assert column(found.grids[0], "golden")[0] == 1
+    assert found.findings == ("lakes: 1 of 2 questions are left out: nothing answers them.",)
+
+
 def test_ranks_are_counted_for_every_ranker_and_data_set():
     data = [lakes(2, **DATA), lakes(2, setting="base")]
     found = ranks.study_ranks(lab([FirstStage(), Judge(SCORES)], data))
     (grid,) = found.grids
-    assert len(grid.rows) == 2 * 2 * ranks.N_RANKS
+    assert len(grid.rows) == 2 * 2 * 5
     first = [row for row in grid.rows if row[:3] == ("ssli", "judge", 1)]
     assert first == [("ssli", "judge", 1, 0.0, 1.0, 0.0)]
     assert [one.name for one in found.drawings] == ["rank-map", "ranks-1", "ranks-2"]

@@ -224,18 +224,22 @@ def study_ranks(runner: StudyRunner) -> StudyResult:
     """Count what stands at each rank."""
     lists: dict[str, dict[str, list[JudgedRanking]]] = {}
     shares: dict[str, dict[str, RankShares]] = {}
+    findings: dict[str, str] = {}
     for run in runner.runs():
         data, ranker = run.key
         judged = [question.judged for question in run.questions]
         lists.setdefault(ranker, {})[data] = judged
-        shares.setdefault(ranker, {})[data] = rank_shares(judged, N_RANKS)
+        shares.setdefault(ranker, {})[data] = rank_shares(judged, _count_ranks(judged))
+        n, n_all = run.data.n_unanswered, run.data.n_questions
+        if 0 < n < n_all:
+            findings[data] = f"{data}: {n} of {n_all} questions are left out: nothing answers them."
     names = [one.name for one in runner.datasets]
     rows: list[Row] = [
         (name, ranker, rank + 1, *(float(getattr(of[name], kind)[rank]) for kind in _KINDS))
         for name in names
         for ranker, of in shares.items()
         if name in of
-        for rank in range(N_RANKS)
+        for rank in range(len(of[name].golden))
     ]
     grid = Grid.told(
         "ranks",
@@ -247,7 +251,16 @@ def study_ranks(runner: StudyRunner) -> StudyResult:
         rows=tuple(rows),
     )
     complete = [name for name in names if all(name in of for of in lists.values())]
-    return StudyResult(grids=(grid,), drawings=_draw_ranks(complete, lists, shares))
+    return StudyResult(
+        grids=(grid,),
+        findings=tuple(findings.values()),
+        drawings=_draw_ranks(complete, lists, shares),
+    )
+
+
+def _count_ranks(judged: Sequence[JudgedRanking]) -> int:
+    """Return how many ranks are shown: those that some question has, and no more than thirty."""
+    return min(N_RANKS, max(one.n_candidates for one in judged))
 
 
 def _draw_ranks(
@@ -261,7 +274,7 @@ def _draw_ranks(
         name="rank-map",
         title="Every question's ranking: one line a question, one cell a passage",
         panels={
-            ranker: {name: rank_cells(of[name], N_RANKS) for name in names}
+            ranker: {name: rank_cells(of[name], _count_ranks(of[name])) for name in names}
             for ranker, of in lists.items()
         },
     )
