@@ -73,6 +73,12 @@ def _explain_module(provider: str, model: str) -> str:
         return ""
     if find_spec(provider) is None:
         return f"module {provider!r}, if it is one of yours, cannot be imported; as a chat model: "
+    try:
+        is_there = callable(getattr(import_module(provider), model, None))
+    except Exception:  # noqa: BLE001 - a module of the user's, or one that only bears the name
+        is_there = True
+    if not is_there:
+        return f"module {provider!r} has no function {model!r}; as a chat model: "
     return "a judge of yours needs a dot, as in 'package.module:factory'; as a chat model: "
 
 

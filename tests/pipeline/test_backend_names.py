@@ -135,7 +135,8 @@ def test_an_unknown_provider_is_named():
     ("name", "told"),
     [
         ("nowhere:build", "module 'nowhere', if it is one of yours, cannot be imported"),
-        ("json:build", "a judge of yours needs a dot, as in 'package.module:factory'"),
+        ("json:loads", "a judge of yours needs a dot, as in 'package.module:factory'"),
+        ("json:build", "module 'json' has no function 'build'; as a chat model: "),
     ],
 )
 def test_a_module_without_a_dot_is_told_from_a_chat_model(name, told):
