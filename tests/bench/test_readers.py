@@ -7,7 +7,7 @@ import pytest
 from bench.lakes import make_instance, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
 from deepera_graph.lab.data.beir import read_beir
-from deepera_graph.lab.data.readers import open_dataset, read_plain
+from deepera_graph.lab.data.readers import name_paths, open_dataset, read_plain
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import IndexHit
 
@@ -58,6 +58,18 @@ def test_a_judged_query_without_text_is_named_and_the_others_are_read(beir_folde
     (beir_folder / "qrels" / "test.tsv").write_text("70\td2\t1\n7\td2\t1\n")
     assert [one.id for one in read_beir(beir_folder)] == ["7"]
     assert "test.tsv: left out, as queries.jsonl does not have them: 70" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (("a/mine.jsonl", "b/mine.jsonl"), ["a/mine", "b/mine"]),
+        (("a/x/mine.jsonl", "b/x/mine", "c.json"), ["a/x/mine", "b/x/mine", "c"]),
+        (("mine.jsonl", "mine.jsonl", "sample-base"), ["mine", "mine", "sample-base"]),
+    ],
+)
+def test_data_of_one_name_has_that_of_its_folder_too(paths, names):
+    assert name_paths([Path(one) for one in paths]) == names
 
 
 def test_the_current_folder_has_its_name(beir_folder, monkeypatch):

@@ -69,6 +69,17 @@ def open_dataset(
     )
 
 
+def name_paths(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each data set: that of its path, with as many folders as tell it apart."""
+    whole = [(*one.parent.parts, one.stem) for one in (path.absolute() for path in paths)]
+    found = []
+    for parts in whole:
+        others = {one for one in whole if one != parts}
+        least = (n for n in range(1, len(parts)) if all(one[-n:] != parts[-n:] for one in others))
+        found.append("/".join(parts[-next(least, 1) :]))
+    return found
+
+
 def _is_list(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")

@@ -21,7 +21,7 @@ from deepera_graph.lab.bench.rank import (
     Watch,
     cached_rankings,
 )
-from deepera_graph.lab.data.readers import open_dataset
+from deepera_graph.lab.data.readers import name_paths, open_dataset
 from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
     UNANSWERED_METRICS,
@@ -71,8 +71,8 @@ class StudyConfig(StudySettings):
         if not self.data:
             raise SettingsError("data must name at least one file or folder")
         found = [
-            open_dataset(path, split=self.split, n_candidates=self.n_candidates)
-            for path in self.data
+            open_dataset(path, name=name, split=self.split, n_candidates=self.n_candidates)
+            for path, name in zip(self.data, name_paths(self.data), strict=True)
         ]
         needs_golden = not {*self.metrics} <= UNANSWERED_METRICS
         found = [replace(one, needs_golden=needs_golden) for one in found]
