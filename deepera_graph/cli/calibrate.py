@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _fit = partial(opt, panel="Curve")
 _WIDTH = 21
+_FEWEST = 30  # questions, and passages of either kind
 _COLUMNS = ("precision", "recall", "kept", "answered")
 _HEADS = ("precision", "recall", "kept a question", "something kept")
 
@@ -106,6 +107,7 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
         *(_format_point(point) for point in report["operating_points"]),
         "",
         *(_format_suggestion(name, report) for name in ("even", "sure")),
+        *_warn_of_few(report["data"]),
         f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
         f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
     ]
@@ -125,6 +127,20 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
         f"{brier['base_rate']:.4f} for the base rate alone",
         f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
     ]
+
+
+def _warn_of_few(data: Mapping[str, int]) -> list[str]:
+    """Return a line that says so if there is too little for a curve to hold for other questions."""
+    counts = {
+        "questions": data["questions"],
+        "passages of evidence": data["relevant"],
+        "others": data["judged"] - data["relevant"],
+    }
+    few = [f"{n} {what}" for what, n in counts.items() if n < _FEWEST]
+    told = (
+        f"Few data ({', '.join(few)}): on other questions a threshold may keep quite another share"
+    )
+    return [f"{told}; label {_FEWEST} of each or more."] if few else []
 
 
 def _format_point(point: Mapping[str, Any]) -> str:

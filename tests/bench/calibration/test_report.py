@@ -194,6 +194,17 @@ def test_the_lines_say_what_is_not_reached(questions):
     assert "not reached; the best precision is 0." in even
 
 
+def test_the_lines_say_where_there_are_few_data(questions):
+    told = "Few data (12 questions, 24 passages of evidence): on other questions a threshold may"
+    curve = curve_of(questions)
+    few, all_of_them = (
+        "\n".join(report_lines(build_report(some, curve, precision=0.5, n_resamples=20)))
+        for some in (questions[:12], questions)
+    )
+    assert told in few
+    assert "Few data" not in all_of_them
+
+
 def test_the_lines_name_every_operating_point(questions):
     report = build_report(questions, curve_of(questions), precision=0.5, n_resamples=50)
     rows = [line for line in report_lines(report) if " >= " in line and "(" in line]
