@@ -170,6 +170,7 @@ def permutation_tests(
     pairs: Sequence[tuple[Values, Values]], *, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> list[float]:
     """Return the two-sided p-value, in (0, 1], that the two of a pair are alike, by swaps."""
+    # Not a number where nothing counts in one of them.
     # Source: Smucker, Allan and Carterette (2007), CIKM; one is added to both counts as in Phipson
     # and Smyth (2010).
     if not pairs:
@@ -182,7 +183,9 @@ def permutation_tests(
     for n in _chunks(n_resamples, n_questions):
         signs = rng.integers(0, 2, size=(n, n_questions), dtype=np.int8) * 2.0 - 1.0
         as_large += (np.abs(signs @ differences) >= observed - _ROUNDING).sum(axis=0)
-    return [float(p) for p in (as_large + 1) / (n_resamples + 1)]
+    found = ((as_large + 1) / (n_resamples + 1)).tolist()
+    counts = [first.weights.any() and second.weights.any() for first, second in pairs]
+    return [p if is_known else float("nan") for p, is_known in zip(found, counts, strict=True)]
 
 
 def _resample_means(columns: Sequence[Values], n_resamples: int, seed: int) -> Floats:

@@ -114,6 +114,13 @@ def test_p_values_are_about_uniform_where_nothing_differs():
     assert 5 <= below <= 35
 
 
+def test_where_nothing_counts_there_is_no_p():
+    nothing = Values.of([0.0, 0.0], [0, 0])
+    known, unknown = permutation_tests([(Values.of([0, 0]), Values.of([1, 0])), (nothing, nothing)])
+    assert 0 < known <= 1
+    assert math.isnan(unknown)
+
+
 @pytest.mark.parametrize("function", [paired_bootstraps, permutation_tests])
 def test_rankers_with_other_questions_are_refused(function):
     with pytest.raises(MetricError, match=r"same questions, got \[2, 3\]"):
