@@ -86,7 +86,7 @@ class RunSource(NamedTuple):
 
     run: Path
     queries: Path  # JSON lines or a table, of `qid` and `query`
-    corpus: Path  # a file or folder as `deepera index` reads it
+    corpus: Path  # a file or folder as `deepera index` reads it, or one in the layout of BEIR
 
 
 @contextmanager
@@ -100,9 +100,11 @@ def open_run(
     wanted = _read_rankings(source.run)
     names = {name for ranking in wanted.values() for name in ranking.lines}
     skipped: list[Skipped] = []
+    of_beir = source.corpus / "corpus.jsonl"
+    corpus = of_beir if of_beir.is_file() else source.corpus
     texts: dict[str | None, dict[str, Any]] = {
         document.id: {"text": document.page_content, "metadata": document.metadata}
-        for document in read_passages(source.corpus, max_words=None, on_skip=skipped.append)
+        for document in read_passages(corpus, max_words=None, on_skip=skipped.append)
         if document.id in names
     }
     for one in skipped[:_MOST_SKIPPED]:
@@ -130,7 +132,8 @@ def _run_line(
     number = min((*ranking.lines.values(), *(line for line, _ in ranking.problems)))
     if ranking.problems:
         line, problem = ranking.problems[0]
-        return RawRecord(number, {}, problem if line == number else f"{problem}; see line {line}")
+        place = "" if line == number else f"line {line} of the same query: "
+        return RawRecord(number, {}, f"{place}{problem}")
     if question is None:
         return RawRecord(number, {}, f"query {query!r} is not in the file of queries")
     passages = [

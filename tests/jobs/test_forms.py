@@ -168,6 +168,17 @@ def test_queries_may_be_json_lines(run, write, queries):
         assert [one.question for one in read_lines(source)] == ["Why?", "How?"]
 
 
+def test_of_a_folder_in_the_layout_of_beir_the_corpus_alone_is_read(run, tmp_path):
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    (tmp_path / "beir" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
+    (tmp_path / "beir" / "corpus.jsonl").write_text('{"_id": "a", "text": "So."}\n')
+    told = []
+    with open_run(run._replace(corpus=tmp_path / "beir"), tell=told.append) as (source, _):
+        one = next(iter(read_lines(source)))
+    assert [passage["text"] for passage in one.passages] == ["So."]
+    assert not any("skipped" in line for line in told)
+
+
 def test_a_query_without_a_text_is_a_bad_line(run, write):
     with open_run(run._replace(queries=write("few.tsv", "q2\tHow?\n"))) as (source, _):
         one, two = read_lines(source)
@@ -183,7 +194,9 @@ def test_a_document_that_a_query_has_twice_names_both_lines_of_the_run(run):
         one, two = read_lines(source)
     assert one.id == "q1"
     assert two.number == 4
-    assert two.error == "query 'q2' has document 'a' twice, first in line 4; see line 6"
+    assert two.error == (
+        "line 6 of the same query: query 'q2' has document 'a' twice, first in line 4"
+    )
     with pytest.raises(
         InputError, match="line 6: query 'q2' has document 'a' twice, first in line 4"
     ):
