@@ -7,6 +7,7 @@ Sources:
 """
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from math import log
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -39,7 +40,7 @@ class RerankRequest(BaseModel):
     A passage is read whole, whatever `max_tokens_per_doc` or `max_chunks_per_doc` say.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")  # clients have fields of their own services
 
     query: str = Field(description="What is asked.")
     documents: list[str | dict[str, Any]] = Field(
@@ -181,7 +182,11 @@ class Rankings:
         judge, warnings = self._find_judge(asked.model)
         texts = [_read_text(one, place, asked) for place, one in enumerate(asked.documents)]
         result = await self._judge(request, judge, asked.query, texts, _list_titles(asked))
-        warnings += [*result.warnings, *filter(None, [describe_failures(result)])]
+        warnings += [
+            *_name_near_misses(asked),
+            *result.warnings,
+            *filter(None, [describe_failures(result)]),
+        ]
         shows = asked.return_documents
         if shows is None:
             shows = not request.url.path.startswith("/v2/")
@@ -254,6 +259,15 @@ class Rankings:
             status, kind = (422, "input") if blank else (502, "backend")
             raise RequestRefusedError(status, kind, describe_failures(result))
         return result
+
+
+def _name_near_misses(asked: RerankRequest) -> list[str]:
+    """Return a warning for each field that is passed over and has nearly the name of one."""
+    known = list(RerankRequest.model_fields)
+    near = [
+        (one, get_close_matches(one, known, n=1, cutoff=0.8)) for one in asked.model_extra or ()
+    ]
+    return [f"unknown field {one!r:.80}; did you mean {found[0]}?" for one, found in near if found]
 
 
 def _best(result: RerankResult, n: int | None) -> list[RankedPassage]:

@@ -152,6 +152,12 @@ def test_an_object_whose_text_is_empty_costs_itself_alone(server, expected, path
     assert "documents.0 has no text; its text is 5" in wrong.text
 
 
+def test_a_field_that_is_nearly_one_of_ours_is_named(server):
+    body = {**COHERE_V2, "model": "rules", "topn": 1, "user": "me"}
+    meta = server.post("/v1/rerank", json=body).json()["meta"]
+    assert meta["warnings"] == ["unknown field 'topn'; did you mean top_n?"]
+
+
 def test_a_model_of_another_service_is_the_configured_judge_and_the_reply_says_so(server):
     meta = server.post("/v1/rerank", json=COHERE_V1).json()["meta"]
     assert "'rerank-v3.5'" in meta["warnings"][0]
