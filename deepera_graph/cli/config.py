@@ -300,7 +300,7 @@ def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
 def _describe_unknown(key: str) -> str:
     if "key" in key.lower() and key != "api_key_env":
         return f"{key!r} is no key of it; a secret stays in a variable, which api_key_env names"
-    close = get_close_matches(key.replace("-", "_").lower(), OPTIONS, n=2)
+    close = get_close_matches(key.replace("-", "_").lower(), OPTIONS, n=2, cutoff=0.7)
     near = " or ".join(map(repr, close))
     every = f"{PLACE}={OFF} deepera config show lists all {len(OPTIONS)} keys"
     return f"unknown key {key!r}; {f'did you mean {near}?' if close else every}"

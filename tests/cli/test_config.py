@@ -98,6 +98,10 @@ def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monk
     [
         ("treshold = 0.5", "unknown key 'treshold'; did you mean 'threshold'?"),
         ('base-url = "http://x"', "unknown key 'base-url'; did you mean 'base_url'?"),
+        (
+            "max_documents = 9",
+            "unknown key 'max_documents'; DEEPERA_CONFIG=off deepera config show",
+        ),
         ("colour = 1", "unknown key 'colour'; DEEPERA_CONFIG=off deepera config show lists all "),
         ('api_key = "sk-secret"', "a secret stays in a variable, which api_key_env names"),
         ("top_n = [1]", "top_n must be a text, a number or true/false"),
