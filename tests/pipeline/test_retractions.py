@@ -110,7 +110,7 @@ def test_counts_of_evidence_are_without_retracted_papers():
     )
     console = Console(file=StringIO(), width=200)
     show_result(console, result)
-    assert "ok: 3 kept (1 evidence, 2 retracted), 0 dropped" in console.file.getvalue()
+    assert "ok: 3 kept (1 evidence, 2 retracted) of 2 studies, 0 dropped" in console.file.getvalue()
 
 
 def test_a_retracted_paper_alone_is_no_evidence():
