@@ -95,6 +95,13 @@ def test_a_sentence_says_denies_or_does_not_name_what_is_left_out(sentence, phra
         ("Kelp for sleep: a cluster trial", {"trial"}),
         ("Kelp or tea: an open-label, noninferiority trial", {"trial"}),
         ("Kelp on trial", set()),
+        ("Kelp: a systematic review and meta-analysis", {"review", "meta-analysis"}),
+        (
+            "Systematic review and individual participant data meta-analysis of kelp",
+            {"review", "meta-analysis"},
+        ),
+        ("Kelp: protocol for a systematic review and meta-analysis", {"protocol"}),
+        ("Kelp and meta-analysis", set()),
     ],
 )
 def test_a_title_says_what_kind_a_paper_is(title, kinds):

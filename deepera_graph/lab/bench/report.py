@@ -98,7 +98,11 @@ def worst_questions(passes: Iterable[RankerRun], n: int) -> list[WorstQuestion]:
 
 
 def _pick_worst(questions: Sequence[RankedQuestion], n: int) -> list[int]:
-    wrong = [place for place, one in enumerate(questions) if one.judged.golden_rank() > 1]
+    wrong = [
+        place
+        for place, one in enumerate(questions)
+        if one.judged.golden and one.judged.golden_rank() > 1  # where something answers
+    ]
     return sorted(wrong, key=lambda place: _badness(questions[place]), reverse=True)[:n]
 
 

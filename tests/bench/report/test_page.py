@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -145,6 +146,12 @@ def test_the_worst_questions_come_first_with_winner_and_golden():
 def test_right_answers_and_chance_are_no_worst_questions():
     made = lab([Judge(lambda question, place: float(place == 2)), Random()], [lakes(5)])
     assert worst_questions(made.runs(), 5) == []
+
+
+def test_a_question_that_nothing_answers_is_none_of_the_worst():
+    data = lakes(2, golden=(), outside={})
+    data = replace(data, needs_golden=False)
+    assert worst_questions(lab([Judge(lambda question, place: 0.5)], [data]).runs(), 5) == []
 
 
 def test_a_golden_passage_outside_the_candidates_is_said_to_be():

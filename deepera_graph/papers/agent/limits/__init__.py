@@ -273,10 +273,11 @@ def find_kinds(title: str, abstract: str, venue: str) -> dict[str, str]:
 
 
 def _kind_patterns(said: Mapping[str, Any]) -> tuple["re.Pattern[str]", "re.Pattern[str]", Any]:
-    adjectives = any_of(WORDS["adjectives"]["of_types"])
-    title = re.compile(
-        rf"(?:^|[:.?!]\s|\s-\s)\s*(?:(?:{adjectives}),?\s+)*(?:{any_of(said['signs'])})"
-        rf"(?=\s*$|\s*[:.,]|\s+(?:of|on|and|with|for|in|about|to)\b)",
+    adjectives = rf"(?:(?:{any_of(WORDS['adjectives']['of_types'])}),?\s+)*"
+    signs = [sign for one in WORDS["types"].values() for sign in one["signs"]]
+    title = re.compile(  # also the second of two kinds: "a systematic review and meta-analysis"
+        rf"(?:^|[:.?!]\s|\s-\s)\s*{adjectives}(?:(?:{any_of(signs)})\s+(?:and|with)\s+{adjectives})?"
+        rf"(?:{any_of(said['signs'])})(?=\s*$|\s*[:.,]|\s+(?:of|on|and|with|for|in|about|to)\b)",
         re.I,
     )
     return title, re.compile(any_of(said["text"]), re.I), said.get("venues", ())
