@@ -8,6 +8,7 @@ from deepera_graph.papers.agent.limits import (
     Limits,
     breaks_by_facts,
     find_kinds,
+    goes_by_words,
     leave_out,
     says,
 )
@@ -83,6 +84,22 @@ def test_what_is_asked_for_is_not_left_out_and_is_told():
 )
 def test_a_sentence_says_denies_or_does_not_name_what_is_left_out(sentence, phrase, expected):
     assert says(sentence, phrase) is expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "phrase", "topic", "expected"),
+    [
+        ("Wild bees declined.", "honey bees", "pesticides", True),
+        ("Bumblebees declined.", "honeybees", "pesticides", True),
+        ("Nests were counted.", "honeybees", "bumblebee colonies", True),
+        ("Nests were counted.", "honeybees", "wasps", False),
+        ("Rats drank tea.", "mice", "tea", False),
+    ],
+)
+def test_nearness_says_nothing_where_part_of_a_phrase_is_meant_by_others(
+    sentence, phrase, topic, expected
+):
+    assert goes_by_words(sentence, phrase, topic) is expected
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,14 @@ def says(sentence: str, phrase: str) -> bool | None:
 def goes_by_words(sentence: str, phrase: str, topic: str) -> bool:
     """Whether nearness in meaning says nothing: part of an excluded phrase is there without it."""
     # What is near "honey bees" is near to bees, which are asked for, or are named in the sentence.
-    return not set(stems(phrase)).isdisjoint((*stems(topic), *stems(sentence)))
+    return not _parts(phrase).isdisjoint(_parts(topic) | _parts(sentence))
+
+
+def _parts(text: str) -> set[str]:
+    """Return the stems of a text, and those of nouns that end its words: "bee" of "honeybees"."""
+    compounds = [one for one in words(text) if one.endswith(tuple(_COMPOUNDING))]
+    ends = {noun for noun in _COMPOUNDING for one in compounds if _ends(one, (noun,))}
+    return {*stems(text), *map(stem, ends)}
 
 
 def _places(plain: Sequence[str], raw: Sequence[str], phrase: str) -> Iterator[tuple[int, int]]:
