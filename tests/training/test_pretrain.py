@@ -10,11 +10,12 @@ import pytest
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
 from deepera_graph.lab.training.lessons.pretrain import (
+    NEAREST,
     measure_relevance,
     mend_blanks,
     teach_relevance,
 )
-from deepera_graph.lab.training.lessons.snippets import is_held_out
+from deepera_graph.lab.training.lessons.snippets import is_held_out, read_questions
 
 SUPPORTS, CONTRADICTS = DIRECTIONS.index("supports"), DIRECTIONS.index("contradicts")
 ARTICLES = [f"Lighthouses of coast {n}" for n in range(60)]
@@ -147,6 +148,14 @@ def test_measures_go_by_what_is_not_taught(folder):
     assert reached.citations is None  # its part for checks has one kind alone
     taught = {one.question for group in teach_relevance(folder, Random(0)) for one in group}
     assert not taught.intersection(seen)
+
+
+def test_no_snippet_teaches_beside_a_question_that_is_far_from_it(folder):
+    near = {one.question: one.near for one in read_questions(folder)}
+    assert max(map(len, near.values())) > NEAREST
+    for group in teach_relevance(folder, Random(0)):
+        wrong = {one.text for one in group if one.question in near and not one.label}
+        assert wrong <= set(near.get(group[0].question, ())[:NEAREST])
 
 
 def test_a_golden_snippet_that_ties_counts_as_last(folder):

@@ -193,7 +193,7 @@ def _teach_snippets(
     golden = draw(asked.golden, MOST_SNIPPETS, chance)
     for start in range(0, len(golden), A_GROUP):
         some = golden[start : start + A_GROUP]
-        wrong = draw(asked.near, len(some) + 1, chance)
+        wrong = draw(asked.near[:NEAREST], len(some) + 1, chance)
         yield (
             *(Lesson(asked.question, text, 1, list_directions(known)) for text in some),
             *(Lesson(asked.question, text, 0) for text in wrong),

@@ -132,11 +132,11 @@ def goes_by_words(sentence: str, phrase: str, topic: str) -> bool:
     return not _parts(phrase).isdisjoint(_parts(topic) | _parts(sentence))
 
 
-def _parts(text: str) -> set[str]:
+@lru_cache(maxsize=256)
+def _parts(text: str) -> frozenset[str]:
     """Return the stems of a text, and those of nouns that end its words: "bee" of "honeybees"."""
-    compounds = [one for one in words(text) if one.endswith(tuple(_COMPOUNDING))]
-    ends = {noun for noun in _COMPOUNDING for one in compounds if _ends(one, (noun,))}
-    return {*stems(text), *map(stem, ends)}
+    ends = [noun for one in words(text) for noun in _COMPOUNDING if _ends(one, (noun,))]
+    return frozenset((*stems(text), *map(stem, ends)))
 
 
 def _places(plain: Sequence[str], raw: Sequence[str], phrase: str) -> Iterator[tuple[int, int]]:
