@@ -213,6 +213,8 @@ def test_limits_within_a_question_are_said_to_leave_nothing_out(deepera, source)
     result = deepera("ask", asked, source)
     assert "(year>=2015) are judged as words" in result.stderr
     assert "or take --where 'year>=2015'" in result.stderr
+    large = deepera("ask", f"{QUESTION.rstrip('?')} in trials with more than 300 people?", source)
+    assert "(trials with more than 300 people) are judged as words" in large.stderr
     assert "limits in the question" not in deepera("ask", QUESTION, source).stderr
     assert "limits in the question" not in deepera("ask", asked, source, "--quiet").stderr
 

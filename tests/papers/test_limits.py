@@ -190,6 +190,24 @@ def test_the_last_years_need_a_date_of_asking():
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kelp in trials with more than 300 participants", "more than 300 participants"),
+        ("kelp, studies of at least 1,000 patients", "studies of at least 1,000 patients"),
+        ("kelp (n ≥ 100)", "n >= 100"),
+        ("kelp, sample size above 200, since 2015", "sample size above 200"),
+        ("kelp: only those with 200+ subjects", "200+ subjects"),
+        ("Do hospitals with more than 300 patients buy kelp?", None),
+        ("Does a study time of more than 30 minutes help students?", None),
+        ("Does walking over 10,000 steps help people?", None),
+    ],
+)
+def test_a_limit_on_size_is_told_as_none_is_applied(text, said):
+    notes = read(text).get("notes", [])
+    assert notes == ([f"a limit on size is not applied: {said!r}"] if said else [])
+
+
+@pytest.mark.parametrize(
     ("text", "venues"),
     [
         ("kelp, only at ICRS", {"venues": ["ICRS"]}),

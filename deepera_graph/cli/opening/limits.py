@@ -69,13 +69,15 @@ def note_search(query: str) -> str:
 
 
 def note_limits(question: str, applied: Limits) -> str:
-    """Say that years and kinds in a question leave no paper out, but for those applied."""
+    """Say that limits in a question leave no paper out, but for years and kinds applied."""
     # "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
+    from deepera_graph.papers.agent.limits.reading import find_sizes
+
     limits = read_question(question)
     years = _write_years(limits, but={getattr(applied, name) for name in _YEARS})
     kinds = [one for one in limits.types if one not in applied.types]
     kinds += [f"no {one}" for one in limits.not_types if one not in applied.not_types]
-    others = [f"no {one}" for one in limits.exclude]
+    others = [*(f"no {one}" for one in limits.exclude), *find_sizes(question)]
     if not years and not kinds and not others:
         return ""
     wheres = " ".join(f"--where '{one}'" for one in years)

@@ -27,7 +27,7 @@ from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import LlmKwargs, open_roles_model
 from deepera_graph.papers.agent import asking
 from deepera_graph.papers.agent.limits import Limits, check_limits
-from deepera_graph.papers.agent.limits.reading import read_limits
+from deepera_graph.papers.agent.limits.reading import note_sizes, read_limits
 from deepera_graph.papers.agent.planning import find_seeds
 from deepera_graph.papers.agent.state import (
     Action,
@@ -212,6 +212,7 @@ class LlmUnderstand(LlmRole[LimitsTask, LimitsRead]):
                     not_years=by_rules.not_years,
                     types=by_rules.types,
                     not_types=by_rules.not_types,
+                    notes=note_sizes(question),
                 )
             )
         except SettingsError as error:

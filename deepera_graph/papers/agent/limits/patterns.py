@@ -226,6 +226,18 @@ def venue_patterns(venues: Iterable[str]) -> Iterator["re.Pattern[str]"]:
     yield re.compile(rf"{BOUNDARY}\s*(?:(?:only|in|from)\s+)*{some}{CLOSES}")
 
 
+_SIZES = WORDS["sizes"]
+_N = r"\d[\d,]*"
+_BOUND = rf"(?:(?:{any_of(_SIZES['bounds'])})\s*{_N}|{_N}\s*(?:{any_of(_SIZES['or_more'])}))"
+SIZE = re.compile(
+    rf"(?<![\w.,])(?:{_BOUND}\s+(?:[a-z-]+\s+)?(?:{any_of(_SIZES['members'])})"
+    rf"|(?:{any_of(_SIZES['studies'])})\s+(?:{any_of(_SIZES['links'])})\s+{_BOUND}"
+    rf"\s+(?:[a-z-]+\s+)?(?:{any_of(_SIZES['others'])})"
+    rf"|(?:{any_of(_SIZES['names'])})\s*(?:(?:of|is)\s+)?{_BOUND}(?![\w%.]))",
+    re.I,
+)
+
+
 CUES = WORDS["cues"]
 TYPE_NAMES = {name: kind for kind, said in WORDS["types"].items() for name in said["names"]}
 TYPES = {tuple(stems(name)): kind for name, kind in TYPE_NAMES.items()}

@@ -44,6 +44,17 @@ def read_limits(
     return reading.limits(question)
 
 
+def find_sizes(question: str) -> list[str]:
+    """Find limits on how many took part, as they are asked for; nothing applies them."""
+    plain = " ".join(question.translate(patterns.PLAIN_MARKS).split())
+    return [found[0] for found in patterns.SIZE.finditer(plain)]
+
+
+def note_sizes(question: str) -> tuple[str, ...]:
+    """Say which limits on how many took part are not applied."""
+    return tuple(f"a limit on size is not applied: {one!r}" for one in find_sizes(question))
+
+
 class _Reading:
     """A question while its limits are taken out of it, one kind after the other."""
 
@@ -69,6 +80,7 @@ class _Reading:
         self._read_types()
         self._read_venues()
         self._read_exclusions()
+        self._found["notes"] += note_sizes(self._text)
 
     def limits(self, question: str) -> Limits:
         found, topic = self._found, _tidy(self._text)
