@@ -152,6 +152,13 @@ def move(page, threshold, n=0):
     page.locator(".slider").nth(n).evaluate(code, threshold)
 
 
+def read(one):
+    """Read what is seen of an element; a card is not drawn before it comes into view."""
+    one.scroll_into_view_if_needed()
+    expect(one).not_to_have_text("", use_inner_text=True)
+    return one.inner_text()
+
+
 def outcome(page, n=0):
     return page.locator(".outcome").nth(n).inner_text()
 
@@ -203,17 +210,17 @@ def test_a_run_that_begins_before_the_collections_are_known_waits_for_them(open_
 def test_the_sentence_that_counts_is_marked_where_it_stands(page):
     text = "[0.9 supports] 𝔘𝔫𝔦 🍵 first. " + "Long before. " * 60 + ">Tea 🍵 woke them<. After."
     ask_and_wait(page, text + "\n\n[0.8] No quote.")
-    assert page.locator("mark").all_inner_texts() == ["Tea 🍵 woke them"]
+    assert [read(one) for one in page.locator("mark").all()] == ["Tea 🍵 woke them"]
     card = page.locator(".card").first
-    assert "first" not in card.locator(".text").inner_text()
+    assert "first" not in read(card.locator(".text"))
     card.get_by_role("button", name="Show the whole passage").click()
-    assert "𝔘𝔫𝔦 🍵 first" in card.locator(".text").inner_text()
-    assert card.locator("mark").inner_text() == "Tea 🍵 woke them"
+    assert "𝔘𝔫𝔦 🍵 first" in read(card.locator(".text"))
+    assert read(card.locator("mark")) == "Tea 🍵 woke them"
 
 
 def test_a_direction_is_said_in_words_and_with_a_sign(page):
     ask_and_wait(page)
-    assert page.locator(".kept .side").all_inner_texts() == [
+    assert [read(one) for one in page.locator(".kept .side").all()] == [
         "✓ supports",
         "✕ contradicts",
         "= no difference",
@@ -248,17 +255,17 @@ def test_the_ranking_before_and_after_is_shown(page):
     assert before.locator(".label").evaluate_all(labels)[0].startswith("[0.10] Chai")
     assert after.locator(".label").evaluate_all(labels)[0].startswith("[0.91 supports]")
     assert page.locator(".lines path").count() == 4
-    assert "was 4 ▲3" in page.locator(".kept .card").first.inner_text()
+    assert "was 4 ▲3" in read(page.locator(".kept .card").first)
 
 
 def test_a_passage_that_could_not_be_judged_is_told_as_failed_and_has_no_score(page):
     ask_and_wait(page, PASTED + "\n\n[broken] Nobody can read this.")
     failed = page.locator(".failed .card")
     assert ids(page, ".failed") == ["5"]
-    assert "not judged: the judge failed" in failed.inner_text()
-    assert "the model gave no number" in failed.inner_text()
+    assert "not judged: the judge failed" in read(failed)
+    assert "the model gave no number" in read(failed)
     assert failed.locator(".meter").count() == 0
-    assert "0.00" not in failed.inner_text()
+    assert "0.00" not in read(failed)
     assert "1 of 5 passages could not be judged: the model gave no number." in outcome(page)
     move(page, 0)
     assert ids(page, ".failed") == ["5"]
@@ -289,11 +296,11 @@ def test_two_judges_are_compared(page):
     said = "The judges agree on 1 of 4 passages: both keep 0, both drop 1. Only scripted keeps 3."
     assert page.locator("#agreement > p").inner_text() == said
     first = page.locator(".column").first.locator(".card").first
-    assert re.search(r"disagree: rules drops it \(.*rank.*0\.\d\d\)", first.inner_text())
+    assert re.search(r"disagree: rules drops it \(.*rank.*0\.\d\d\)", read(first))
     move(page, 0, n=1)
     said = "The judges agree on 3 of 4 passages: both keep 3, both drop 0. Only rules keeps 1."
     assert said in page.locator("#agreement > p").inner_text()
-    assert "agree: rules keeps it, too" in first.inner_text()
+    assert "agree: rules keeps it, too" in read(first)
     assert page.locator("#agreement .lines path").count() == 4
 
 
@@ -349,7 +356,7 @@ def test_sources_are_offered_where_the_server_has_them(page):
     assert page.locator("#leaves").is_hidden()
     ask_and_wait(page, None)
     assert len(ids(page, ".kept")) == 3
-    assert page.locator(".kept h4").first.inner_text().startswith("Tea ")
+    assert read(page.locator(".kept h4").first).startswith("Tea ")
 
 
 def test_a_service_that_does_not_answer_is_told_beside_those_that_did(page, world):
@@ -359,7 +366,7 @@ def test_a_service_that_does_not_answer_is_told_beside_those_that_did(page, worl
         ask_and_wait(page, None, question=TEA, judge="rules")
         assert "PubMed: 3 papers · OpenAlex: rate limited" in page.locator("#intent").inner_text()
         assert "openalex" in page.locator(".notes").inner_text()
-        assert TRIAL in page.locator("#columns").inner_text()
+        expect(page.locator("#columns")).to_contain_text(TRIAL, use_inner_text=True)
         world.faults["pubmed"] = "500"
         page.click("#run")
         expect(page.locator("#trouble")).to_contain_text("the literature could not be searched")
@@ -571,7 +578,7 @@ def test_no_text_of_others_is_ever_read_as_html(page):
     made = "import('/page/dom.js').then(({ link }) => link('javascript:alert(1)', 'x'))"
     assert page.evaluate(made) == "x"
     assert EVIL in page.locator("#asked").inner_text()
-    assert EVIL in page.locator(".kept .card").first.locator("h4").inner_text()
+    assert EVIL in read(page.locator(".kept .card").first.locator("h4"))
 
 
 def test_what_is_missing_is_said_beside_its_field(page):
@@ -719,7 +726,7 @@ def check_of(open_page, site, **options):
 
 
 def verdicts(page):
-    return page.locator("#claims .side").all_inner_texts()
+    return [read(one) for one in page.locator("#claims .side").all()]
 
 
 DRAFT = (
@@ -746,7 +753,7 @@ def test_verdicts_stand_beside_the_sentences_of_a_manuscript(open_page, site, tm
         "not found",
         "missing reference",
     ]
-    assert page.locator("#claims mark").first.inner_text() == "tea kept 30 adults awake"
+    assert read(page.locator("#claims mark").first) == "tea kept 30 adults awake"
     expect(page.locator("#notes")).to_contain_text("Not in the list of references: 9.")
     page.check("#only-doubtful")
     expect(page.locator("#claims > li:visible")).to_have_count(1)
