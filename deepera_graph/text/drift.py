@@ -213,7 +213,7 @@ class _Mention(NamedTuple):
 
     def __str__(self) -> str:
         word = self.word.rstrip(_COUNTED)
-        return f"not {word}" if self.reached < 0 else word
+        return f"“not {word}”" if self.reached < 0 else word
 
 
 class _Relation(NamedTuple):
@@ -227,7 +227,7 @@ class _Relation(NamedTuple):
 
 
 def turned_findings(summary: str, passage: str) -> list[str]:
-    """List what a summary turns around, e.g. ``effective, where the passage has not effective``.
+    """List what a summary turns around, e.g. ``effective, where the passage has “not effective”``.
 
     - A negation is lost or added: the clause of the passage with the most words in common decides,
       and the other side must be free of anything that denies.

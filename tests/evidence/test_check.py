@@ -95,7 +95,7 @@ def test_a_denied_irregular_verb_is_contradicted_without_a_model(tmp_path):
     claim = write_claim(tmp_path, "Wax coating did not keep apples firm [1].")
     [pair] = ManuscriptCheck(library=library()).check(claim).pairs
     assert pair.verdict == "contradicted"
-    assert pair.notes == ("turned: not keep, where the passage has kept",)
+    assert pair.notes == ("turned: “not keep”, where the passage has kept",)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_text_turns_nothing_of_itself_around(sentences):
 
 def test_it_is_said_what_stands_where():
     assert turned_findings("Wax is effective in rye.", "Wax is not effective in rye.") == [
-        "effective, where the passage has not effective"
+        "effective, where the passage has “not effective”"
     ]
     assert turned_findings("Wax harms rye and worsened soil.", "Wax improved soil.") == [
         "worsened, where the passage has improved"
