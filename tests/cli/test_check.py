@@ -114,6 +114,22 @@ def test_a_source_that_lists_references_serves_a_manuscript_without_a_list(deepe
     assert "Wax coating kept apples firm" in json.dumps(pair)
 
 
+def test_keys_of_a_manuscript_without_a_list_name_records_of_the_source(deepera, tmp_path):
+    draft, records, numbered = (tmp_path / name for name in ("d.md", "r.jsonl", "n.md"))
+    draft.write_text("# A\n\nWax keeps apples firm [@lund]. Night frost spoils pears [@v, @zz].\n")
+    numbered.write_text("# A\n\nWax keeps apples firm [7].\n")
+    records.write_text(
+        '{"id": "7", "key": "lund", "title": "Wax on apples", "text": "Wax keeps apples firm."}\n'
+        '{"id": "v", "text": "Night frost spoils pears."}\n{"id": "w", "text": "Figs dry."}\n'
+    )
+    report = json.loads(deepera("check", draft, records, *RULES, "--json").stdout)
+    verdicts = {one["key"]: one["verdict"] for one in report["pairs"]}
+    assert verdicts == {"lund": "supported", "v": "supported", "zz": "missing"}
+    assert report["manuscript"]["uncited"] == []
+    assert "2 of 2 references" in deepera("check", draft, records, "--dry-run", *RULES[:2]).stdout
+    assert "no references found" in deepera("check", numbered, records, *RULES).stderr
+
+
 def test_a_list_of_its_own_goes_before_a_source_that_lists_references(deepera, plain, tmp_path):
     listed = tmp_path / "other.bib"
     listed.write_text(

@@ -264,7 +264,7 @@ def _tell_estimate(
 ) -> None:
     from deepera_graph.evidence.check.manuscript import read_manuscript
 
-    found = read_manuscript(manuscript, bibliography=chosen.bib)
+    found = read_manuscript(manuscript, bibliography=chosen.bib, works=library.references())
     estimate = checker.estimate(manuscript, chosen.bib)
     n_there = sum(library.find(one) is not None for one in found.references)
     what = (

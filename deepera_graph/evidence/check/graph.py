@@ -28,12 +28,12 @@ from deepera_graph.evidence.check.library import (
     CitedWork,
     WorkLibrary,
     ask_services,
+    join_duplicates,
 )
 from deepera_graph.evidence.check.manuscript import (
     MANY,
     Manuscript,
     as_file,
-    join_duplicates,
     read_manuscript,
 )
 from deepera_graph.evidence.check.references import Reference, ReferenceIndex
@@ -163,7 +163,7 @@ class ManuscriptCheck:
 
     def estimate(self, path: str | Path, bibliography: str | Path | None = None) -> Estimate:
         """Say what a check would cost at most; nothing is asked, of services neither."""
-        manuscript = read_manuscript(path, bibliography=bibliography, pdf_reader=self._pdf_reader)
+        manuscript = self._read_file(path, bibliography)
         works = self._resolve(manuscript)
         jobs = [
             (claim.statement, self._verifier.cut(claim.statement, works[key]))
@@ -199,9 +199,7 @@ class ManuscriptCheck:
         if "manuscript" in state:
             found = Manuscript.from_dict(state["manuscript"])
         else:
-            found = read_manuscript(
-                state["path"], bibliography=state["bibliography"], pdf_reader=self._pdf_reader
-            )
+            found = self._read_file(state["path"], state["bibliography"])
         notes = [f"not checked: {one}" for one in found.faults]
         if len(found.references) >= MANY:
             notes.append(
@@ -210,6 +208,12 @@ class ManuscriptCheck:
                 "which takes a while"
             )
         return {"manuscript": found.to_dict(), "notes": notes}
+
+    def _read_file(self, path: str | Path, bibliography: str | Path | None) -> Manuscript:
+        works = self.library.references()
+        return read_manuscript(
+            path, bibliography=bibliography, works=works, pdf_reader=self._pdf_reader
+        )
 
     def _look_up(self, state: CheckState) -> dict[str, Any]:
         return sending.run(self._alook_up(state))

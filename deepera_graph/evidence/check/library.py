@@ -1,7 +1,7 @@
 """The works that a manuscript cites: found among passages, in the list itself, or in services."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -28,6 +28,7 @@ from deepera_graph.retrieval.sources import read_passages
 from deepera_graph.stores.words import WordIndex
 
 if TYPE_CHECKING:
+    from deepera_graph.evidence.check.manuscript import Manuscript
     from deepera_graph.papers.sources import Literature
 
 Extent = Literal["abstract", "full text"]
@@ -113,13 +114,19 @@ class WorkLibrary:
         for study, group in self._groups.items():
             for one, source, _ in group:
                 self._name(study, source)
-                whole = (one.id or "").removesuffix(f"#{one.metadata.get('part')}")
-                for id in filter(None, (one.id, whole)):
+                for id in _list_names(one):
                     self._by_id.setdefault(("id", id), study)
 
     def __len__(self) -> int:
         """Return how many works there are."""
         return len(self._works)
+
+    def references(self) -> Iterator[Reference]:
+        """Yield each work under its citation key, and under the id of each of its records."""
+        for one, source, _ in (held for group in self._groups.values() for held in group):
+            for key in filter(None, (source.key, *_list_names(one))):
+                about = replace(source, title=source.title or key, page="")
+                yield Reference(key=key, text=str(about), source=about)
 
     def find(self, reference: Reference) -> CitedWork | None:
         """Return the work of a reference, with the status that any notice gives it; else None."""
@@ -233,6 +240,12 @@ class WorkLibrary:
         return study if likeness >= _LEAST_LIKENESS else None
 
 
+def _list_names(passage: Document) -> list[str]:
+    """Return the id of a passage, and that of the record that it is a part of."""
+    id = passage.id or ""
+    return [*filter(None, (id, id.removesuffix(f"#{passage.metadata.get('part')}")))]
+
+
 def _are_alike(title: str, other: str) -> bool:
     key, theirs = title_key(title), title_key(other)
     mains = title_key(main_title(title)), title_key(main_title(other))
@@ -262,6 +275,22 @@ def choose_found(reference: Reference, found: Sequence[Document]) -> CitedWork |
     passages = tuple(same[place] for place in places)
     told = (one.status for one in sources if one.status != "preprint")
     return CitedWork(passages=passages, source=source, status=gravest((source.status, *told)))
+
+
+def join_duplicates(
+    manuscript: "Manuscript", works: Mapping[str, Mapping[str, Any]]
+) -> "Manuscript":
+    """Add to the duplicates in the list what was found to be of one study."""
+    groups = {frozenset(one): one for one in manuscript.duplicates}
+    by_study: dict[int, list[str]] = {}
+    for one in manuscript.references:
+        if study := works.get(one.key, {}).get("study"):
+            by_study.setdefault(study, []).append(one.key)
+    for keys in by_study.values():
+        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
+            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
+            groups[frozenset(keys)] = tuple(keys)
+    return replace(manuscript, duplicates=tuple(groups.values()))
 
 
 async def ask_services(

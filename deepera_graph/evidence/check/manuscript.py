@@ -1,7 +1,7 @@
 """A manuscript: its claims and its list of references, from Word, LaTeX, Markdown, PDF or CSV."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -18,7 +18,7 @@ from deepera_graph.evidence.check.fields import (
     FieldReader,
     join_fields,
 )
-from deepera_graph.evidence.check.marks import ManuscriptParagraph
+from deepera_graph.evidence.check.marks import ManuscriptParagraph, choose_cited
 from deepera_graph.evidence.check.references import (
     CitedName,
     Reference,
@@ -85,7 +85,11 @@ class Manuscript(PlainRecord):
 
 
 def read_manuscript(
-    path: str | Path, *, bibliography: str | Path | None = None, pdf_reader: PdfReader = "pypdf"
+    path: str | Path,
+    *,
+    bibliography: str | Path | None = None,
+    works: Iterable[Reference] = (),
+    pdf_reader: PdfReader = "pypdf",
 ) -> Manuscript:
     """Read a manuscript.
 
@@ -102,6 +106,7 @@ def read_manuscript(
         path: Of the manuscript.
         bibliography: File of references (BibTeX, RIS, CSL-JSON), in place of the one that the
             manuscript names or prints.
+        works: Which the keys of a manuscript without references name; not read if it has any.
         pdf_reader: ``"pypdf"`` or ``"pdfium"``.
 
     Raises:
@@ -126,6 +131,7 @@ def read_manuscript(
             title, paragraphs, named, printed = _READERS[form](path, given is None, pdf_reader)
         named = named if given is None else given
         references, cited = join_fields(fields, named or printed)
+        references = references or choose_cited(paragraphs, works)
         if not references:
             raise InputError(
                 f"{path}: no references found: it has no list under a heading such as References"
@@ -182,20 +188,6 @@ def as_file(text: str) -> Iterator[Path]:
             yield path
         except InputError as error:
             raise InputError(str(error).replace(str(path), "manuscript")) from error
-
-
-def join_duplicates(manuscript: Manuscript, works: Mapping[str, Mapping[str, Any]]) -> Manuscript:
-    """Add to the duplicates in the list what was found to be of one study."""
-    groups = {frozenset(one): one for one in manuscript.duplicates}
-    by_study: dict[int, list[str]] = {}
-    for one in manuscript.references:
-        if study := works.get(one.key, {}).get("study"):
-            by_study.setdefault(study, []).append(one.key)
-    for keys in by_study.values():
-        if len(keys) > 1 and not any(set(keys) <= known for known in groups):
-            groups = {known: one for known, one in groups.items() if not known <= set(keys)}
-            groups[frozenset(keys)] = tuple(keys)
-    return replace(manuscript, duplicates=tuple(groups.values()))
 
 
 # Title and text, and the references of files that it names, and those that it prints.

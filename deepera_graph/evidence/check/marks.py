@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
-from deepera_graph.evidence.check.references import FIELD, ReferenceIndex
+from deepera_graph.evidence.check.references import FIELD, Reference, ReferenceIndex
 from deepera_graph.text.references import LOWER, PARTICLES, UPPER, WITHIN_NAME
 
 Style = Literal["keys", "numbers", "names"]
@@ -147,6 +147,17 @@ class MarkReader:
         for one in _find_names(text, self.index, is_sure=self.is_sure):
             if not _is_told_twice(one, marks, text, self.index):
                 yield "names", one
+
+
+def choose_cited(
+    paragraphs: Iterable[ManuscriptParagraph], works: Iterable[Reference]
+) -> list[Reference]:
+    """Return the works that a text without a list of references cites by their keys."""
+    known = {one.key: one for one in reversed([*works])}
+    index = ReferenceIndex([*known.values()])
+    marks = (found for one in paragraphs for found in _find_keys(one.text, index))
+    keys = dict.fromkeys(key for one in marks for key in one.keys)
+    return [known[key] for key in keys if key in known]
 
 
 def _hide(mark: re.Match[str]) -> str:
