@@ -21,7 +21,7 @@ from deepera_graph.cli.shared import options, places
 from deepera_graph.cli.shared import trust as trusting
 from deepera_graph.cli.shared.console import OK, USAGE, output_console, say, tell_done, write_json
 from deepera_graph.cli.shared.declaring import RENAMED_KEYS, Key, opt
-from deepera_graph.errors import SettingsError
+from deepera_graph.errors import DeepEraError, MissingStoreError, SettingsError
 from deepera_graph.settings import PRESETS
 from deepera_graph.settings.ranges import check_at_least, check_choice
 
@@ -55,6 +55,7 @@ _NOT_TRUSTED = (
     "may run code or send data, and the file is not trusted as it is: look at it, then run "
     "`deepera config trust`"
 )
+_OF_VALUES = (SettingsError, MissingStoreError)
 _ENVIRONMENT, _GIVEN = 1, 2  # levels; a file is 0
 
 
@@ -212,9 +213,15 @@ def _convert(name: str, value: str | bool) -> Any:
         raise SettingsError(f"{name} must be {_NUMBERS[kind]}, got {value!r}") from error
 
 
-def describe_origin(error: SettingsError) -> str:
+def describe_origin(error: DeepEraError) -> str:
     """Return where the value is configured that an error is about; nothing if it was given."""
-    found = read_config() if _taken else {}
+    found = read_config() if _taken and isinstance(error, _OF_VALUES) else {}
+    if isinstance(error, MissingStoreError):  # a library that has another name now, or a folder
+        missing = (
+            one for one in sorted(found.keys() & _taken) if repr(found[one].value) in str(error)
+        )
+        name = next(missing, "")
+        return f" ({name} is set by {found[name].origin})" if name else ""
     origins = [found[one].origin for one in _taken if find_problem(one, found[one]) == str(error)]
     return f" (from {origins[0]})" if origins else ""
 

@@ -183,6 +183,22 @@ def test_a_command_names_the_place_of_a_value_that_it_cannot_use(folder, deepera
     assert given.stderr == "deepera: top_n must be a whole number >= 1, got -1\n"
 
 
+@pytest.mark.parametrize("is_variable", [False, True])
+def test_a_library_that_is_not_there_is_named_with_the_place_that_says_it(
+    folder, deepera, papers, monkeypatch, is_variable
+):
+    place = "DEEPERA_LIBRARY" if is_variable else folder / "deepera.toml"
+    assert deepera("index", papers, "-l", "tea").exit_code == 0
+    if is_variable:
+        monkeypatch.setenv(place, "teas")
+    else:
+        place.write_text('library = "teas"')
+    asked = deepera("ask", "Tea?")
+    assert asked.exit_code == 2
+    assert asked.stderr.endswith(f"did you mean 'tea'? (library is set by {place})\n")
+    assert "is set by" not in deepera("ask", "Tea?", "-l", "teaz").stderr
+
+
 def test_a_variable_that_is_nearly_ours_is_refused_and_others_are_not_ours(deepera, monkeypatch):
     monkeypatch.setenv("DEEPERA_HOUSE", "of another program")
     assert deepera("config", "show").exit_code == 0

@@ -32,7 +32,6 @@ from deepera_graph.errors import (
     DeepEraError,
     FailedShareError,
     MissingStoreError,
-    SettingsError,
     StoreError,
 )
 
@@ -273,8 +272,7 @@ class _Commands(_Group):
         except DeepEraError as error:
             from deepera_graph.cli.config import describe_origin
 
-            origin = describe_origin(error) if isinstance(error, SettingsError) else ""
-            say(f"{error}{origin}")
+            say(f"{error}{describe_origin(error)}")
             code = next(code for kind, code in _ENDS if isinstance(error, kind))
             raise typer.Exit(code) from error
         except BrokenPipeError:
