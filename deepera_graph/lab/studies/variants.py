@@ -11,6 +11,7 @@ from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.rankers.base import UnavailableRanker
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.rerank.answers import LFS, AnswerStudy, MeasuredRow, Source
@@ -165,6 +166,17 @@ def note_unanswered(runner: StudyRunner) -> tuple[str, ...]:
         f"which to keep nothing is right; {GOLDEN} and the rank metrics are over the others."
         for one in runner.data()
         if one.n_unanswered
+    )
+
+
+def note_left_out(runner: StudyRunner) -> tuple[str, ...]:
+    """Say which rankers a study of the filter leaves out, and why."""
+    return tuple(
+        f"{one.name}: left out, as it is not available: {one.reason}"
+        if isinstance(one, UnavailableRanker)
+        else f"{one.name}: left out, as its scores do not say what to keep."
+        for one in runner.rankers
+        if not one.says_why
     )
 
 

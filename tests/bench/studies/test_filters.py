@@ -6,7 +6,7 @@ from bench.study_lakes import Judge, column, fixed, lab, lakes
 from deepera_graph import EvidenceReranker
 from deepera_graph.errors import SettingsError
 from deepera_graph.lab.metrics.answers import Extractive
-from deepera_graph.lab.rankers.base import FirstStage
+from deepera_graph.lab.rankers.base import FirstStage, UnavailableRanker
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import NoFilterError
 from deepera_graph.lab.studies.rerank import filtering
@@ -137,6 +137,18 @@ def test_answers_from_summaries_differ_from_answers_from_passages():
 def test_without_a_ranker_that_filters_nothing_can_be_studied(run):
     with pytest.raises(NoFilterError, match="needs a ranker that filters"):
         run(lab([FirstStage()], [lakes()]))
+
+
+@pytest.mark.parametrize("run", [filtering.study_threshold, filtering.study_cutoff])
+def test_a_ranker_that_does_not_filter_is_named_beside_one_that_does(run):
+    ranker, _ = deepera()
+    gone = UnavailableRanker("dense", "needs a package")
+    found = run(lab([FirstStage(), gone, ranker], [lakes(2)])).findings
+    assert found[:2] == (
+        "first stage: left out, as its scores do not say what to keep.",
+        "dense: left out, as it is not available: needs a package",
+    )
+    assert not any("left out, as" in one for one in run(lab([ranker], [lakes(2)])).findings)
 
 
 def test_a_ranker_that_drops_passages_itself_is_refused():

@@ -41,6 +41,13 @@ def test_each_type_is_followed_from_the_first_stage_on(monkeypatch):
     assert [one.name for one in found.drawings] == ["above-golden"]
 
 
+def test_data_without_look_alikes_is_left_out_and_named():
+    data = lakes(2, distractors=())
+    found = look_alikes.study_look_alikes(lab([Judge(SCORES), FirstStage()], [data]))
+    assert found.grids[0].rows == ()
+    assert found.findings == ("ssli: left out, as no passage of it is labelled as a look-alike.",)
+
+
 def test_moves_add_up_to_nothing(monkeypatch):
     _, grid = rows(monkeypatch, [Judge(SCORES)])
     kinds = column(grid, "type")

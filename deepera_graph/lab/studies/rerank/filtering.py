@@ -31,6 +31,7 @@ from deepera_graph.lab.studies.variants import (
     forms_of,
     keep_from,
     measure_variants,
+    note_left_out,
     note_unanswered,
     rows_of,
 )
@@ -82,7 +83,7 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
             ),
             *draw_answers(answers, measured, "threshold", "threshold", _by_threshold),
         ),
-        findings=(*note_unanswered(runner), *findings),
+        findings=(*note_left_out(runner), *note_unanswered(runner), *findings),
     )
 
 
@@ -140,6 +141,7 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             *draw_answers(answers, measured, "cutoff", "n", _by_filter),
         ),
         findings=(
+            *note_left_out(runner),
             *note_unanswered(runner),
             *_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
         ),
@@ -191,7 +193,11 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
         filter=_describe_filter(runner),
         answers=_explain_answers(answers),
     )
-    findings = (*note_unanswered(runner), *_prefix_findings(runner, first, n))
+    findings = (
+        *note_left_out(runner),
+        *note_unanswered(runner),
+        *_prefix_findings(runner, first, n),
+    )
     return answers.conclude(grid, findings=findings)
 
 

@@ -49,8 +49,12 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
     """Follow the look-alikes of each type from the first stage on."""
     rows: list[Row] = []
     bars: Bars = {}
+    unlabelled: dict[str, str] = {}
     for run in runner.runs():
-        if any(question.judged.types for question in run.questions):
+        if not any(question.judged.types for question in run.questions):
+            name = run.data.name
+            unlabelled[name] = f"{name}: left out, as no passage of it is labelled as a look-alike."
+        else:
             for row in _look_alike_rows(runner, run):
                 rows.append(row)
                 if row[2] != _OTHER:
@@ -69,7 +73,11 @@ def study_look_alikes(runner: StudyRunner) -> StudyResult:
         fewest=FEWEST,
     )
     title = "How often each type of look-alike stands above the golden passage"
-    return StudyResult(grids=(grid,), drawings=draw_bars("above-golden", title, bars))
+    return StudyResult(
+        grids=(grid,),
+        drawings=draw_bars("above-golden", title, bars),
+        findings=tuple(unlabelled.values()),
+    )
 
 
 def _look_alike_rows(runner: StudyRunner, run: RankerRun) -> Iterator[Row]:
