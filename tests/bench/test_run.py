@@ -104,6 +104,9 @@ def test_what_few_questions_say_is_over_those_with_a_golden_passage():
     text = compare([FirstStage()], [Dataset("lakes", lambda: some)], StudyConfig(**QUICK)).text()
     assert "golden among them for 100.0 % of the 13 that have one; first stage" in text
     assert "Where all 13 agree, as many as 23 % of all others may not." in text
+    three = Dataset("lakes", lambda: some[-3:])
+    text = compare([FirstStage()], [three], StudyConfig(**QUICK)).text()
+    assert " So few questions say nothing of others." in text
 
 
 def test_the_oracle_is_the_ceiling():

@@ -134,7 +134,8 @@ def describe_data(data: DatasetSummary) -> str:
     n, n_all = data.n_unanswered, data.n_questions
     most = n_all - n or n_all  # over which a metric is
     few = f" Where all {most} agree, as many as {300 / most:.0f} % of all others may not."
-    few = few if _ALONE < most < _FEW else ""
+    few = few if most > _ALONE else " So few questions say nothing of others."
+    few = few if most < _FEW else ""
     if n == n_all:
         return (
             f"{data.name}: {n} questions, {data.n_candidates:.1f} candidates each; nothing answers "
