@@ -170,7 +170,7 @@ def evidence_router(judging: ServerJudges, sources: Sources, limits: RequestLimi
 
     @router.get("/v1/collections", deprecated=True, summary="The old name of /v1/libraries.")
     async def collections(request: Request) -> Response:
-        note_of(request).told = "/v1/collections is /v1/libraries since 0.10, and ends with 0.11"
+        note_of(request).told = "/v1/collections is now /v1/libraries; the old name ends with 0.11"
         return reply({"collections": await sources.list_libraries()})
 
     @router.get(

@@ -64,7 +64,7 @@ def rename_fields(plain: dict[str, Any], known: Collection[str]) -> tuple[dict[s
         if name in plain and name not in known and new in known and new not in plain:
             plain = {new if name == one else one: value for one, value in plain.items()}
             if name in _OLD_NAMES:
-                notes.append(f"{name} is {new} since 0.10; the old name ends with 0.11")
+                notes.append(f"{name} is now {new}; the old name ends with 0.11")
     return plain, "; ".join(notes)
 
 

@@ -183,13 +183,13 @@ def test_old_names_work_and_say_the_new_one(deepera, kelp, tmp_path, monkeypatch
     new = deepera("papers", "search", "kelp", "-l", "kelp", "--where", "year>=2020", "--json")
     assert old.stdout == new.stdout
     assert {one["paper"]["id"] for one in json.loads(new.stdout)["hits"]} == {"k2", "k3"}
-    assert "--base is --library since 0.10; the old name ends with 0.11" in old.stderr
-    assert "--year-from is --where 'year>=...' since 0.10" in old.stderr
+    assert "--base is now --library; the old name ends with 0.11" in old.stderr
+    assert "--year-from is now --where 'year>=...'" in old.stderr
     asked = deepera("ask", "Did kelp grow?", "-c", "kelp", "-q")
-    assert (asked.exit_code, "-c is --library since 0.10" in asked.stderr) == (0, True)
+    assert (asked.exit_code, "-c is now --library" in asked.stderr) == (0, True)
     listed = deepera("collections", "list")
     assert "kelp" in listed.stdout
-    assert "deepera collections is deepera library since 0.10" in listed.stderr
+    assert "deepera collections is now deepera library" in listed.stderr
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deepera.toml").write_text('collection = "kelp"\n')
     assert deepera("ask", "Did kelp grow?", "-q").exit_code == 0

@@ -69,7 +69,7 @@ def test_an_old_name_does_the_same_and_says_the_new_one(
         made.unlink()
     new = deepera_lab(*words)
     assert (old.exit_code, old.stdout) == (new.exit_code, new.stdout)
-    hint = f"deepera: deepera {words[0]} is deepera-lab {words[0]} since 0.10; "
+    hint = f"deepera: deepera {words[0]} is now deepera-lab {words[0]}; "
     assert old.stderr.startswith(hint)
     assert old.stderr.partition("\n")[2] == new.stderr
 
@@ -80,7 +80,7 @@ def test_experiments_that_were_in_bench_are_found_under_study(deepera_lab, words
     old = deepera_lab("bench", *words, "--help")
     assert old.exit_code == 0
     assert old.stdout == deepera_lab(*new, "--help").stdout
-    hint = f"deepera-lab: deepera-lab bench {words[0]} is deepera-lab study"
+    hint = f"deepera-lab: deepera-lab bench {words[0]} is now deepera-lab study"
     assert old.stderr.startswith(hint)
 
 

@@ -350,9 +350,9 @@ async def test_old_names_are_answered_until_0_11_and_the_log_says_so(library, ca
     assert (text_of(listed).count("library"), papers.is_error) == (3, False)
     noted = [one for one in caplog.records if one.name.startswith("deepera_graph")]
     assert [one.getMessage() for one in noted] == [
-        "find_evidence: collection is library since 0.10; the old name ends with 0.11",
-        "list_collections is list_libraries since 0.10; the old name ends with 0.11",
-        "search: base is library since 0.10; the old name ends with 0.11",
+        "find_evidence: collection is now library; the old name ends with 0.11",
+        "list_collections is now list_libraries; the old name ends with 0.11",
+        "search: base is now library; the old name ends with 0.11",
     ]
 
 

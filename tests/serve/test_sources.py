@@ -285,7 +285,7 @@ def test_old_names_are_answered_until_0_11_and_a_header_says_so(library):
     new, old = ask(library, library="wax"), ask(library, collection="wax")
     ids = [[one["id"] for one in told.json()["ranking"]] for told in (new, old)]
     assert ids[0] == ids[1]
-    said = "collection is library since 0.10; the old name ends with 0.11"
+    said = "collection is now library; the old name ends with 0.11"
     assert ("x-deepera-note" in new.headers, old.headers["x-deepera-note"]) == (False, said)
     listed = library.get("/v1/collections")
     assert listed.json()["collections"] == library.get("/v1/libraries").json()["libraries"]

@@ -302,7 +302,7 @@ def rename_options(args: Sequence[str], known: Mapping[str, Any]) -> Iterator[st
         condition = _WHERE.get(old, "")
         if old not in told:
             shown = f"{new} '{condition}...'" if condition else new
-            say(f"{old} is {shown} since 0.10; the old name ends with 0.11")
+            say(f"{old} is now {shown}; the old name ends with 0.11")
             told.add(old)
         if not condition:
             yield f"{new}{equals}{value}"

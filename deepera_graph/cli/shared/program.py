@@ -245,7 +245,7 @@ class _Commands(_Group):
         program, _, words = moved.get(old, "").partition(" ")
         if words:
             name = f"{self.program.name} {old}"
-            say(f"{name} is {program} {words} since 0.10; the old name ends with 0.11")
+            say(f"{name} is now {program} {words}; the old name ends with 0.11")
             given[:n] = words.split()
         elif program:
             sys.exit(_run_elsewhere(program, given))
@@ -287,7 +287,7 @@ def _run_elsewhere(program: str, given: Sequence[str]) -> int:
     from importlib.metadata import entry_points
 
     found = entry_points(group="console_scripts", name=program)
-    hint = f"deepera {given[0]} is {program} {given[0]} since 0.10; "
+    hint = f"deepera {given[0]} is now {program} {given[0]}; "
     if not found:
         say(f"{hint}{program} is not installed: install deepera-graph again")
         return USAGE

@@ -60,7 +60,7 @@ def create_mcp_server(library: Library) -> Server[Any]:
         known = [one.name for one in tools]
         name = _OLD_TOOLS.get(params.name, params.name)
         if name != params.name:
-            _logger.warning("%s is %s since 0.10; the old name ends with 0.11", params.name, name)
+            _logger.warning("%s is now %s; the old name ends with 0.11", params.name, name)
         if name not in known:
             said = f"unknown tool {params.name!r:.80}; available: {', '.join(known)}"
             raise MCPError(types.INVALID_PARAMS, said)
