@@ -12,7 +12,7 @@ from deepera_graph.evidence.table.effects import INTERVAL, P, bounds_of, mask_br
 from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.text.drift import hide_designs
 from deepera_graph.text.plain import read_lists
-from deepera_graph.text.words import LONGEST, content_words, stem_verb
+from deepera_graph.text.words import GENERAL_STEMS, LONGEST, content_words, stem_verb
 
 OPPOSITE = "it may say the opposite: "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
@@ -27,6 +27,7 @@ _LEAST_P = 0.05
 _LONGEST = 2 * LONGEST  # characters that are read: time is quadratic in them
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
 CONTROL = "control"
+_DENIES = {"not", "null"}  # signs of words
 
 
 def list_contrasts(statement: str, sentence: str) -> list[str]:
@@ -43,6 +44,18 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
         notes = [*filter(None, notes)] or [*_turn_shares(one, near), *_turn_numbers(one, near)]
         found += notes
     return [*dict.fromkeys(found)]
+
+
+def list_denials(statement: str) -> list[str]:
+    """Return what a statement says that nothing changes of: "mortality" in "but not mortality"."""
+    found: list[str] = []
+    for n, part in enumerate(_cut(hide_designs(statement[:_LONGEST]))):
+        before, *after = _NOTHING.split(part.text, maxsplit=1)
+        said = after[0] if after and content_words(after[0]) else before
+        is_added = n and _DENIES & {*read_words(part.text).signs}
+        found += [said] if is_added or said is not before else []
+        found += [part.exception] if part.exception else []
+    return found
 
 
 def stems(text: str) -> set[str]:
@@ -271,6 +284,8 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
 
 
 _MEASURES = stems("risk odds rate rates chance likelihood incidence number level levels")
+_TOLD = stems("observed seen reported noted detected known clear time overall")
+GENERAL = frozenset(GENERAL_STEMS | _GROUPED | _MEASURES | _TOLD)  # no outcome, and no group
 
 
 class _Numbers(NamedTuple):

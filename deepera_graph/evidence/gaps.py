@@ -1,11 +1,15 @@
-"""What of a statement a work lacks: numbers, and the population that it is of."""
+"""What of a statement a work lacks: numbers, outcomes, and the population that it is of."""
 
 import re
 
+from deepera_graph.evidence.contrast import GENERAL, list_denials, stems
+from deepera_graph.judges.heuristic.topicality import same_meaning
+from deepera_graph.judges.trained.direction.wording import sign_of
 from deepera_graph.text.terms import missing_terms
-from deepera_graph.text.words import words
+from deepera_graph.text.words import content_words, stem_verb, words
 
 _PEOPLE = "people"
+_SHORTEST = 3  # letters of a word that names something
 _POPULATIONS = """
     children,child,paediatric,pediatric adolescents,adolescent,teenagers infants,infant,newborns
     adults,adult women,woman,female,females,pregnant men,man,male,males mice,mouse,murine rats,rat
@@ -17,10 +21,27 @@ _ANIMALS = frozenset(["mice", "rats", "dogs", "cats", "pigs", "monkeys"])
 
 
 def find_gaps(statement: str, text: str) -> list[str]:
-    """Say which numbers and populations of a statement the text of a work does not have."""
+    """Say which numbers, outcomes and populations of a statement a work does not have."""
     missing = [term for term in missing_terms(statement, text) if re.search(r"\d", term)]
+    missing += _list_unnamed(statement, text)
     notes = [f"not in what was read: {', '.join(missing)}"] if missing else []
     return [*notes, *_compare_populations(_populations(statement), _populations(text))]
+
+
+def _list_unnamed(statement: str, text: str) -> list[str]:
+    """Return what a statement says that nothing changes of, and the text has no word of."""
+    there = set(map(same_meaning, stems(text)))
+    missing: list[str] = []
+    for said in list_denials(statement):
+        named = {one: stem_verb(one) for one in content_words(said) if _is_name(one)}
+        if named and there.isdisjoint(map(same_meaning, named.values())):
+            missing += [one for one in named if one.isalpha() and one not in missing]
+    return missing
+
+
+def _is_name(word: str) -> bool:
+    is_told = sign_of(word) or word[0].isdigit() or len(word) < _SHORTEST
+    return not is_told and stem_verb(word) not in GENERAL
 
 
 def _compare_populations(here: frozenset[str], there: frozenset[str]) -> list[str]:

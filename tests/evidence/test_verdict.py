@@ -184,6 +184,41 @@ def test_numbers_that_the_work_does_not_have_make_it_partly(tmp_path):
     assert "not in what was read: 90%" in pair.notes
 
 
+STRIPS = "Flower strips raised the number of bumblebees by 30%."
+
+
+@pytest.mark.parametrize(
+    ("claim", "missing"),
+    [
+        ("Flower strips raised bumblebees, but not butterflies.", "butterflies"),
+        ("Flower strips raised bumblebees, not butterflies.", "butterflies"),
+        ("Flower strips raised bumblebees, but had no effect on weeds.", "weeds"),
+        ("Flower strips raised bumblebees, while beetles were unchanged.", "beetles"),
+        ("Flower strips raised bumblebees without an effect on the rate of mites.", "mites"),
+        ("Flower strips had no effect on soil but raised bumblebees.", "soil"),
+        ("Flower strips raised the number of bumblebees, but not in mountains.", "mountains"),
+    ],
+)
+def test_what_a_claim_says_is_unchanged_is_to_be_in_the_work(tmp_path, claim, missing):
+    pair = judge(tmp_path, claim, STRIPS, "Flower strips")
+    assert (pair.verdict, pair.notes) == ("partly", (f"not in what was read: {missing}",))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Flower strips raised bumblebees, but not mortality.",
+        "Flower strips raised bumblebees, but had no effect on yield.",
+        "Flower strips raised bumblebees, but not significantly.",
+        "Flower strips raised bumblebees, although no effect was seen over time.",
+        "Flower strips not only look good, but raised bumblebees.",
+    ],
+)
+def test_an_unchanged_outcome_that_the_work_names_is_not_noted(tmp_path, claim):
+    text = f"{STRIPS} Yields did not differ. Deaths of bees were rare."
+    assert judge(tmp_path, claim, text, "Flower strips").notes == ()
+
+
 @pytest.mark.parametrize(
     ("claim", "text", "verdict"),
     [
