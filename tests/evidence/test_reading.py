@@ -59,11 +59,31 @@ def test_a_name_in_the_sentence_cites():
     [
         "The difference was small (95% CI [3, 7]) in all of the groups.",
         "Apples were picked (in May 2019) and stored for some weeks.",
+        "Trees were cut at 2 [1-3] years of age in all of the groups.",
+        "Firmness was measured within [1–3] weeks of storage.",
+        "The median age was 2 [1–3] in all of the groups.",
+        "The mean age was 2.5 years [2-3] in all of the groups.",
+        "The score rose by 2 [1, 3] points in all of the groups.",
         "Write to anna@example.org for the data of this study.",
     ],
 )
 def test_what_is_no_citation_is_none(text):
     assert claims(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Apples were kept cool for 12 weeks [1-3].",
+        "Recent work [1-3] points to a decline of waxed apples.",
+        "Work since 2010 [1-3] points to a decline of waxed apples.",
+        "The median age of felled trees is 45 years [1-3].",
+        "Others saw [1,2] weeks later that the apples fell.",
+        "Wax kept 2 apples [1-3] firm in all of the groups.",
+    ],
+)
+def test_what_is_near_a_measure_may_be_a_citation(text):
+    assert claims(text)
 
 
 def test_a_mark_behind_the_full_stop_is_of_the_sentence_before():

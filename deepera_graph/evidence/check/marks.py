@@ -22,6 +22,17 @@ _IN_GROUP = re.compile(rf"(?<![\w.])@(?:\{{([^{{}}]+)\}}|({_KEY}))")
 _NUMBERED = re.compile(r"\[\s*(\d{1,4}(?:\s*[-–—,;]\s*\d{1,4})*)\s*\]")
 _REFS = re.compile(r"\(?\b[Rr]ef(?:erence)?s?\.?\s+(\d{1,4}(?:\s*[-–—,]\s*\d{1,4})*)\b\)?")
 _NO_CITATION = re.compile(r"(?:\bCI|\brange|\bIQR|\binterval|[=:≈~∈])\s*$", re.IGNORECASE)
+# "12 [10-14] years", "a median age of 45 [38-52]": the range of what is measured.
+_UNIT = (
+    r"\s*(?:%|(?:years?|months?|weeks?|days?|hours?|minutes?|min|percent|per cent|kg|mg|µg|ml|mm|cm"
+    r"|km|kcal|mmol|mmHg|points?)\b)"
+)
+_BEHIND = re.compile(_UNIT)
+_AMOUNT = re.compile(rf"(?<![\w.,])(\d+(?:\.\d+)?)(?:{_UNIT}(?:\s+old\b|\s+of\s+age\b)?)?\s*\Z")
+_PAIR = re.compile(r"(\d+)\s*([-–—,;])\s*(\d+)")
+_OF_MEASURES = re.compile(
+    r"\b(?:ages?|aged|median|mean|IQR|inter-?quartile)\b(?:[^.!?]|\.(?=\d))*\Z", re.IGNORECASE
+)
 _NAME = rf"{PARTICLES}[{UPPER}][{WITHIN_NAME}]*[\w\u0300-\u036f](?<!['’]s)"
 _COLLEAGUES = r"(?:colleagues|co-?workers|collaborators|others)"
 # "Okoro, Lee, and Santos", "Okoro et al.,", "World Health Organization [WHO]".
@@ -222,11 +233,25 @@ def _find_numbers(text: str, index: ReferenceIndex) -> Iterator[Cited]:
         keys = tuple(_expand(found[1]))
         is_interval = "0" in keys and not index.by_key("0")
         is_year = all(map(_YEARS.fullmatch, keys)) and not any(map(index.by_key, keys))
-        if not (is_interval or is_year) and not _NO_CITATION.search(text[: found.start()]):
+        is_other = is_interval or is_year or _is_measured(found)
+        if not is_other and not _NO_CITATION.search(text[: found.start()]):
             yield Cited(*found.span(), keys)
     for found in _REFS.finditer(text):  # "(ref. 3)"
         if all(map(index.by_key, keys := tuple(_expand(found[1])))):
             yield Cited(*found.span(), keys)
+
+
+def _is_measured(found: re.Match[str]) -> bool:
+    """Tell whether numbers in brackets are the range of the amount before, or of a unit behind."""
+    pair, before = _PAIR.fullmatch(found[1]), found.string[: found.start()]
+    amount = _AMOUNT.search(before)
+    if amount and _YEARS.fullmatch(amount[1]):
+        amount = None
+    if unit := _BEHIND.match(found.string, found.end()):  # recent work "[3-5] points to" much
+        return bool(amount or (pair and pair[2] not in ",;" and "point" not in unit[0]))
+    if not (pair and amount and _OF_MEASURES.search(before)):
+        return False
+    return int(pair[1]) <= float(amount[1]) <= int(pair[3])
 
 
 def _expand(numbers: str) -> Iterator[str]:
