@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepera_graph.evidence.table.cells import find_outcome, read_cells
-from deepera_graph.evidence.table.studies import find_design
+from deepera_graph.evidence.table.designs import find_design
 
 TABLES = Path(__file__).with_name("tables")
 NUMBERS = ("n", "effect", "interval", "p")

@@ -13,7 +13,7 @@ from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
 from deepera_graph.evidence.plain import PlainRecord
-from deepera_graph.evidence.table.studies import PLANNED
+from deepera_graph.evidence.table.designs import PLANNED
 from deepera_graph.export.page import build_page, head_html, link_html
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import PaperStatus

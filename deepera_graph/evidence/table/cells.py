@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from deepera_graph.evidence.table.designs import Cell, Span, find_design
 from deepera_graph.evidence.table.effects import (
     BARE_INTERVAL,
     CURRENCY,
@@ -27,7 +28,7 @@ from deepera_graph.evidence.table.effects import (
     write_p,
     write_value,
 )
-from deepera_graph.evidence.table.studies import Cell, Span, find_design, find_size
+from deepera_graph.evidence.table.studies import find_size
 from deepera_graph.evidence.table.ways import NULL, find_way
 from deepera_graph.judges.trained.direction.wording import read_question, read_words
 from deepera_graph.text.words import Sentence, split_sentences

@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deepera_graph.errors import InputError
+from deepera_graph.evidence.table.designs import find_design
 from deepera_graph.evidence.table.rows import StudyRow
-from deepera_graph.evidence.table.studies import find_design
 from deepera_graph.evidence.table.svg import (
     SMALL,
     WIDTH,

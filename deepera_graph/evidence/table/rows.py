@@ -16,7 +16,7 @@ from deepera_graph.chat.parsing import ReplyModel, sanitize_line
 from deepera_graph.errors import RoleError
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.cells import FINDING, RULED, find_outcome, read_cells
-from deepera_graph.evidence.table.studies import find_design, is_finer
+from deepera_graph.evidence.table.designs import find_design, is_finer
 from deepera_graph.judges.llm import prompt as show
 from deepera_graph.judges.llm.backend import open_roles_model
 from deepera_graph.literature.citation import find_pages
