@@ -34,10 +34,11 @@ _CASES = re.compile(
     rf"{_COUNT}\s+(?:{_PART}\s+){{0,5}}?(?:cases|patients)\b[^.;]{{0,40}}?\band\s+(?P<m>\d[\d,]*)\s+"
     r"(?:\w+\s+){0,2}controls\b"
 )
-_DONE = re.compile(
-    rf"(?:\bIn|\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept))\s+(?:all\s+)?{_COUNT}\s+(?:{_PART}\s+){{0,2}}?"
+_DEED = r"\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept)"
+_THEM = (
     r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
 )
+_DONE = re.compile(rf"(?:\bIn|{_DEED})\s+(?:all\s+)?{_COUNT}\s+(?:{_PART}\s+){{0,2}}?{_THEM}")
 _COUNTED = [
     re.compile(
         rf"{least}{_COUNT}\s+(?:(?!of\b|and\b|to\b){_PART}\s+){{0,{most}}}?(?:{nouns})\b", re.I
@@ -80,6 +81,19 @@ _GROUP = re.compile(
     rf"|(?P<thing>{'|'.join(_LISTS['things'].split())}))\b|{_COUNT.replace('?P<n>', '?P<rest>')}"
     r"(?=\s+(?P<how>to|without)\b)",
     re.IGNORECASE,
+)
+# A group that has its noun from the next one: "40 obese and 42 lean mice".
+_HALF = (
+    rf"{_COUNT}\s+(?:(?!(?:{_LIVING}|{_LISTS['no_kind']})\b)[a-z][\w-]*(?:[^\Ws]|ous|less)\s+){{1,2}}"
+    r"(?:and|versus|vs\.?)\s+"
+)
+_HALF_BEFORE = re.compile(rf"{_HALF}\Z", re.IGNORECASE)
+_BOTH = re.compile(
+    rf"{_DEED}\s+{_HALF}{_COUNT.replace('?P<n>', '?P<m>')}\s+(?:{_PART}\s+){{1,2}}?"
+    rf"(?!(?:{_LISTS['no_subjects']})\b){_THEM}"
+)
+_OTHERS = re.compile(
+    rf"\b(?:each|every|per)\b|{_COUNT}\s+(?!years?|weeks?|days?|months?|hours?)[a-z]"
 )
 _BESIDE = re.compile(
     r"(?:\s+(?!(?:of|whom|including|per|each|which|only)\b)[A-Za-z][\w/’'-]*){0,5}?,?\s+"
@@ -151,7 +165,7 @@ def find_size(text: str, title: str = "") -> Cell | None:
         return next(_read_sizes(text), None) or _find_total(text)
     groups = list(_sum_groups(text))
     sizes = (_grow(_narrow(text, one), groups, text) for one in _count_nouns(text, _COUNTED))
-    return next(chain(_read_sizes(text), sizes, groups), None)
+    return next(chain(_read_sizes(text), sizes, groups, _sum_both(text)), None)
 
 
 def _find_total(text: str) -> Cell | None:
@@ -207,6 +221,8 @@ def _is_group(text: str, size: Cell) -> bool:
     """Tell whether more of the same things are counted beside a size that no words call all."""
     start, end = size.span
     said = [one for one in split_sentences(text) if one.start <= start][-1]
+    if _find_half(said.text, start - said.start):
+        return True
     lead = text[said.start : start] or text[start : start + 3]
     is_all = re.fullmatch(r"(?:In|Of|Among)\s+(?:all\s+)?", lead) or _TOTAL.search(lead)
     is_sample = _is_sample(text, size.span) and not text.startswith(" to ", end)
@@ -248,6 +264,27 @@ def _sum_groups(text: str) -> Iterator[Cell]:
                     spans = run[0].start() + sentence.start, run[-1].end() + sentence.start
                     yield Cell(value=str(total), span=spans)
             run = [found] if found and found["n"] else []
+            if run and (half := _find_half(said, run[0].start())):
+                run.insert(0, half)
+
+
+def _find_half(said: str, end: int) -> re.Match[str] | None:
+    """Return the group before a count that has its noun from there; one of a kind is none."""
+    found = _HALF_BEFORE.search(said, 0, end)
+    return found if found and _to_int(found["n"]) > 1 else None
+
+
+def _sum_both(text: str) -> Iterator[Cell]:
+    """Yield the sum of two groups of things that no list has: "we kept 9 ripe and 9 raw figs"."""
+    for sentence in split_sentences(text):
+        said = sentence.text
+        found = _BOTH.search(said)
+        if found and _is_size(said, found) and _GROUP_END.match(said, found.end()):
+            rest = f"{said[: found.start()]} {said[found.end() :]}"
+            total, start = _to_int(found["n"]) + _to_int(found["m"]), sentence.start
+            if total >= _LEAST_THINGS and not _OTHERS.search(rest):
+                spans = start + found.start("n"), start + found.end()
+                yield Cell(value=str(total), span=spans)
 
 
 def _sum_arms(said: str, start: int) -> Iterator[Cell]:
