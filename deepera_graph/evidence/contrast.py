@@ -5,7 +5,7 @@ The words are in ``contrast.toml``. What they do not tell for certain is left al
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from deepera_graph.evidence.table.effects import INTERVAL, P, bounds_of, mask_brackets, to_float
@@ -15,6 +15,7 @@ from deepera_graph.text.plain import read_lists
 from deepera_graph.text.words import GENERAL_STEMS, LONGEST, content_words, stem_verb
 
 OPPOSITE = "it may say the opposite: "
+LEAVES, KEEPS = "it has the exception ", "it is so where the claim has "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _PATTERNS = {
     name: re.compile(one, re.IGNORECASE | re.VERBOSE)
@@ -37,6 +38,7 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
     known = _cut(sentence)
     found: list[str] = []
     for one in _cut(statement):
+        found += {_keep(one, other) for other in known} - {""}
         near = _find_nearest(one, known)
         if near is None:
             continue
@@ -98,7 +100,7 @@ def _cut(sentence: str) -> list[_Part]:
     for start, end in pairwise([*cuts, len(sentence)]):
         text = _PATTERNS["joint"].sub("", sentence[start:end], count=1)
         if parts and (found := _PATTERNS["exception"].match(text)):
-            parts[-1] = parts[-1]._replace(exception=found["what"])
+            parts[-1] = parts[-1]._replace(exception=found[0].strip())
             continue
         told = _PATTERNS["predicate"].search(mask_brackets(text))
         own = text[: told.start()] if told else ""
@@ -129,11 +131,31 @@ def _find_nearest(one: _Part, known: Sequence[_Part]) -> _Part | None:
 
 def _except(one: _Part, other: _Part) -> str:
     """Say that a statement is of what a sentence leaves out."""
-    left_out = stems(other.exception) - other.about
-    shared = left_out & one.about
-    if not shared or len(shared) < _ENOUGH * len(left_out):
-        return ""
-    return "" if _PATTERNS["apart"].search(one.text) else f"it has “but not {other.exception}”"
+    left_out = stems(other.exception) - (_affirmed(other) or other.about)
+    is_told = _is_of(left_out, one.about) and not _PATTERNS["apart"].search(one.text)
+    return f"{LEAVES}“{other.exception}”" if is_told else ""
+
+
+def _keep(one: _Part, other: _Part) -> str:
+    """Say that a sentence is of what a statement leaves out."""
+    left_out, told = stems(one.exception) - one.about - stems(other.exception), _affirmed(other)
+    is_near = len((one.about | left_out & told) & other.about) >= _LEAST_SHARED
+    return f"{KEEPS}“{one.exception}”" if _is_of(left_out, told) and is_near else ""
+
+
+def _is_of(left_out: Set[str], about: Set[str]) -> bool:
+    left_out = left_out - GENERAL
+    return len(left_out & about) > _ENOUGH * len(left_out)
+
+
+def _affirmed(part: _Part) -> set[str]:
+    """Return the stems of a part up to "than" or "without"; none if it denies something."""
+    read = read_words(part.text)
+    signed = [*zip(read.words, read.signs, strict=True)]
+    if any(sign in _DENIES and word != "without" for word, sign in signed):
+        return set()
+    told = takewhile(lambda it: it[0] != "without" and it[1] not in ("but", "than"), signed)
+    return stems(" ".join([part.subject, *(word for word, _ in told)]))
 
 
 def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
@@ -284,7 +306,10 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
 
 
 _MEASURES = stems("risk odds rate rates chance likelihood incidence number level levels")
-_TOLD = stems("observed seen reported noted detected known clear time overall")
+_TOLD = stems(
+    "observed seen reported noted detected known clear time overall "
+    "people patients participants persons given receiving taking treated"
+)
 GENERAL = frozenset(GENERAL_STEMS | _GROUPED | _MEASURES | _TOLD)  # no outcome, and no group
 
 

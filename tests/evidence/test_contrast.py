@@ -39,6 +39,10 @@ RIPE = (
         ("Single doses of wax gave no protection.", DOSES),
         ("Wax gave protection daily, but not in single doses.", DOSES),
         ("Daily wax gave protection.", DOSES),
+        ("Wax gave protection, except in single doses.", DOSES),
+        ("Wax gave protection, but only in trees with daily doses.", DOSES),
+        ("Wax cut rust, but not in pines.", "Wax cut rust in ash trees more than in pines."),
+        ("Wax cut rust, but not in pines.", "In ash trees wax cut rust; in pines it did not."),
         ("Wax shortened ripening.", RIPE),
         ("Ripening was shortened by wax.", RIPE),
         ("Wax reduced weight.", "Weight fell by 5 kg with wax and by 2 kg in the control group."),
@@ -124,7 +128,32 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
         (
             "Single doses of wax gave protection.",
             DOSES,
-            "it has “but not in those with single doses”",
+            "it has the exception “not in those with single doses”",
+        ),
+        (
+            "Wax gave protection, but not in trees with daily doses.",
+            DOSES,
+            "it is so where the claim has “not in trees with daily doses”",
+        ),
+        (
+            "Wax gave protection, except in trees with daily doses.",
+            DOSES,
+            "it is so where the claim has “except in trees with daily doses”",
+        ),
+        (
+            "Wax gave protection, but had no effect in trees with daily doses.",
+            DOSES,
+            "it is so where the claim has “had no effect in trees with daily doses”",
+        ),
+        (
+            "Wax gave protection, but only in trees with single doses.",
+            DOSES,
+            "it has the exception “not in those with single doses”",
+        ),
+        (
+            "Wax cut rust, but not in pines.",
+            "Wax cut rust in pines more than in ash trees.",
+            "it is so where the claim has “not in pines”",
         ),
         (
             "Wax prolonged ripening.",
@@ -251,6 +280,23 @@ def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):
 )
 def test_where_another_finding_has_more_of_a_claim_it_is_told(tmp_path, claim, text, notes):
     assert judge(tmp_path, claim, text).notes == notes
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Nets reduced malaria in villages, but not with weekly dips.",
+        "Nets reduced malaria, though not with weekly dips.",
+    ],
+)
+def test_what_the_claim_leaves_out_and_the_work_has_is_told(tmp_path, claim):
+    text = (
+        "Nets reduced malaria in villages by 20%. Protection was seen with weekly dips of nets "
+        "without salt, but not with single dips."
+    )
+    pair = judge(tmp_path, claim, text, "Nets and malaria in villages")
+    assert pair.verdict == "partly"
+    assert "Protection was seen" in f"{pair.notes}{pair.quote}"
 
 
 def test_another_sentence_that_finds_nothing_of_the_outcome_of_a_claim_is_quoted(tmp_path):

@@ -10,7 +10,15 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.contrast import CONTROL, FINDS_NOTHING, OPPOSITE, list_contrasts, stems
+from deepera_graph.evidence.contrast import (
+    CONTROL,
+    FINDS_NOTHING,
+    KEEPS,
+    LEAVES,
+    OPPOSITE,
+    list_contrasts,
+    stems,
+)
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
@@ -178,7 +186,10 @@ def decide_by_rules(
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
         return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
-    contrasts = elsewhere if contrasts and elsewhere else contrasts
+    if elsewhere:
+        contrasts = [one for one in contrasts if one.startswith((LEAVES, KEEPS))] or (
+            contrasts and elsewhere
+        )
     contrasts = contrasts or _deny_elsewhere(statement, sentence, others)
     notes = contrasts + find_gaps(statement, work.text) + _list_shortfalls(statement, sentence)
     verdict = "partly" if notes else "supported"
@@ -197,12 +208,12 @@ def _list_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> lis
 
 
 def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
-    """Quote a finding that nothing changes, of what of a claim a sentence does not have."""
+    """Quote a finding of what a sentence lacks: no change, or one that the claim leaves out."""
     missing = _topic(statement) - stems(sentence) - GENERAL_STEMS - {CONTROL}
+    near = (one for one in others if missing & stems(one))
+    turned = (FINDS_NOTHING, KEEPS)
     against = (
-        one
-        for one in others
-        if missing & stems(one) and FINDS_NOTHING in list_contrasts(statement, one)
+        one for one in near if any(n.startswith(turned) for n in list_contrasts(statement, one))
     )
     return [f"another sentence may say the opposite: “{one}”" for one in [*against][:1]]
 
