@@ -1,43 +1,48 @@
 """Where a statement and a sentence part ways: a change and none, more and less, groups exchanged.
 
-The words are in ``contrast.toml``. What they do not tell for certain is left alone.
+What the words of ``clauses.toml`` do not tell for certain is left alone.
 """
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import NamedTuple
 
+from deepera_graph.evidence.clauses import (
+    CONTROL,
+    DENIES,
+    GENERAL,
+    GROUPED,
+    MEASURES,
+    MOST_READ,
+    NOTHING,
+    PATTERNS,
+    Clause,
+    cut_clauses,
+    stems,
+)
 from deepera_graph.evidence.table.effects import INTERVAL, P, bounds_of, mask_brackets, to_float
 from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.text.drift import hide_designs
-from deepera_graph.text.plain import read_lists
-from deepera_graph.text.words import GENERAL_STEMS, LONGEST, content_words, stem_verb
+from deepera_graph.text.words import content_words, stem_verb
 
 OPPOSITE = "it may say the opposite: "
 LEAVES, KEEPS = "it has the exception ", "it is so where the claim has "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
-_PATTERNS = {
-    name: re.compile(one, re.IGNORECASE | re.VERBOSE)
-    for name, one in read_lists(__file__)["patterns"].items()
-}
-_NOTHING, _CHANGES, _PREVENTS = (_PATTERNS[one] for one in ("nothing", "changes", "prevents"))
-_SUBJECT = _PATTERNS["predicate"]
+_CHANGES, _PREVENTS = PATTERNS["changes"], PATTERNS["prevents"]
+_SUBJECT = PATTERNS["predicate"]
 _LEAST_SHARED = 2  # stems of a statement in what is set against it
 _LEAST_P = 0.05
-_LONGEST = 2 * LONGEST  # characters that are read: time is quadratic in them
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
-CONTROL = "control"
-_DENIES = {"not", "null"}  # signs of words
 
 
 def list_contrasts(statement: str, sentence: str) -> list[str]:
     """Say where a sentence says something else than a statement, a note each."""
     # Those that begin with `OPPOSITE` say that it may be the reverse.
-    statement, sentence = (hide_designs(one[:_LONGEST]) for one in (statement, sentence))
-    known = _cut(sentence)
+    statement, sentence = (hide_designs(one[:MOST_READ]) for one in (statement, sentence))
+    known = cut_clauses(sentence)
     found: list[str] = []
-    for one in _cut(statement):
+    for one in cut_clauses(statement):
         found += {_keep(one, other) for other in known} - {""}
         near = _find_nearest(one, known)
         if near is None:
@@ -48,95 +53,26 @@ def list_contrasts(statement: str, sentence: str) -> list[str]:
     return [*dict.fromkeys(found)]
 
 
-def list_denials(statement: str) -> list[str]:
-    """Return what a statement says that nothing changes of: "mortality" in "but not mortality"."""
-    found: list[str] = []
-    for n, part in enumerate(_cut(hide_designs(statement[:_LONGEST]))):
-        before, *after = _NOTHING.split(part.text, maxsplit=1)
-        said = after[0] if after and content_words(after[0]) else before
-        is_added = n and _DENIES & {*read_words(part.text).signs}
-        found += [said] if is_added or said is not before else []
-        found += [part.exception] if part.exception else []
-    return found
-
-
-def stems(text: str) -> set[str]:
-    """Return the stems of what a text is about; all groups that are compared with are controls."""
-    found = set(map(stem_verb, content_words(text)))
-    return {CONTROL if one in _CONTROLS else one for one in found}
-
-
-_CONTROLS = frozenset(map(stem_verb, "placebo controls sham comparator".split()))  # noqa: SIM905
-_GROUPED = stems("arms groups treatments conditions between differ differed difference")
-
-
-class _Part(NamedTuple):
-    """A clause, with the subject of an earlier one if it has none, and what it leaves out."""
-
-    text: str
-    subject: str
-    borrowed: str = ""  # the predicate of an earlier one: "and B did not"
-    exception: str = ""  # "in those with bolus doses", behind "but not"
-
-    @property
-    def about(self) -> set[str]:
-        return stems(f"{self.subject} {self.text} {self.borrowed}")
-
-    @property
-    def whole(self) -> str:
-        return f"{self.subject} {self.text}"
-
-
-def _cut(sentence: str) -> list[_Part]:
-    """Cut a sentence into what it finds: "fell, but did not change Y" are two, with one subject."""
-    masked = mask_brackets(sentence)
-    cuts = [0]
-    for one in _PATTERNS["bounds"].finditer(masked):
-        said = masked[cuts[-1] : one.start()]
-        if _PATTERNS["predicate"].search(said) and one.start() > cuts[-1]:
-            cuts.append(one.start())
-    parts: list[_Part] = []
-    subject = ""
-    for start, end in pairwise([*cuts, len(sentence)]):
-        text = _PATTERNS["joint"].sub("", sentence[start:end], count=1)
-        if parts and (found := _PATTERNS["exception"].match(text)):
-            parts[-1] = parts[-1]._replace(exception=found[0].strip())
-            continue
-        told = _PATTERNS["predicate"].search(mask_brackets(text))
-        own = text[: told.start()] if told else ""
-        is_elliptic = parts and _PATTERNS["elliptic"].match(mask_brackets(text))
-        borrowed = _find_predicate(parts[-1].text) if is_elliptic else ""
-        text = f"{text.rstrip(' .;,')} do" if is_elliptic else text
-        parts.append(_Part(text, "" if content_words(own) else subject, borrowed))
-        subject = own if content_words(own) else subject
-    return parts
-
-
-def _find_predicate(text: str) -> str:
-    found = _PATTERNS["predicate"].search(text)
-    return text[found.start() :] if found else ""
-
-
-def _find_nearest(one: _Part, known: Sequence[_Part]) -> _Part | None:
+def _find_nearest(one: Clause, known: Sequence[Clause]) -> Clause | None:
     """Return the part with most words of a statement; None if several are as near, or none is."""
     # What acts in the first one acts in others, too: "wax cut rust, but scab was unchanged".
     about, first = one.about, stems(_SUBJECT.split(known[0].text)[0])
     shared = [len(about & (other.about | first)) for other in known]
     nearest = [other for other, n in zip(known, shared, strict=True) if n == max(shared)]
-    told = stems(_NOTHING.sub(" ", nearest[0].text)) - _GROUPED  # "Mould did not differ" has one
-    topic = stems(_SUBJECT.split(nearest[0].text)[0]) - _MEASURES
+    told = stems(NOTHING.sub(" ", nearest[0].text)) - GROUPED  # "Mould did not differ" has one
+    topic = stems(_SUBJECT.split(nearest[0].text)[0]) - MEASURES
     is_near = max(shared) >= min(_LEAST_SHARED, max(len(told), 1)) or (topic and topic <= about)
     return nearest[0] if is_near and len(nearest) == 1 else None
 
 
-def _except(one: _Part, other: _Part) -> str:
+def _except(one: Clause, other: Clause) -> str:
     """Say that a statement is of what a sentence leaves out."""
     left_out = stems(other.exception) - (_affirmed(other) or other.about)
-    is_told = _is_of(left_out, one.about) and not _PATTERNS["apart"].search(one.text)
+    is_told = _is_of(left_out, one.about) and not PATTERNS["apart"].search(one.text)
     return f"{LEAVES}“{other.exception}”" if is_told else ""
 
 
-def _keep(one: _Part, other: _Part) -> str:
+def _keep(one: Clause, other: Clause) -> str:
     """Say that a sentence is of what a statement leaves out."""
     left_out, told = stems(one.exception) - one.about - stems(other.exception), _affirmed(other)
     is_near = len((one.about | left_out & told) & other.about) >= _LEAST_SHARED
@@ -148,21 +84,21 @@ def _is_of(left_out: Set[str], about: Set[str]) -> bool:
     return len(left_out & about) > _ENOUGH * len(left_out)
 
 
-def _affirmed(part: _Part) -> set[str]:
+def _affirmed(part: Clause) -> set[str]:
     """Return the stems of a part up to "than" or "without"; none if it denies something."""
     read = read_words(part.text)
     signed = [*zip(read.words, read.signs, strict=True)]
-    if any(sign in _DENIES and word != "without" for word, sign in signed):
+    if any(sign in DENIES and word != "without" for word, sign in signed):
         return set()
     told = takewhile(lambda it: it[0] != "without" and it[1] not in ("but", "than"), signed)
     return stems(" ".join([part.subject, *(word for word, _ in told)]))
 
 
-def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
+def _deny(one: Clause, other: Clause, known: Sequence[Clause]) -> str:
     """Say that one of a statement and a sentence finds a change where the other finds none."""
     if stems(other.exception) & one.about - other.about:
         return ""
-    topic = stems(_NOTHING.sub(" ", one.text)) & stems(_NOTHING.sub(" ", other.text))
+    topic = stems(NOTHING.sub(" ", one.text)) & stems(NOTHING.sub(" ", other.text))
     sides = _finds_change(one.text, topic), _finds_change(other.text, topic)
     is_clear, shown = _weigh_numbers(other.text)
     if not sides[0]:
@@ -178,24 +114,24 @@ def _deny(one: _Part, other: _Part, known: Sequence[_Part]) -> str:
     return f"its difference may be due to chance: {shown}" if is_chance else ""
 
 
-def _has_both(one: _Part, other: _Part) -> bool:
+def _has_both(one: Clause, other: Clause) -> bool:
     """Tell whether a part has words of both sides of what finds nothing: of A and of B."""
-    sides = [stems(text) for text in _NOTHING.split(one.text, maxsplit=1)]
+    sides = [stems(text) for text in NOTHING.split(one.text, maxsplit=1)]
     return all(not side or side & other.about for side in sides)
 
 
-def _find_unlike(one: _Part, nearest: _Part, known: Sequence[_Part]) -> _Part | None:
+def _find_unlike(one: Clause, nearest: Clause, known: Sequence[Clause]) -> Clause | None:
     """Return a part that finds nothing, and has words of a statement that the nearest lacks."""
     for part in known:
-        told = stems(_NOTHING.sub(" ", part.text)) - _GROUPED
+        told = stems(NOTHING.sub(" ", part.text)) - GROUPED
         if told <= one.about and told - nearest.about and _finds_change(part.text, set()) is False:
             return part
     return None
 
 
-def _may_be_of(one: _Part, part: _Part, nearest: _Part) -> bool:
+def _may_be_of(one: Clause, part: Clause, nearest: Clause) -> bool:
     """Tell whether a statement that nothing changes may be of another part than the nearest."""
-    denials = [_NOTHING.search(text) for text in (one.text, part.text)]
+    denials = [NOTHING.search(text) for text in (one.text, part.text)]
     said = {found[0].lower() if found else "" for found in denials}
     is_told = (part.about & one.about) - nearest.about or len(said) == 1
     return all(denials) and bool(is_told)
@@ -206,7 +142,7 @@ def _finds_change(text: str, topic: Set[str]) -> bool | None:
     # Words of the *topic*, stems, are none that say so: "night cooling".
     if _PREVENTS.search(text):
         return None
-    rest = _NOTHING.sub(" ", text)
+    rest = NOTHING.sub(" ", text)
     if not any(stem_verb(found[0].lower()) not in topic for found in _CHANGES.finditer(rest)):
         return False if rest != text else None
     bare = re.sub(r"\b[Nn]o-", "", text)  # "no-till" denies nothing
@@ -222,7 +158,7 @@ def _weigh_numbers(text: str) -> tuple[bool | None, str]:
         weighed[p[0]] = None if p["sign"] in ("<≤" if not is_less else ">≥") else is_less
     for found in INTERVAL.finditer(text):
         low, high = bounds_of(found)
-        is_ratio = _PATTERNS["ratio"].search(text[: found.start()])
+        is_ratio = PATTERNS["ratio"].search(text[: found.start()])
         none = 1 if is_ratio else 0
         is_open = not is_ratio and low >= 0
         weighed[found[0]] = None if is_open else not low <= none <= high
@@ -241,11 +177,11 @@ class _Side(NamedTuple):
     other: set[str]  # with whom it is compared; empty if that is not said
 
 
-def _read_sides(part: _Part) -> Iterator[_Side]:
+def _read_sides(part: Clause) -> Iterator[_Side]:
     """Yield comparisons of groups: "colds were longer with wax than without"."""
     text = mask_brackets(part.text)
     for name in ("compared", "having", "counted", "linked"):
-        for found in _PATTERNS[name].finditer(text):
+        for found in PATTERNS[name].finditer(text):
             axis, way = _weigh_word(found["how"])
             other = stems(found["other"] or "") or {CONTROL for _ in found["other"] or ""}
             yield _Side(found["how"], axis, way, stems(found["what"]), stems(found["who"]), other)
@@ -255,25 +191,25 @@ def _weigh_word(word: str) -> tuple[str, int]:
     """Return what a word of change is of, an amount, a worth or a speed, and which way it goes."""
     for axis in ("amount", "worth", "speed"):
         for way, side in ((1, "up"), (-1, "down")):
-            if _PATTERNS[f"{axis}_{side}"].match(word):
+            if PATTERNS[f"{axis}_{side}"].match(word):
                 return axis, way
     return "", 0
 
 
-def _read_action(part: _Part) -> _Side | None:
+def _read_action(part: Clause) -> _Side | None:
     """Return what changes what, if one thing is said to: "wax reduced mould"."""
     text = mask_brackets(part.whole)
-    found = [*_PATTERNS["action"].finditer(text)]
-    if len(found) != 1 or _NOTHING.search(text) or _PATTERNS["compares"].search(text):
+    found = [*PATTERNS["action"].finditer(text)]
+    if len(found) != 1 or NOTHING.search(text) or PATTERNS["compares"].search(text):
         return None
     axis, way = _weigh_word(found[0]["verb"])
     left, right = stems(text[: found[0].start()]), stems(text[found[0].end() :])
     return _Side(found[0]["verb"], axis, way, right - left, left - right, set()) if axis else None
 
 
-def _turn_shares(one: _Part, other: _Part) -> Iterator[str]:
+def _turn_shares(one: Clause, other: Clause) -> Iterator[str]:
     """Yield what one thing lowers in a statement, and is more with it in a sentence."""
-    if _NOTHING.search(other.text):
+    if NOTHING.search(other.text):
         return
     action = _read_action(one)
     told = [action, action._replace(what=action.who, who=action.what)] if action else []
@@ -287,9 +223,9 @@ def _turn_shares(one: _Part, other: _Part) -> Iterator[str]:
 
 def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
     """Return 1 if two are of the same group, -1 if of the other one; 0 if that is not clear."""
-    if mine.axis != side.axis or not (mine.what & side.what) - _MEASURES:
+    if mine.axis != side.axis or not (mine.what & side.what) - MEASURES:
         return 0
-    levels = [{*map(str.lower, _PATTERNS["level"].findall(one))} for one in (text, sentence)]
+    levels = [{*map(str.lower, PATTERNS["level"].findall(one))} for one in (text, sentence)]
     if not side.other:
         is_same = mine.who and (mine.who <= side.who or side.who <= mine.who)
         if mine.other:
@@ -299,18 +235,10 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
         return int(bool(is_same) and rest[0] == rest[1])
     with_it, without = side.who - side.other, side.other - side.who
     who, against = mine.who - mine.other, mine.other - mine.who
-    is_all = without - _GROUPED <= who  # "in the top half" may stand beside either
+    is_all = without - GROUPED <= who  # "in the top half" may stand beside either
     same = who & with_it or against & without
     turned = (who & without if is_all else set()) or against & with_it
     return bool(same) - bool(turned)
-
-
-_MEASURES = stems("risk odds rate rates chance likelihood incidence number level levels")
-_TOLD = stems(
-    "observed seen reported noted detected known clear time overall "
-    "people patients participants persons given receiving taking treated"
-)
-GENERAL = frozenset(GENERAL_STEMS | _GROUPED | _MEASURES | _TOLD)  # no outcome, and no group
 
 
 class _Numbers(NamedTuple):
@@ -320,9 +248,9 @@ class _Numbers(NamedTuple):
     groups: tuple[set[str], set[str]]  # each without what both have
 
 
-def _read_numbers(part: _Part) -> _Numbers | None:
+def _read_numbers(part: Clause) -> _Numbers | None:
     text = part.whole
-    texts = mask_brackets(text), _PATTERNS["remark"].sub(lambda one: "_" * len(one[0]), text), text
+    texts = mask_brackets(text), PATTERNS["remark"].sub(lambda one: "_" * len(one[0]), text), text
     found = next(filter(None, map(_find_pair, texts)), None)
     if not found:
         return None
@@ -330,19 +258,19 @@ def _read_numbers(part: _Part) -> _Numbers | None:
     before, between, after = (
         text[: one.start()],
         text[one.end() : other.start()],
-        _PATTERNS["end"].split(text[other.end() :])[0],
+        PATTERNS["end"].split(text[other.end() :])[0],
     )
-    if _PATTERNS["follows"].match(between):
+    if PATTERNS["follows"].match(between):
         groups = _name(between), _name(after)
-    elif not content_words(_PATTERNS["compares"].sub(" ", between)):
+    elif not content_words(PATTERNS["compares"].sub(" ", between)):
         sides = [before, after] if "respectively" in text else [before]
-        sign = _PATTERNS["joined" if "respectively" in text else "compares"]
+        sign = PATTERNS["joined" if "respectively" in text else "compares"]
         halves = [sign.split(one) for one in sides]
         told = [half for half in halves if len(half) == 2]
         if len(told) != 1:
             return None
         groups = _name(told[0][0]), _name(told[0][1])
-    elif _PATTERNS["precedes"].match(between):
+    elif PATTERNS["precedes"].match(between):
         groups = _name(before), _name(between)
     else:
         return None
@@ -352,21 +280,21 @@ def _read_numbers(part: _Part) -> _Numbers | None:
 
 def _name(text: str) -> set[str]:
     """Return the stems of a group; one without a thing is a control."""
-    return stems(text) | ({CONTROL} if _PATTERNS["lacking"].search(text) else set())
+    return stems(text) | ({CONTROL} if PATTERNS["lacking"].search(text) else set())
 
 
 def _find_pair(text: str) -> list[re.Match[str]]:
     """Return two numbers of one unit, shares rather than others, if there are no more."""
     units: dict[str, list[re.Match[str]]] = {}
-    for one in _PATTERNS["number"].finditer(text):
+    for one in PATTERNS["number"].finditer(text):
         units.setdefault(one["unit"].lower(), []).append(one)
     units = {"%": units["%"]} if "%" in units else units
     pairs = [pair for pair in units.values() if len(pair) == 2]
-    pairs = pairs if units else [[*_PATTERNS["bare_number"].finditer(mask_brackets(text))]]
+    pairs = pairs if units else [[*PATTERNS["bare_number"].finditer(mask_brackets(text))]]
     return pairs[0] if len(pairs) == 1 and len(pairs[0]) == 2 else []
 
 
-def _turn_numbers(one: _Part, other: _Part) -> Iterator[str]:
+def _turn_numbers(one: Clause, other: Clause) -> Iterator[str]:
     """Yield numbers whose groups are exchanged, and a change that they turn around."""
     known = _read_numbers(other)
     if known is None or known.shown[0] == known.shown[1]:
@@ -381,12 +309,12 @@ def _turn_numbers(one: _Part, other: _Part) -> Iterator[str]:
     elif not (
         told
         or _CHANGES.search(mask_brackets(other.text))
-        or _NOTHING.search(f"{one.text}. {other.text}")
+        or NOTHING.search(f"{one.text}. {other.text}")
     ):
         yield from _turn_order(one, other, known)
 
 
-def _turn_order(one: _Part, other: _Part, known: _Numbers) -> Iterator[str]:
+def _turn_order(one: Clause, other: Clause, known: _Numbers) -> Iterator[str]:
     """Yield what is more in one of two groups, where the numbers say that it is less."""
     first, second = (to_float(re.sub(r"[^\d.·]", "", shown)) for shown in known.shown)
     for side in [*_read_sides(one)] or [*filter(None, [_read_action(one)])]:

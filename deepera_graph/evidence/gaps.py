@@ -2,7 +2,7 @@
 
 import re
 
-from deepera_graph.evidence.contrast import GENERAL, list_denials, stems
+from deepera_graph.evidence.clauses import GENERAL, list_denials, stems
 from deepera_graph.judges.heuristic.topicality import same_meaning
 from deepera_graph.judges.trained.direction.wording import sign_of
 from deepera_graph.text.terms import missing_terms

@@ -10,15 +10,8 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.contrast import (
-    CONTROL,
-    FINDS_NOTHING,
-    KEEPS,
-    LEAVES,
-    OPPOSITE,
-    list_contrasts,
-    stems,
-)
+from deepera_graph.evidence.clauses import CONTROL, stems
+from deepera_graph.evidence.contrast import FINDS_NOTHING, KEEPS, LEAVES, OPPOSITE, list_contrasts
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.llm.judging import LlmJudge
