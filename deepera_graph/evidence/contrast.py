@@ -21,7 +21,14 @@ from deepera_graph.evidence.clauses import (
     cut_clauses,
     stems,
 )
-from deepera_graph.evidence.table.effects import INTERVAL, P, bounds_of, mask_brackets, to_float
+from deepera_graph.evidence.table.effects import (
+    INTERVAL,
+    NAMED,
+    P,
+    bounds_of,
+    mask_brackets,
+    to_float,
+)
 from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.text.drift import hide_designs
 from deepera_graph.text.words import content_words, stem_verb
@@ -180,11 +187,13 @@ class _Side(NamedTuple):
 def _read_sides(part: Clause) -> Iterator[_Side]:
     """Yield comparisons of groups: "colds were longer with wax than without"."""
     text = mask_brackets(part.text)
-    for name in ("compared", "having", "counted", "linked"):
+    for name in ("compared", "having", "occurring", "being", "counted", "linked"):
         for found in PATTERNS[name].finditer(text):
             axis, way = _weigh_word(found["how"])
             other = stems(found["other"] or "") or {CONTROL for _ in found["other"] or ""}
-            yield _Side(found["how"], axis, way, stems(found["what"]), stems(found["who"]), other)
+            what, *beside = PATTERNS["beside"].split(found["what"], maxsplit=1)
+            who = _name(" ".join([found["who"], *beside]))
+            yield _Side(found["how"].lower(), axis, way, stems(what), who, other)
 
 
 def _weigh_word(word: str) -> tuple[str, int]:
@@ -207,18 +216,42 @@ def _read_action(part: Clause) -> _Side | None:
     return _Side(found[0]["verb"], axis, way, right - left, left - right, set()) if axis else None
 
 
+def _read_ratio(part: Clause) -> _Side | None:
+    """Return what a ratio says to be more or less with what a part names, if nothing else does."""
+    found = [one for one in NAMED.finditer(part.text) if one["ratio"]]
+    text = mask_brackets(part.text)
+    if len(found) != 1 or _CHANGES.search(text) or PATTERNS["compares"].search(text):
+        return None
+    value, is_clear = to_float(found[0]["value"]), _weigh_numbers(part.text)[0]
+    if value == 1 or not is_clear or CONTROL in part.about:
+        return None
+    return _Side(
+        f"a ratio of {value:g}", "amount", 1 if value > 1 else -1, part.about, part.about, set()
+    )
+
+
+def _is_of_control(mine: _Side, side: _Side) -> bool:
+    """Tell whether one of two is of a control, and the other, of the same thing, is not."""
+    is_same = mine.axis == side.axis and (mine.what <= side.what or side.what <= mine.what)
+    are_named = all((mine.who - GENERAL, side.who - GENERAL)) and not mine.other | side.other
+    return is_same and are_named and (CONTROL in mine.who) != (CONTROL in side.who)
+
+
 def _turn_shares(one: Clause, other: Clause) -> Iterator[str]:
     """Yield what one thing lowers in a statement, and is more with it in a sentence."""
     if NOTHING.search(other.text):
         return
     action = _read_action(one)
     told = [action, action._replace(what=action.who, who=action.what)] if action else []
+    acting = [] if told else [_read_action(other)]
     for mine in told or _read_sides(one):
-        for side in _read_sides(other):
+        for side in filter(None, [*_read_sides(other), *acting, _read_ratio(other)]):
             way = _compare(mine, side, one.text, other.text)
             if way and (mine.way == side.way) != (way > 0):
                 where = "with" if way > 0 else "without"
                 yield f"{OPPOSITE}{mine.word}, where the passage has {side.word} {where} it"
+            elif _is_of_control(mine, side) and mine.way == side.way:
+                yield f"it has “{side.word}” in another group, not in that of the claim"
 
 
 def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
@@ -227,7 +260,9 @@ def _compare(mine: _Side, side: _Side, text: str, sentence: str) -> int:
         return 0
     levels = [{*map(str.lower, PATTERNS["level"].findall(one))} for one in (text, sentence)]
     if not side.other:
-        is_same = mine.who and (mine.who <= side.who or side.who <= mine.who)
+        told = mine.who - GENERAL, side.who - GENERAL
+        is_same = all(told) and (told[0] <= told[1] or told[1] <= told[0])
+        is_same = is_same and (CONTROL in mine.who) == (CONTROL in side.who)
         if mine.other:
             same, turned = mine.who - mine.other, mine.other - mine.who
             return bool(same & side.who) - bool(turned & side.who)

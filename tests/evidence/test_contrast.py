@@ -200,7 +200,7 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
         (
             "Wax increased rust.",
             "Fewer pears with wax had rust than with paper.",
-            "it may say the opposite: increased, where the passage has Fewer with it",
+            "it may say the opposite: increased, where the passage has fewer with it",
         ),
         (
             "Wax raised yields.",
@@ -245,6 +245,77 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
 )
 def test_what_differs_is_told(claim, sentence, note):
     assert list_contrasts(claim, sentence) == [note]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "There were 27% fewer stings with nets than without (rate ratio 0.73, 95% CI 0.6 to 0.9).",
+        "With nets, there were 27% fewer stings.",
+        "Nets led to 27% fewer stings.",
+        "Growers with nets had 27% fewer stings.",
+        "Fewer stings were recorded under nets.",
+        "The rate ratio for stings with nets was 0.73 (95% CI 0.6 to 0.9).",
+    ],
+)
+def test_more_where_there_are_fewer_is_told_however_it_is_said(sentence):
+    for claim in [
+        "There were more stings with nets.",
+        "More stings were seen with nets than without.",
+        "Nets resulted in more stings.",
+        "Stings were more frequent with nets.",
+    ]:
+        [note] = list_contrasts(claim, sentence)
+        assert note.startswith("it may say the opposite: more")
+    for claim in [
+        "There were fewer stings with nets.",
+        "More stings were seen without nets.",
+        "There were more stings without nets than with nets.",
+        "Growers without nets had more stings.",
+        "Stings were more common in those not given nets.",
+        "More birds were seen with nets.",
+    ]:
+        assert list_contrasts(claim, sentence) == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Sugar was higher in the lime group (p = 0.01).",
+        "Pears given lime had higher sugar.",
+        "More sugar was found in pears with lime.",
+    ],
+)
+def test_what_is_higher_in_another_group_than_the_control_of_a_claim_is_told(sentence):
+    for claim in [
+        "Sugar was higher in the control group.",
+        "Sugar was higher with placebo.",
+        "Sugar was higher without lime.",
+        "Control pears had higher sugar.",
+    ]:
+        [note] = list_contrasts(claim, sentence)
+        assert note.endswith("in another group, not in that of the claim")
+    for claim in [
+        "Sugar was higher in the lime group.",
+        "Sugar was lower in the control group.",
+        "Pears with lime had higher sugar than controls.",
+        "Acid was higher in the control group.",
+    ]:
+        assert list_contrasts(claim, sentence) == []
+
+
+def test_what_is_higher_in_another_group_supports_no_claim(tmp_path):
+    text = "We counted stings on 60 farms. Sugar was higher in the lime group at harvest."
+    pair = judge(tmp_path, "Sugar was higher in the control group.", text, "Lime and sugar")
+    assert pair.verdict in ("partly", "not_found")
+    assert pair.notes
+
+
+def test_what_was_counted_decides_no_finding(tmp_path):
+    text = "Stings of bees were counted on 60 farms. With nets there were 27% fewer stings."
+    pair = judge(tmp_path, "There were more stings of bees with nets.", text, "Nets and bees")
+    assert pair.quote == "With nets there were 27% fewer stings."
+    assert pair.verdict != "supported"
 
 
 def test_what_was_done_decides_no_finding(tmp_path):
@@ -306,7 +377,19 @@ def test_another_sentence_that_finds_nothing_of_the_outcome_of_a_claim_is_quoted
     assert "Firmness was unaffected." in f"{pair.notes}{pair.quote}"
 
 
-@pytest.mark.parametrize("words", ["wax ", "was associated with ", "fewer trees with wax were "])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "wax ",
+        "was associated with ",
+        "fewer trees with wax were ",
+        "there were fewer ",
+        "with wax there were fewer colds ",
+        "more without wax than ",
+        "wax led to fewer ",
+        "but not in those ",
+    ],
+)
 def test_a_long_statement_is_read_in_a_moment(words):
     began = time.perf_counter()
     list_contrasts(words * 1000, (words * 200)[:800])

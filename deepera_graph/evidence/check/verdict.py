@@ -56,7 +56,7 @@ _NO_RESULT = re.compile(
 # What was done, where nothing is found: "we randomised 96 women", "mice were fed wax".
 _DONE = re.compile(
     r"\brandomi[sz]|\b(?:were|was|been|we|underwent)\s+(?:\w+ly\s+)?(?:randomi[sz]|assigned|allocated"
-    r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited)\b",
+    r"|compared|recruited|enrolled|fed|given|received?|pooled|followed|studied|included|searched|invited|counted|measured|recorded)\b",
     re.IGNORECASE,
 )
 # What names a treatment or a group, and no finding: "stress reduction", "shift-working", "no tea".
