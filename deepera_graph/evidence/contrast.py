@@ -95,7 +95,8 @@ def _affirmed(part: Clause) -> set[str]:
     """Return the stems of a part up to "than" or "without"; none if it denies something."""
     read = read_words(part.text)
     signed = [*zip(read.words, read.signs, strict=True)]
-    if any(sign in DENIES and word != "without" for word, sign in signed):
+    is_denied = any(sign in DENIES and word != "without" for word, sign in signed)
+    if is_denied or NOTHING.search(part.text):
         return set()
     told = takewhile(lambda it: it[0] != "without" and it[1] not in ("but", "than"), signed)
     return stems(" ".join([part.subject, *(word for word, _ in told)]))

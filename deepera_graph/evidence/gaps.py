@@ -2,7 +2,7 @@
 
 import re
 
-from deepera_graph.evidence.clauses import GENERAL, list_denials, stems
+from deepera_graph.evidence.clauses import GENERAL, PATTERNS, list_denials, stems
 from deepera_graph.judges.heuristic.topicality import same_meaning
 from deepera_graph.judges.trained.direction.wording import sign_of
 from deepera_graph.text.terms import missing_terms
@@ -33,15 +33,17 @@ def _list_unnamed(statement: str, text: str) -> list[str]:
     there = set(map(same_meaning, stems(text)))
     missing: list[str] = []
     for said in list_denials(statement):
-        named = {one: stem_verb(one) for one in content_words(said) if _is_name(one)}
+        heads = filter(None, map(_list_names, PATTERNS["within"].split(said)))
+        named = {one: stem_verb(one) for one in next(heads, ())}
         if named and there.isdisjoint(map(same_meaning, named.values())):
             missing += [one for one in named if one.isalpha() and one not in missing]
     return missing
 
 
-def _is_name(word: str) -> bool:
-    is_told = sign_of(word) or word[0].isdigit() or len(word) < _SHORTEST
-    return not is_told and stem_verb(word) not in GENERAL
+def _list_names(text: str) -> list[str]:
+    words_of = (one for one in content_words(text) if len(one) >= _SHORTEST)
+    named = [one for one in words_of if not sign_of(one) and not one[0].isdigit()]
+    return [one for one in named if stem_verb(one) not in GENERAL]
 
 
 def _compare_populations(here: frozenset[str], there: frozenset[str]) -> list[str]:

@@ -40,6 +40,7 @@ RIPE = (
         ("Wax gave protection daily, but not in single doses.", DOSES),
         ("Daily wax gave protection.", DOSES),
         ("Wax gave protection, except in single doses.", DOSES),
+        ("Wax cut rust, but had no effect on mould.", "Mould was as common as without wax."),
         ("Wax gave protection, but only in trees with daily doses.", DOSES),
         ("Wax cut rust, but not in pines.", "Wax cut rust in ash trees more than in pines."),
         ("Wax cut rust, but not in pines.", "In ash trees wax cut rust; in pines it did not."),
@@ -130,6 +131,7 @@ def test_what_says_the_same_is_left_alone(claim, sentence):
             DOSES,
             "it has the exception “not in those with single doses”",
         ),
+        ("Wax cut rust, but had no effect on mould of the skin.", MOULD, CHANGE),
         (
             "Wax gave protection, but not in trees with daily doses.",
             DOSES,

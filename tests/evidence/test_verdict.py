@@ -192,6 +192,8 @@ STRIPS = "Flower strips raised the number of bumblebees by 30%."
     [
         ("Flower strips raised bumblebees, but not butterflies.", "butterflies"),
         ("Flower strips raised bumblebees, not butterflies.", "butterflies"),
+        ("Flower strips raised bumblebees, but not the weight of bumblebees.", "weight"),
+        ("Flower strips raised bumblebees, but not in hills of strips.", "hills"),
         ("Flower strips raised bumblebees, but had no effect on weeds.", "weeds"),
         ("Flower strips raised bumblebees, while beetles were unchanged.", "beetles"),
         ("Flower strips raised bumblebees without an effect on the rate of mites.", "mites"),
