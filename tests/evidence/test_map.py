@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 from deepera_graph import EvidenceReranker, EvidenceTabulator, export_result, export_table
 from deepera_graph.errors import InputError
 from deepera_graph.evidence.table.map import (
+    DESIGNS,
     LEFT,
     RIGHT,
     list_effects,
@@ -189,6 +190,23 @@ def test_a_study_stands_in_the_column_of_its_direction():
     places = {n: number(one.find(f"{SVG}rect"), "x") for n, one in studies(root).items()}
     third = WIDTH / 3
     assert {n: int(x // third) for n, x in places.items()} == {1: 0, 3: 1, 2: 2}
+
+
+@pytest.mark.parametrize(
+    ("design", "row"),
+    [
+        *((one, name) for name, designs in DESIGNS.items() for one in designs),
+        ("Trial", "Trials"),
+        ("pilot trial", "Trials"),
+        ("double-blind trial", "Trials"),
+        ("protocol of a trial", "Design not stated"),
+        ("a story", "Design not stated"),
+        ("", "Design not stated"),
+    ],
+)
+def test_a_study_stands_in_the_row_of_its_design(design, row):
+    said = [one.text for one in draw(study(design=design)).iter(f"{SVG}text")]
+    assert [one for one in said if one in {*DESIGNS, "Design not stated"}] == [row]
 
 
 def test_a_retracted_study_is_drawn_and_not_counted():

@@ -49,7 +49,7 @@ _COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 _OPTIONAL = "mixed or unclear"
 _OTHER = "Design not stated"
-_DESIGNS: Mapping[str, tuple[str, ...]] = {
+DESIGNS: Mapping[str, tuple[str, ...]] = {
     "Reviews": ("meta-analysis", "systematic review"),
     "Trials": ("crossover trial", "cluster-randomised trial", "randomised trial", "trial"),
     "Observational studies": (
@@ -145,7 +145,7 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
             for n, said in enumerate(lines)
         ]  # fmt: skip
     y = 8.0 + 16 * max(map(len, heads))
-    for design in (*_DESIGNS, _OTHER):
+    for design in (*DESIGNS, _OTHER):
         cells = [[one for one in held if _group(one[1]) == design] for held in columns.values()]
         if not any(cells):
             continue
@@ -175,9 +175,10 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
 
 
 def _group(row: StudyRow) -> str:
-    found = find_design(row.find("design").value)
-    known = _DESIGNS.items() if found else ()
-    return next((name for name, designs in known if found and found.value in designs), _OTHER)
+    said = in_one_line(row.find("design").value).lower()
+    found = find_design(f"design: {said}")  # as a title ends: "pilot trial"
+    names = {said, found.value if found else ""}
+    return next((name for name, designs in DESIGNS.items() if names & {*designs}), _OTHER)
 
 
 def _draw_study(one: Numbered, x: float, y: float) -> str:
