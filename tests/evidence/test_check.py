@@ -1,6 +1,7 @@
 """Checking: with a chat model, async, resumed, from sources; and the forms of the report."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,16 @@ def test_every_form_shows_every_verdict_and_deciding_sentence(report):
             assert shown in text or pair.verdict == "method", form
     assert "RETRACTED" in texts["text"]
     assert texts["csv"].count("\n") == len(report.pairs) + 1
+
+
+def test_the_number_beside_a_verdict_says_that_it_is_of_the_sentence(report):
+    text = export_check(report, "html")
+    judged = [one for one in report.pairs if one.quote and one.score is not None]
+    assert {"supported", "not_found"} <= {one.verdict for one in judged}
+    for one in judged:
+        assert f"relevance <b>{one.score:.2f}</b>" in text
+    bare = replace(report.pairs[0], verdict="not_found", quote="", score=0.4)
+    assert "relevance" not in export_check(replace(report, pairs=(bare,)), "html")
 
 
 def test_a_clause_that_is_judged_is_shown_where_a_sentence_has_several(tmp_path):

@@ -93,7 +93,9 @@ class CheckedPair(PlainRecord):
     # to read; ``retracted``; ``missing``: the list does not have it; ``method``: nothing is to be
     # proven; ``not_judged``: the judge failed
     verdict: Verdict
-    score: float | None  # of what decides, in [0, 1]; None if nothing was judged
+    # how far what decides is about the claim, in [0, 1], and not how sure the verdict is; None if
+    # nothing was judged
+    score: float | None
     quote: str  # the sentence that decides, in the words of the work
     page: str  # that it stands on, if known
     notes: tuple[str, ...]  # what else is to be known, a sentence each
@@ -357,8 +359,8 @@ def _pair_html(pair: CheckedPair) -> str:
         facts.append(f"<span>read: {pair.read}</span>")
     if pair.page:
         facts.append(f"<span>page {escape(pair.page)}</span>")
-    if pair.score is not None:
-        facts.append(f"<b>{pair.score:.2f}</b>")
+    if pair.quote and pair.score is not None:
+        facts.append(f"<span>relevance <b>{pair.score:.2f}</b></span>")
     parts = [
         f"<h3>[{escape(pair.key) or 'none'}] {link_html(source, pair.link)}</h3>",
         f'<p class="facts">{" ".join(facts)}</p>',

@@ -93,7 +93,7 @@ class Decision:
     """What one work comes to for one claim."""
 
     verdict: Verdict
-    score: float | None = None  # of what decides, in [0, 1]; None if nothing was judged
+    score: float | None = None  # relevance of what decides, in [0, 1]; None if nothing was judged
     quote: str = ""  # the sentence that decides, in the words of the work; empty if there is none
     page: str = ""  # that it stands on, if known
     notes: tuple[str, ...] = ()  # what else is to be known, a sentence each

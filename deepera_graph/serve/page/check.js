@@ -184,7 +184,7 @@ function makePair(pair) {
   const [side, sign] = SIDES[pair.verdict] ?? ["unclear", "?"];
   const source = pair.source || pair.reference || "not in the list of references";
   const facts = [pair.read && pair.verdict !== "method" && `read: ${pair.read}`, pair.page && `page ${pair.page}`,
-    pair.score !== null && `score ${pair.score.toFixed(2)}`].filter(Boolean);
+    pair.quote && pair.score !== null && `relevance ${pair.score.toFixed(2)}`].filter(Boolean);
   const near = pair.verdict === "not_found" ? "Nearest: " : "";
   return el("div", { class: "pair-part" },
     el("h4", {}, `[${pair.key || "none"}] `, pair.link ? link(pair.link, source) : source),
