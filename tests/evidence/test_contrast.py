@@ -340,14 +340,14 @@ def test_what_may_be_due_to_chance_supports_in_part_alone(tmp_path):
             "At night, wax made no difference to the surface temperature of leaves.",
             "Surface temperature of leaves was 4.2 °C lower under wax than over soil at noon. "
             "At night there was no difference.",
-            (CHANGE, "another sentence of it has “night”"),
+            (CHANGE, "not in this sentence, but elsewhere in the abstract: “night”"),
         ),
         (
             "Early picking reduced mortality of trees.",
             "Death or major loss of trees by winter occurred in 37.0% of trees with early picking "
             "and 36.8% with late picking (RR 1.00; 95% CI 0.88-1.13). Mortality was 6.4% in the "
             "early group and 9.0% in the late group (P=0.03).",
-            ("another sentence of it has “mortality”",),
+            ("not in this sentence, but elsewhere in the abstract: “mortality”",),
         ),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from langchain_core.documents import Document
 
 from deepera_graph import ManuscriptCheck, WorkLibrary
+from deepera_graph.evidence.check import verdict
 
 pytestmark = pytest.mark.full
 
@@ -362,3 +363,25 @@ def test_a_cause_where_the_work_has_an_association_is_told(tmp_path, claim, is_t
     pair = judge(tmp_path, claim, text, "Night light and pears")
     assert pair.verdict == ("partly" if is_told else "supported")
     assert ("it has an association, and not a cause" in pair.notes) == is_told
+
+
+@pytest.mark.parametrize(
+    ("claim", "text", "missing"),
+    [
+        (
+            "A meta-analysis of 21 trials found no overall reduction in the risk of frost",
+            "21 trials were pooled. Straw did not reduce the risk of frost (risk ratio 0.97).",
+            "“meta-analysis”, “21”, “trials”",
+        ),
+        (
+            "Mulch saves water",
+            "Plots with straw lost 12% less moisture. We had 20 plots.",
+            "“Mulch”, “saves”, “water”",
+        ),
+    ],
+)
+def test_what_is_partly_supported_says_why(tmp_path, monkeypatch, claim, text, missing):
+    monkeypatch.setattr(verdict, "LOCAL_POINTS", verdict.Points(1.0, 0.0))
+    pair = judge(tmp_path, claim, text)
+    assert pair.verdict == "partly"
+    assert pair.notes == (f"it only comes near; not in this sentence: {missing}",)

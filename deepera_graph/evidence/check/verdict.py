@@ -1,7 +1,7 @@
 """The verdict on one claim and one work: what is judged of the work, and what that comes to."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -10,10 +10,11 @@ from langchain_core.documents import Document
 from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
-from deepera_graph.evidence.clauses import CONTROL, stems
+from deepera_graph.evidence.clauses import CONTROL, GENERAL, stems
 from deepera_graph.evidence.contrast import FINDS_NOTHING, KEEPS, LEAVES, OPPOSITE, list_contrasts
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
+from deepera_graph.judges.heuristic.topicality import same_meaning
 from deepera_graph.judges.llm.judging import LlmJudge
 from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.literature.citation import find_pages
@@ -72,6 +73,7 @@ _TELLS_NOTHING = re.compile(
     r"\s+(?:of|between|on|with|among)\b[^.:?]*",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"\w+(?:[-–’']\w+)*")  # as it is written: "meta-analysis"
 _NEAR_BEST = 0.5  # share of the best score from which on a sentence may decide
 
 
@@ -188,16 +190,34 @@ def decide_by_rules(
     verdict = "partly" if notes else "supported"
     if score < points.supported:
         verdict = "partly" if score >= points.partly else "not_found"
-    return _build(verdict, known, notes)
+    near = [_say_near(statement, sentence)] if verdict == "partly" else []
+    return _build(verdict, known, notes or near)
+
+
+def _say_near(statement: str, sentence: str) -> str:
+    """Say that a sentence only comes near a claim, and what of the claim it does not have."""
+    there = set(map(same_meaning, stems(sentence)))
+    missing = {one for one in _topic(statement) - GENERAL if same_meaning(one) not in there}
+    said = _quote_words(statement, missing)
+    return f"it only comes near; not in this sentence: {said}" if said else "it only comes near"
+
+
+def _quote_words(statement: str, chosen: Collection[str]) -> str:
+    """Return the words of a claim that have one of these stems, in quotation marks."""
+    words = (
+        one
+        for one in _WORD.findall(statement)
+        if any(stem_verb(part) in chosen for part in content_words(one))
+    )
+    return ", ".join(f"“{one}”" for one in dict.fromkeys(words))
 
 
 def _list_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
     """Say what of a claim a sentence does not have, but another finding of an abstract."""
     missing = _topic(statement) - stems(sentence) - GENERAL_STEMS
     missing &= stems(" ".join(others))
-    words = [one for one in content_words(statement) if stem_verb(one) in missing]
-    said = ", ".join(f"“{one}”" for one in dict.fromkeys(words))
-    return [f"another sentence of it has {said}"] if said else []
+    said = _quote_words(statement, missing)
+    return [f"not in this sentence, but elsewhere in the abstract: {said}"] if said else []
 
 
 def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> list[str]:
@@ -244,6 +264,8 @@ def decide_by_model(result: RerankResult, work: CitedWork) -> Decision:
         return _of_passage("partly", backing[0], [*notes, "other parts of it say the opposite"])
     if backing or against or halfway:
         verdict: Verdict = "supported" if backing else "contradicted" if against else "partly"
+        if verdict == "partly":
+            notes.append(f"the judge calls what it says on the claim {halfway[0].direction}")
         return _of_passage(verdict, (backing or against or halfway)[0], notes)
     ranked = [one for one in result.passages if one.score is not None]
     if ranked and ranked[0].kept:
