@@ -21,6 +21,7 @@ MAX_FAILED_SHARE = 0.2  # of what is measured, in [0, 1]; our choice, as that of
 _CELLS_AT_ONCE = 2_000_000
 _ROUNDING = 1e-9
 N_BINS = 10
+_ALONE, _FEW = 3, 30  # questions: fewer say nothing, of more the intervals are good enough
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,6 +224,15 @@ def _interval(mean: float, means: Floats, n_units: int) -> Interval:
         return Interval(mean, float("nan"), float("nan"))
     low, high = np.quantile(counted, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(mean, float(low), float(high))
+
+
+def tell_few(n: int) -> str:
+    """Return what *n* questions leave open, as a sentence; blank where they are not few."""
+    # Source: the rule of three: Hanley and Lippman-Hand (1983), JAMA 249.
+    if n <= _ALONE:
+        return "So few questions say nothing of others."
+    few = f"Where all {n} agree, as many as {300 / n:.0f} % of all others may not."
+    return few if n < _FEW else ""
 
 
 def _weighted_difference(first: Values, second: Values) -> Floats:

@@ -121,6 +121,56 @@ def test_passages_of_many_pools_are_not_learnt_by_heart():
     assert measure_realism(Dataset("common", lambda: instances)).flagged == ()
 
 
+def in_common(n_documents, n_candidates):
+    """Look-alikes are labelled; each pool has the next documents, which share their texts."""
+    dice = random.Random(5)
+    texts = [[prose(dice) for _ in range(3)] for _ in range(n_documents)]
+    instances = []
+    for number, (golden, *alike) in enumerate(texts):
+        following = (texts[(number + step) % n_documents] for step in range(1, n_documents))
+        others = [one for document in following for one in document][: n_candidates - 3]
+        contexts = [
+            Context(id="g", text=golden, is_golden=True),
+            *(
+                Context(id=f"d{n}", text=f"Deceptive: {one}", is_distractor=True)
+                for n, one in enumerate(alike)
+            ),
+            *(Context(id=f"c{n}", text=one) for n, one in enumerate(others)),
+        ]
+        instances.append(Instance(id=f"q{number}", question="What froze?", contexts=contexts))
+    return Dataset("lakes", lambda: instances)
+
+
+def test_pools_that_share_their_texts_have_no_verdict():
+    """They leave nothing to learn from, which is no sign that nothing tells them apart."""
+    report = measure_realism(in_common(12, 33))
+    assert not report.is_measured
+    assert report.flagged == ()
+    result = tabulate([report])
+    assert result.findings == (
+        "lakes: **could not be measured**: the pools share nearly all their texts, and too few "
+        "are left to learn from; take smaller pools or more documents; 24 distractors among 360 "
+        "other passages that are not golden, in the pools of 12 questions.",
+    )
+    assert "| lakes | opening | – | – |" in format_study(REALISM, result)
+
+
+@pytest.mark.parametrize(("n_documents", "n_candidates"), [(12, 6), (30, 12)])
+def test_pools_that_share_some_texts_are_measured(n_documents, n_candidates):
+    report = measure_realism(in_common(n_documents, n_candidates))
+    assert report.is_measured
+    assert "opening" in report.flagged
+    assert auc(report, "opening").mean == 1
+
+
+def test_few_questions_are_told():
+    [finding] = tabulate([measure_realism(lakes(n_pools=12))]).findings
+    told = "Where all 12 agree, as many as 25 % of all others may not."
+    assert finding.endswith(f"in the pools of 12 questions. {told}")
+    [finding] = tabulate([measure_realism(lakes())]).findings
+    assert finding.endswith("in the pools of 30 questions.")
+
+
 def test_golden_passages_are_the_yardstick():
     report = measure_realism(lakes(lambda text, dice: f"Deceptive: {text}"))
     golden = next(one for one in report.families if one.name == "opening").golden

@@ -140,6 +140,22 @@ def test_the_groups_that_intervals_are_over_are_told_where_they_are_fewer_than_q
     assert "groups" not in format_overview(evaluate(apart, how="By hand."))
 
 
+def test_an_overview_says_what_few_questions_leave_open():
+    def note(n, **groups):
+        rows = [scored(f"q{one}", [0, 1], [0.2, 0.9], **groups) for one in range(n)]
+        return evaluate(rows, how="By hand.").to_dict()["notes"]
+
+    assert note(8) == ["roofs: Where all 8 agree, as many as 38 % of all others may not"]
+    assert note(3) == ["roofs: So few questions say nothing of others"]
+    assert note(30) == []
+    assert note(8, group="one") == [
+        "roofs: 1 group of questions that share passages: no interval"
+    ]  # fmt: skip
+    rows = [scored(f"q{n}", [0, n < 6], [0.2, 0.9]) for n in range(9)]  # nothing answers three
+    text = format_overview(evaluate(rows, how="By hand."))
+    assert "\nroofs: Where all 6 agree, as many as 50 % of all others may not.\n" in text
+
+
 def test_an_overview_tells_questions_that_nothing_answers_apart():
     rows = [
         scored("yes", [1, 0], [0.9, 0.1]),

@@ -35,6 +35,7 @@ UNNAMED = "no type"
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _LEAST_POOLS = 2
+_LEAST_SHARE = 0.5  # of pools, in [0, 1], whose others must have enough texts to learn from
 _Pool = tuple[str, list[tuple[Context, str]]]  # a question, and passages with their type or ""
 N_FOLDS = 5
 _N_RESAMPLES = 2_000
@@ -230,18 +231,30 @@ class FeatureWeight(NamedTuple):
 def measure_separability(
     sample: PassageSample, family: Features, *, kept: Bools | None = None
 ) -> Interval:
-    """Return the mean AUC within pools, in [0, 1], and its 95 % interval over questions."""
+    """Return the mean AUC within pools, in [0, 1], and its 95 % interval over questions.
+
+    All three are NaN where pools share so many texts that the others have nothing to learn from.
+    """
     # A pool is scored by who has seen neither it nor its texts elsewhere. AUC: the chance that a
-    # distractor scores above another passage of its pool; 0.5 if they cannot be told apart.
+    # distractor scores above another passage of its pool; 0.5 if they cannot be told apart. Pools
+    # for which too few texts are left to learn from do not count.
     # Source: Fawcett (2006), An introduction to ROC analysis, section 7.
     rows = np.flatnonzero(np.ones(len(sample.pool), bool) if kept is None else kept)
     pool, text, labels = sample.pool[rows], sample.text[rows], sample.is_distractor[rows]
-    scores = np.zeros(len(rows))
+    scores = np.full(len(rows), np.nan)
     folds = GroupKFold(min(N_FOLDS, len(np.unique(pool))))
     for train, test in folds.split(rows, groups=pool):
         unseen = train[~np.isin(text[train], text[test])]
-        scores[test] = _score_unseen(family, text[unseen], labels[unseen], text[test])
-    return auc_within_pools(pool, labels, scores)
+        if _can_learn(text[unseen], labels[unseen]):
+            scores[test] = _score_unseen(family, text[unseen], labels[unseen], text[test])
+    scored = np.isfinite(scores)
+    if len(np.unique(pool[scored])) < _LEAST_SHARE * len(np.unique(pool)):
+        return Interval(np.nan, np.nan, np.nan)
+    return auc_within_pools(pool[scored], labels[scored], scores[scored])
+
+
+def _can_learn(texts: Ints, labels: Bools) -> bool:
+    return all(len(np.unique(texts[labels == one])) >= _LEAST_TEXTS for one in (True, False))
 
 
 def auc_within_pools(pool: Ints, labels: Bools, scores: Floats) -> Interval:
@@ -279,8 +292,6 @@ def strongest_features(
 
 
 def _score_unseen(family: Features, texts: Ints, labels: Bools, wanted: Ints) -> Floats:
-    if labels.all() or not labels.any():
-        return np.zeros(len(wanted))
     rows, distinct, weights = _weigh_distinct(texts, labels)
     model = fit_logistic(family.matrix[rows], distinct, weights, max_iter=1000)
     return np.asarray(family.matrix[wanted] @ model.weights + model.intercept, dtype=np.float64)

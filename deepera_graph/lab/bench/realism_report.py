@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # has no stubs
 
 from deepera_graph.calibration.instance import Dataset
-from deepera_graph.calibration.statistics import Interval
+from deepera_graph.calibration.statistics import Interval, tell_few
 from deepera_graph.lab.bench.realism import (
     FAMILIES,
     LENGTH,
@@ -83,6 +84,11 @@ class RealismReport:
     def flagged(self) -> tuple[str, ...]:
         """The judged families whose AUC is above 0.65."""
         return tuple(one.name for one in self.families if one.judged and one.auc.mean > LIMIT)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether enough texts are in some pools alone, so that there is a verdict."""
+        return all(isfinite(one.auc.mean) for one in self.families if one.judged)
 
 
 def measure_realism(dataset: Dataset, *, kinds: Collection[str] | None = None) -> RealismReport:
@@ -161,15 +167,25 @@ def tabulate(reports: Sequence[RealismReport]) -> StudyResult:
 
 
 def _judge(report: RealismReport) -> str:
+    few = tell_few(report.n_questions) if report.is_measured else ""
+    return f"{report.name}: {_find(report)}.{few and f' {few}'}"
+
+
+def _find(report: RealismReport) -> str:
     counts = (
         f"{report.n_distractors} distractors among {report.n_others} other passages that are not "
         f"golden, in the pools of {report.n_questions} questions"
     )
+    if not report.is_measured:
+        return (
+            "**could not be measured**: the pools share nearly all their texts, and too few are "
+            f"left to learn from; take smaller pools or more documents; {counts}"
+        )
     if report.flagged:
         told = f"{', '.join(report.flagged)} tell the distractors apart (AUC above {LIMIT})"
-        return f"{report.name}: **flagged**: {told}; {counts}."
+        return f"**flagged**: {told}; {counts}"
     none = f"neither {', '.join(JUDGED[:-1])} nor {JUDGED[-1]} tells the distractors apart"
-    return f"{report.name}: not flagged: {none} (AUC up to {LIMIT}); {counts}."
+    return f"not flagged: {none} (AUC up to {LIMIT}); {counts}"
 
 
 def _tables(reports: Sequence[RealismReport]) -> Iterator[Grid]:

