@@ -214,8 +214,8 @@ MAX_SUMMARY = 450
 def summarize(task: PassageTask) -> Summary:
     """Return what the judge quoted, or the best sentence, and maybe one more; all word for word."""
     # Empty for a blank text. The other sentence joins if it is at least 0.7 as strong
-    # (`SECOND_SHARE`) as the first and all have at most 450 characters (`MAX_SUMMARY`). It comes
-    # after a quote; without one, both are in the passage's order.
+    # (`SECOND_SHARE`) as the first and all have at most 450 characters (`MAX_SUMMARY`). Both are in
+    # the passage's order.
     found = analyze_passage(task)
     if found is None:
         return Summary(text="", usage=Usage())
@@ -230,7 +230,7 @@ def summarize(task: PassageTask) -> Summary:
     share = other[0] / max(inside[0][0], 1e-9) if other else 0.0
     if other is None or share < SECOND_SHARE or len(first + other[1].text) > MAX_SUMMARY:
         return Summary(text=first, usage=Usage())
-    comes_first = not quote and other[1].start < inside[0][1].start
+    comes_first = other[1].start < inside[0][1].start
     both = (other[1].text, first) if comes_first else (first, other[1].text)
     return Summary(text=" ".join(both), usage=Usage())
 
