@@ -16,6 +16,7 @@ from deepera_graph.text.plain import read_lists
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐‑/'’.,][^\W_]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[A-Za-z]*[A-Z][A-Za-z]*[-‐‑](?:\d+[A-Za-z]?|[αβγδκλ])$")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*$")
+_SPLIT_LABEL = re.compile(r"[\s/&,]+")
 _SPLIT = re.compile(r"[-‐‑/'’.,]")
 _GREEK_NAMES = "alpha beta gamma delta epsilon kappa lambda mu sigma tau omega"
 _GREEK = str.maketrans(dict(zip("αβγδεκλμστω", _GREEK_NAMES.split(), strict=True)))
@@ -283,6 +284,15 @@ def _split_all(text: str, longest: int) -> tuple[Sentence, ...]:
                 sentences.append(sentence)
         start = end
     return tuple(sentences)
+
+
+def drop_label(sentence: str) -> str:
+    """Return a sentence without the name of its part of an abstract: ``Conclusions: ...``."""
+    head, colon, rest = sentence.partition(": ")
+    named = _SPLIT_LABEL.split(head.strip().lower())
+    is_label = named[-1] in _SETS["labels"] and head.strip()[:1].isupper()
+    is_label = is_label and _SETS["labels"].union(_SETS["label_links"]).issuperset(named)
+    return rest.lstrip() if colon and is_label and rest.strip() else sentence
 
 
 def _find_ends(text: str) -> Iterator[int]:

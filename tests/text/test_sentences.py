@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepera_graph.text.words import LONGEST, split_sentences
+from deepera_graph.text.words import LONGEST, drop_label, split_sentences
 
 
 def texts(text):
@@ -73,3 +73,18 @@ def test_a_list_that_is_changed_does_not_change_the_next():
     first = split_sentences("Ice melts. Snow does too.")
     first.clear()
     assert texts("Ice melts. Snow does too.") == ["Ice melts.", "Snow does too."]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "bare"),
+    [
+        ("Conclusions: Shade cut rust.", "Shade cut rust."),
+        ("CONCLUSION AND RELEVANCE: Shade cut rust.", "Shade cut rust."),
+        ("METHODS/PRINCIPAL FINDINGS: Rust fell.", "Rust fell."),
+        ("Main outcome measures: Rust, and yield.", "Rust, and yield."),
+        *((one, one) for one in ("Rust and shade: a trial.", "Results:", "results: rust fell.")),
+        *((one, one) for one in ("Shade: results of a trial.", "Results showed: rust fell.")),
+    ],
+)
+def test_the_label_of_a_part_of_an_abstract_is_dropped_and_nothing_else(sentence, bare):
+    assert drop_label(sentence) == bare

@@ -22,7 +22,7 @@ from deepera_graph.evidence.report.report import (
 )
 from deepera_graph.evidence.report.roles import Paragraph, ParagraphTask, ReviseTask
 from deepera_graph.schema import EVIDENCE, POSSIBLE
-from deepera_graph.text.words import split_sentences
+from deepera_graph.text.words import drop_label, split_sentences
 from deepera_graph.usage import Usage
 
 _MARKS = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")
@@ -87,9 +87,10 @@ def quote_group(group: GroupRecord, studies: Sequence[ReportStudy]) -> dict[str,
     """Return the deciding sentences of the studies of a group."""
     named = {one.number: one for one in studies}
     quotes = [(number, named[number].quote) for number in group["studies"] if named[number].quote]
+    said = [(number, drop_label(" ".join(quote.split()))) for number, quote in quotes]
     records = [
-        _record([group["place"], place], f"“{' '.join(quote.split())}”", [number], "quote", "shown")
-        for place, (number, quote) in enumerate(quotes)
+        _record([group["place"], place], f"“{quote}”", [number], "quote", "shown")
+        for place, (number, quote) in enumerate(said)
     ]
     return {key_of(one): one for one in records}
 

@@ -15,7 +15,7 @@ from deepera_graph.schema import (
     passage_task,
 )
 from deepera_graph.text.questions import count_directions, describe_directions, name_direction
-from deepera_graph.text.words import STOP_WORDS, is_general, words
+from deepera_graph.text.words import STOP_WORDS, drop_label, is_general, words
 from deepera_graph.usage import Usage
 
 MAX_SENTENCES = 5
@@ -28,8 +28,8 @@ def answer(task: AnswerTask) -> Answer:
     # They are grouped by what they say, ``Supports: ...``, where that is known, else in the order
     # of the evidence; the best of each direction is among the five, and those that answer are
     # counted at the end. A sentence that an earlier passage already gave is not repeated, and a
-    # study is quoted and counted once. White space within a sentence becomes one space; nothing
-    # else changes.
+    # study is quoted and counted once. White space within a sentence becomes one space, and the
+    # label of a part of an abstract, ``Conclusions:``, is left out; nothing else changes.
     # A sentence that names nothing of the question is no answer to it, nor is one of a passage that
     # does not name its outcome; if all are such, there is none.
     need = read_question_terms(task["question"], task["intent"]["entity_type"])
@@ -39,7 +39,7 @@ def answer(task: AnswerTask) -> Answer:
     studies: set[int] = set()
     is_near = False  # a sentence is of what is asked about, but its passage not of the outcome
     for number, item in enumerate(task["evidence"], start=1):
-        sentence = " ".join(_sentence(task, item).split())
+        sentence = drop_label(" ".join(_sentence(task, item).split()))
         whole = f"{item['title']} {item['text']} {sentence}"
         study = item.get("study", -number)
         if study in studies:

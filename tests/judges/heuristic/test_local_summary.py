@@ -70,6 +70,10 @@ def test_an_answer_quotes_the_evidence_with_its_numbers(task, question):
     assert found.citations == [1, 2]
 
 
+def test_an_answer_has_no_label_of_a_part_of_an_abstract(task, question):
+    assert ask(task, question, evidence("Conclusions: Rust fell.")).text == "Rust fell. [1]"
+
+
 def test_an_answer_looks_for_the_sentence_where_no_quote_is_given(task, question, passages):
     text = passages["aim"] + " " + passages["result"]
     found = ask(task, question, evidence("", text=text))
