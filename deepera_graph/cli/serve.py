@@ -80,13 +80,15 @@ class ListenOptions:
         default=1,
         least=1,
     )
-    library: str | None = opt(
-        "Library whose papers are served below /papers, and searched by requests with the source "
-        "papers; or a file of papers. Passages of all libraries are served anyway.",
+    library: list[str] | None = opt(
+        "Library that may be searched, by its name, no other then; or a file of papers, and no "
+        "passages; [b]off[/b] for none. The papers of the file, or of the first library, are "
+        "served below /papers, and are the source papers of requests. May be repeated.",
         "--library",
         "-l",
-        brief="Library whose papers are served below /papers.",
-        metavar="NAME|FILE",
+        brief="Library that may be searched, with its papers. May be repeated.",
+        metavar="NAME|FILE|off",
+        shown="all in the folder or on the server, without papers",
     )
     log_questions: bool = opt(
         "Write the question of each request into the log, and what errors say; passages are "
@@ -132,9 +134,8 @@ def serve(
         check_extra(package, extra="serve", what="deepera serve")
     of_request = _read_limits(limits, in_process=judge_kind(judge) != "llm")
     keys = read_keys()
-    collections = find_collections(place, keep)
     settings = Settings.of(settings_of(judge))
-    papers = _check_papers(place, server.library)
+    names, papers = _choose_served(place, server.library)
     check_literature(literature)
     backend = open_judge(judge)
     if not keys and not is_this_machine(server.host):
@@ -147,7 +148,7 @@ def serve(
         limits=of_request,
         keys=keys,
         judgements=partial(judgements_of, where=judge.cache),
-        collections=collections,
+        collections=None if names is None else find_collections(place, keep, names),
         literature=partial(open_literature, literature, judge.cache)
         if literature.sources
         else None,
@@ -169,17 +170,26 @@ def serve(
         say("stopped")
 
 
-def _check_papers(place: places.PlaceOptions, library: str | None) -> str | None:
-    """Return the file of a library's papers, opened once: each process opens its own."""
-    if library is None:
-        return None
+def _choose_served(
+    place: places.PlaceOptions, libraries: list[str] | None
+) -> tuple[tuple[str, ...] | None, str | None]:
+    """Return the names of libraries, as `_sort_libraries` does, and the file of their papers."""
+    if libraries is None:
+        return (), None
     from deepera_graph.papers import PaperBase
 
-    if is_address(library):
-        raise SettingsError(f"--library must be a library or a file of papers, got {library!r}")
-    file = check_papers(place, library)
-    PaperBase.open(file).close()
-    return file
+    for one in filter(is_address, libraries):
+        raise SettingsError(f"--library must be a library or a file of papers, got {one!r}")
+    names, bases = _sort_libraries(libraries, place)
+    for missing in (one for one in names or () if one not in bases and place.qdrant_url is None):
+        check_papers(place, missing)  # says why there are none
+    files = [file for name, file in bases.items() if name not in (names or ())]
+    if len(files) > 1:
+        raise SettingsError(f"one file of papers can be served, got {', '.join(map(repr, files))}")
+    file = next(iter([*files, *bases.values()]), None)
+    if file is not None:
+        PaperBase.open(file).close()  # each process opens its own
+    return names, file
 
 
 def _read_limits(limits: LimitOptions, *, in_process: bool) -> RequestLimits:
@@ -261,7 +271,7 @@ def mcp(
     judge: options.JudgingOptions,
 ) -> None:
     """Serve until the host closes stdin, or until interrupted."""
-    names, files = _sort_libraries(serving, place)
+    names, files = _sort_libraries(serving.library, place)
     settings = _check_mcp(serving, judge)
     check_extra("mcp", extra="mcp", what="deepera mcp")
     from deepera_graph.serve.backing.library import Library
@@ -295,14 +305,14 @@ def _check_mcp(serving: McpOptions, judge: options.JudgingOptions) -> dict[str, 
 
 
 def _sort_libraries(
-    serving: McpOptions, place: places.PlaceOptions
+    libraries: list[str] | None, place: places.PlaceOptions
 ) -> tuple[tuple[str, ...] | None, dict[str, str]]:
     """Return the names of libraries, none for all and None for no passages, and their papers."""
-    if serving.library is None:
+    if libraries is None:
         return (), list_papers(place)
     given = [
         one
-        for text in serving.library
+        for text in libraries
         for one in ([text] if is_address(text) else split_names("--library", text))
         if one != "off"
     ]

@@ -1,8 +1,11 @@
 """`deepera serve`: what its options refuse, and what it says before it listens."""
 
+import json
 import socket
+from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from deepera_graph.serve import app
 from deepera_graph.serve.config import KEYS, ServeConfig
@@ -27,6 +30,8 @@ def served(monkeypatch):
         (["--max-body", "0"], "--max-body must be > 0 and finite, got 0.0"),
         (["--port", "70000"], "70000"),
         (["--library", "nowhere.papers"], "nowhere.papers"),
+        (["--library", "nowhere"], "nowhere"),
+        (["--library", "http://127.0.0.1:9"], "must be a library or a file of papers, got 'http"),
         (["--backend", "rule"], "did you mean 'rules'"),
         (["--threshold", "2"], "2"),
     ],
@@ -85,3 +90,53 @@ def test_options_get_to_the_server(deepera, served, monkeypatch):
     assert config.keys == ("a-long-key",)
     assert "a-long-key" not in repr(config)
     assert how == {"grace": 7, "quiet": True}
+
+
+@pytest.fixture
+def libraries(deepera, tmp_path):
+    """A folder with the libraries apples and pears, and a file of papers."""
+    for name in ("apples", "pears"):
+        row = {"id": f"{name}-1", "title": f"Waxed {name}", "text": f"Wax kept {name} firm."}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+        deepera("index", tmp_path / f"{name}.jsonl", "--library", name, "--path", tmp_path / "in")
+    papers = tmp_path / "plums.papers"
+    deepera("papers", "build", tmp_path / "pears.jsonl", "--library", papers)
+    return papers
+
+
+@pytest.mark.parametrize(
+    ("named", "searched", "papers"),
+    [
+        ((), ["apples", "pears"], None),
+        (("apples",), ["apples"], "apples.sqlite"),
+        (("pears,apples",), ["apples", "pears"], "pears.sqlite"),
+        (("pears", "apples"), ["apples", "pears"], "pears.sqlite"),
+        (("off",), [], None),
+        (("plums.papers",), [], "plums.papers"),
+        (("apples", "plums.papers"), ["apples"], "plums.papers"),
+    ],
+)
+def test_only_the_libraries_that_are_named_are_served(
+    deepera, served, libraries, named, searched, papers
+):
+    files = [str(libraries) if one.endswith(".papers") else one for one in named]
+    given = [part for one in files for part in ("--library", one)]
+    where = ("--path", libraries.parent / "in", "--backend", "rules", "--port", "0")
+    told = deepera("serve", *given, *where)
+    assert told.exit_code == 0, told.stderr
+    ((config, _),) = served
+    assert (config.papers and Path(config.papers).name) == papers
+    with TestClient(app.create_app(config)) as client:
+        listed = client.get("/v1/libraries").json()["libraries"]
+        asked = {"question": "Does wax keep pears firm?", "library": "pears"}
+        found = client.post("/v1/evidence", json=asked)
+    assert [one["name"] for one in listed] == searched
+    assert found.status_code == (200 if "pears" in searched else 404)
+
+
+def test_the_papers_of_two_files_are_not_served(deepera, served, libraries):
+    other = libraries.with_name("others.papers")
+    other.write_bytes(libraries.read_bytes())
+    told = deepera("serve", "--library", libraries, "--library", other)
+    assert (told.exit_code, served) == (2, [])
+    assert "one file of papers can be served, got '" in told.stderr
