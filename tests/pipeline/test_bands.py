@@ -231,6 +231,19 @@ def test_the_screen_has_the_evidence_first_and_then_what_is_possible():
     assert "2 kept (1 evidence, 1 possible)" in shown
 
 
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([*SCORES], "cited: 1; 1 more study is possible, not counted: 2\n"),
+        ([*SCORES][:1], "cited: 1\n"),
+    ],
+)
+def test_beside_an_answer_it_is_told_what_is_possible(texts, said):
+    out = io.StringIO()
+    show_result(Console(file=out, width=200), rerank(texts, answer=True))
+    assert said in out.getvalue()
+
+
 def test_another_threshold_on_the_page_names_the_bands_anew(result):
     lower = draw_line(result, 0.05)
     assert [one.band for one in lower.passages] == ["evidence", "possible", "possible"]

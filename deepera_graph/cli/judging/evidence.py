@@ -18,7 +18,7 @@ from deepera_graph.export import (
 )
 from deepera_graph.pipeline.shown import count_bands, describe_calls, describe_failures
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import count
+from deepera_graph.text.plain import count, name_some
 from deepera_graph.text.questions import describe_directions, name_direction
 
 if TYPE_CHECKING:
@@ -121,8 +121,20 @@ def _show_answer(console: Console, result: RerankResult) -> None:
         console.print(Text("\nFrom passages below the threshold:", style="bold red"))
     console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
     cited = ", ".join(ranks[name] for name in list_cited(result, answer["citations"]))
-    console.print(Text(f"cited: {cited or 'nothing'}", style="dim"))
+    rest = _tell_possible(result)
+    console.print(Text(f"cited: {cited or 'nothing'}{rest}", style="dim"))
     console.print()
+
+
+def _tell_possible(result: RerankResult) -> str:
+    """Say which studies may be evidence and are not in the answer."""
+    ranks = [str(study[0].rank) for study in _possible(result)]
+    are = "study is" if len(ranks) == 1 else "studies are"
+    return f"; {len(ranks)} more {are} possible, not counted: {name_some(ranks)}" if ranks else ""
+
+
+def _possible(result: RerankResult) -> list[tuple[RankedPassage, ...]]:
+    return [study for study in result.studies if study[0].band == POSSIBLE]
 
 
 def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> None:
@@ -131,7 +143,7 @@ def _show_passages(console: Console, result: RerankResult, *, quiet: bool) -> No
     if not result.kept:
         _show_nearest(console, result, quiet=quiet)
         return
-    possible = [study for study in result.studies if study[0].band == POSSIBLE]
+    possible = _possible(result)
     for study in result.studies:
         if study not in possible:
             _show_study(console, result, study)
