@@ -114,6 +114,17 @@ def test_a_source_that_lists_references_serves_a_manuscript_without_a_list(deepe
     assert "Wax coating kept apples firm" in json.dumps(pair)
 
 
+@pytest.mark.parametrize("text", [None, "", "Wax keeps apples firm.\n"])
+def test_a_manuscript_that_cannot_be_checked_is_all_that_is_told(deepera, tmp_path, text):
+    draft, listed = tmp_path / "draft.md", tmp_path / "works.csv"
+    listed.write_text("Key,Title,Abstract\nL,Wax on apples,Wax kept apples firm.\n")
+    if text is not None:
+        draft.write_text(text)
+    result = deepera("check", draft, listed)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "draft.md" in result.stderr
+
+
 def test_keys_of_a_manuscript_without_a_list_name_records_of_the_source(deepera, tmp_path):
     draft, records, numbered = (tmp_path / name for name in ("d.md", "r.jsonl", "n.md"))
     draft.write_text("# A\n\nWax keeps apples firm [@lund]. Night frost spoils pears [@v, @zz].\n")

@@ -164,6 +164,7 @@ def _find_references(manuscript: str, sources: list[str]) -> Path | None:
         try:
             found = read_manuscript(manuscript)
         except InputError:
+            read_manuscript(manuscript, bibliography=listed[0])  # or it has another fault
             return listed[0]
         known = {one.key for one in found.references}
         lacking = {key for one in found.claims for key in one.keys} - known
