@@ -839,6 +839,11 @@ def test_years_of_where_may_be_words_and_the_rest_is_refused_with_what_was_under
     assert read_conditions(["before 2020", "year>=2010"]) == {"year": {"lte": 2019, "gte": 2010}}
     with pytest.raises(SettingsError, match="understood was year>=2015, and nothing else"):
         read_conditions(["since 2015, not reviews"])
+    for kinds in ("not reviews", "only trials"):
+        with pytest.raises(SettingsError, match="kinds of papers go at the end of the question"):
+            read_conditions([kinds])
+    with pytest.raises(SettingsError, match="got 'without mice'$"):
+        read_conditions(["without mice"])
 
 
 def test_passages_of_another_file_that_are_replaced_are_told(deepera, questions, indexed, source):

@@ -48,6 +48,8 @@ def _read_years(condition: str) -> dict[str, Any]:
     if not bounds or rest or topic != " ".join(condition.split()):
         read = [*(f"year{_SIGNS[sign]}{year}" for sign, year in bounds.items())]
         hint = f"; understood was {' and '.join(read)}, and nothing else" if read else ""
+        if {"types", "not_types"} & rest.keys():
+            hint += "; kinds of papers go at the end of the question: '..., excluding reviews?'"
         raise SettingsError(
             "--where must be FIELD=VALUE, e.g. 'year>=2015', or years in words, e.g. 'since 2015', "
             f"in quotes, got {condition!r}{hint}"
