@@ -842,7 +842,7 @@ def test_years_of_where_may_be_words_and_the_rest_is_refused_with_what_was_under
     for kinds in ("not reviews", "only trials"):
         with pytest.raises(SettingsError, match="kinds of papers go at the end of the question"):
             read_conditions([kinds])
-    with pytest.raises(SettingsError, match="got 'without mice'$"):
+    with pytest.raises(SettingsError, match=r"got 'without mice'$"):
         read_conditions(["without mice"])
 
 
