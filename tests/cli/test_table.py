@@ -47,6 +47,8 @@ def test_the_suffix_says_the_form(deepera, tmp_path, name, begins):
     out = tmp_path / name
     assert deepera("table", QUESTION, LIBRARY, "--quiet", "-o", out).exit_code == 0
     assert out.read_bytes().startswith(begins)
+    told = deepera("table", QUESTION, LIBRARY, "--overwrite", "-o", out).stderr
+    assert re.search(rf"\d+ stud(y|ies) in {re.escape(str(out))}\n", told)
     again = deepera("table", QUESTION, LIBRARY, "-o", out)
     assert (again.exit_code, "--overwrite" in again.stderr) == (2, True)
 

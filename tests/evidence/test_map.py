@@ -72,9 +72,9 @@ def number(node, name):
 def test_an_effect_stands_where_the_logarithm_of_its_ratio_puts_it():
     root = draw(effect("0.5", "0.25", "1"), effect("2", "1", "4"))
     first, second = studies(root, 1).values()
-    # The axis is 130 wide, from log 0.25 to log 4 with 4 % of that beyond either end: a factor of
-    # 2, log 2 / (log 16 * 1.08) of it, is 130 / 4.32 = 30.09; 1 is in its middle, at 132 + 65.
-    step = 130 / 4.32
+    # The axis is 130 wide, from log 0.25 to log 4 with 6 % of that beyond either end: a factor of
+    # 2, log 2 / (log 16 * 1.12) of it, is 130 / 4.48 = 29.02; 1 is in its middle, at 132 + 65.
+    step = 130 / 4.48
     line, low, high = first.iter(f"{SVG}line")
     assert number(line, "x1") == pytest.approx(197 - 2 * step, abs=0.01)
     assert number(line, "x2") == pytest.approx(197, abs=0.01)
@@ -86,10 +86,10 @@ def test_an_effect_stands_where_the_logarithm_of_its_ratio_puts_it():
 def test_a_difference_stands_on_a_linear_axis():
     rows = [effect("-2", "-4", "0", "MD", unit="mm"), effect("1", "-1", "4", "WMD", unit="mm")]
     first, second = studies(draw(*rows), 1).values()
-    # From -4 to 4, with 0.32 beyond either end: 130 / 8.64 a millimetre, and 0 at 197.
+    # From -4 to 4, with 0.48 beyond either end: 130 / 8.96 a millimetre, and 0 at 197.
     for node, at in ((first, -2), (second, 1)):
         [square] = node.iter(f"{SVG}rect")
-        assert number(square, "x") + 4.5 == pytest.approx(197 + at * 130 / 8.64, abs=0.01)
+        assert number(square, "x") + 4.5 == pytest.approx(197 + at * 130 / 8.96, abs=0.01)
 
 
 @pytest.mark.full
@@ -118,6 +118,20 @@ def test_a_narrow_axis_has_more_than_one_tick(low, high):
     place, ticks = make_axis(list_effects([effect(low, low, high), effect(high, low, high)]))
     assert len({round(place(one)) for one in ticks}) > 1
     assert any(abs(one - 1) < 1e-9 for one in ticks)
+
+
+def test_a_tick_near_the_end_of_all_intervals_is_on_the_axis():
+    _, ticks = make_axis(list_effects([effect("0.68", "0.52", "0.88"), effect("1", "0.9", "1.3")]))
+    assert ticks[0] == pytest.approx(0.5)
+
+
+def test_the_name_of_a_study_ends_before_the_axis():
+    [one, _] = studies(
+        draw(*[effect("0.7", "0.5", "0.9", name="W. M. Kwame-Hammond et al.")] * 2), 1
+    ).values()
+    name = one.find(f"{SVG}text").text
+    assert name.endswith("… 2019")
+    assert len(name) * 0.62 * 11 < LEFT
 
 
 ODD = st.text(max_size=40) | st.sampled_from(['<script>alert("x")</script>', "&amp; ]]>", "a\0b"])

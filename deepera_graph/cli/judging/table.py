@@ -212,5 +212,4 @@ def _write(
     data = write_xlsx(made) if form == "xlsx" else export_table(made, form).encode()
     chosen.out.write_bytes(data)
     if not output.quiet:
-        n = len(made.rows)
-        say(count(n, "study"))
+        say(f"{count(len(made.rows), 'study')} in {chosen.out}")

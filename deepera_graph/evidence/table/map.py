@@ -70,6 +70,10 @@ LEFT, RIGHT = 132.0, 262.0  # of the axis
 _STANDARDISED = "standardised mean difference"
 _LISTS = read_lists(__file__)
 _ROW, _MARK = 24.0, 9.0
+_EDGE = 0.06  # of the axis, beyond either end of all intervals: a tick that is near gets on it
+_GAP = (
+    20.0  # between the name of a study and the axis; letters may be wider than they are taken for
+)
 _LEAST_STUDIES = 2
 _RATIOS, _DIFFERENCES = (
     {name: kind for kind, names in lists.items() for name in names}
@@ -331,7 +335,7 @@ def make_axis(effects: Sequence[ForestEffect]) -> tuple[Callable[[float], float]
     most = max(null, *(one.high for one in effects))
     if is_ratio:
         least, most = math.log(least), math.log(most)
-    edge = (most - least) * 0.04 or 1.0
+    edge = (most - least) * _EDGE or 1.0
     least, most = least - edge, most + edge
 
     def place(value: float) -> float:
@@ -365,14 +369,14 @@ def _draw_effect(one: ForestEffect, y: float, place: Callable[[float], float]) -
     middle, x = y + _ROW / 2, place(one.value)
     half = _MARK / 2
     year = f" {one.row.year}" if one.row.year else ""
-    room = LEFT - 8
+    room = LEFT - _GAP
     name = f"{one.number} {in_one_line(one.row.name)}"
     name = cut(name, room - len(year) * 5.5, SMALL) + year
     return study(
         one.number,
         one.row,
         one.said,
-        write(0.0, middle + 4, name, room=room + 8, font_size=SMALL),
+        write(0.0, middle + 4, name, room=room, font_size=SMALL),
         rule(place(one.low), middle, place(one.high), middle),
         *(rule(place(end), middle - 3, place(end), middle + 3) for end in (one.low, one.high)),
         tag("rect", x=x - half, y=middle - half, width=_MARK, height=_MARK, **look(one.row)),
