@@ -50,6 +50,19 @@ class StudySettings:
     n_candidates: int = setting(
         100, "Documents that BM25 finds for a question of a BEIR folder.", metavar="K"
     )
+    queries: Path | None = setting(
+        None,
+        "With TREC runs as DATA: their queries, a table or JSON lines of qid and query.",
+        metavar="FILE",
+    )
+    corpus: Path | None = setting(
+        None,
+        "With TREC runs: a file or folder with the texts, as `deepera index` reads them.",
+        metavar="PATH",
+    )
+    qrels: Path | None = setting(
+        None, "With TREC runs: the judgements, in TREC's columns or those of BEIR.", metavar="FILE"
+    )
     rankers: tuple[str, ...] = setting(
         ("first-stage", "random", "bm25", "deepera:local"),
         "What to compare; see `deepera-lab bench table --help`.",

@@ -6,8 +6,10 @@ import pytest
 
 from bench.lakes import make_instance, write_jsonl
 from deepera_graph.calibration.instance import DatasetError, write_rows
-from deepera_graph.lab.data.beir import read_beir
+from deepera_graph.jobs.forms import RunSource
+from deepera_graph.lab.data.beir import read_beir, read_judgements
 from deepera_graph.lab.data.readers import name_paths, open_dataset, read_plain
+from deepera_graph.lab.data.runs import open_judged_run
 from deepera_graph.lab.data.sectioned import read_articles
 from deepera_graph.lab.rankers.retrieval import IndexHit
 
@@ -179,3 +181,85 @@ def test_an_empty_file_is_called_empty(tmp_path, content):
     path.write_text(content)
     with pytest.raises(DatasetError, match=r"none\.jsonl is empty"):
         open_dataset(path)
+
+
+@pytest.fixture
+def judged_run(tmp_path):
+    """A run over three documents, its queries, its corpus, and judgements."""
+    files = {
+        "run": "1 Q0 d1 1 9.5 bm25\n1 Q0 d2 2 8 bm25\n2 Q0 d3 1 7 bm25\n3 Q0 d1 1 7 bm25\n",
+        "queries": "qid\tquery\n1\tDo trout grow?\n2\tDo pike?\n3\tDo perch?\n",
+        "corpus": "".join(
+            json.dumps({"id": f"d{n}", "title": "Lakes", "text": f"Text {n}."}) + "\n"
+            for n in (1, 2, 3)
+        ),
+        "qrels": "1 0 d1 0\n1 0 d2 2\n1 0 d9 1\n2 0 d3 0\n4 0 d1 1\n",
+    }
+    names = {"run": "run.trec", "queries": "queries.tsv", "corpus": "corpus.jsonl"}
+    paths = {one: tmp_path / names.get(one, "qrels.txt") for one in files}
+    for name, text in files.items():
+        paths[name].write_text(text)
+    return paths
+
+
+def open_run_of(paths):
+    source = RunSource(paths["run"], queries=paths["queries"], corpus=paths["corpus"])
+    return open_judged_run(source, paths["qrels"])
+
+
+def test_a_run_with_judgements_is_a_data_set_in_its_own_order(judged_run, caplog):
+    data = open_run_of(judged_run)
+    assert (data.name, data.first_stage) == ("run", "order of the run")
+    first, second = data
+    assert (first.id, first.question) == ("1", "Do trout grow?")
+    assert [(one.id, one.is_golden, one.grade, one.title) for one in first.contexts] == [
+        ("d1", False, 1, "Lakes"), ("d2", True, 2, "Lakes"),
+    ]  # fmt: skip
+    assert [one.first_stage_score for one in first.contexts] == [9.5, 8.0]
+    assert first.golden_outside == {"d9": 1}
+    assert not second.has_golden
+    assert "qrels.txt does not judge them: 3" in caplog.text
+    assert "run.trec does not have them: 4" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("run", "1 Q0 d1 1 bm25\n", "run.trec, line 1: not a line of a TREC run"),
+        ("run", "9 Q0 d1 1 2.0 bm25\n", "line 1: query '9' is not in the file of queries"),
+        ("qrels", "1 d1 much\n", "or the four columns of TREC's qrels"),
+        ("queries", "qid,query\n", "query '1' is not in the file of queries"),
+    ],
+)
+def test_what_is_wrong_with_a_judged_run_is_named(judged_run, name, text, problem):
+    judged_run[name].write_text(text)
+    with pytest.raises(DatasetError, match=problem):
+        list(open_run_of(judged_run))
+    judged_run[name].unlink()
+    with pytest.raises(DatasetError, match="no such file: '"):
+        open_run_of(judged_run)
+
+
+def test_a_run_and_rankings_are_told_from_questions(judged_run, tmp_path):
+    with pytest.raises(DatasetError, match="looks like a TREC run, which bench table and study"):
+        open_dataset(judged_run["run"])
+    ranked = tmp_path / "ranked.jsonl"
+    ranked.write_text('{"id": "1", "question": "Do trout grow?", "ranking": []}\n')
+    with pytest.raises(DatasetError, match="holds rankings without labels and texts"):
+        open_dataset(ranked)
+
+
+@pytest.mark.parametrize(
+    "judged",
+    [
+        "7 0 d2 1\n7 0 d1 0\n",
+        "7\t0\td2\t1\n7\tQ0\td1\t0\n",
+        "7  4.5   d2  1\r\n7 1 d1 0\r\n",
+        "query-id\tcorpus-id\tscore\n7\td2\t1\tby hand\n7\td1\t0\tby hand\n",
+        "7\td2\t1\n7\td1\t0\n",
+    ],
+)
+def test_judgements_have_the_columns_of_beir_or_of_trec(beir_folder, judged):
+    path = beir_folder / "qrels" / "test.tsv"
+    path.write_text(judged)
+    assert read_judgements(path) == {"7": {"d2": 1}}

@@ -117,3 +117,24 @@ def test_the_default_metrics_are_those_in_the_help(table, deepera_lab):
     shown = "".join(deepera_lab("bench", "table", "--help").stdout.replace("│", " ").split())
     measured = metrics_of(table("--rankers", "first-stage", "--json"))
     assert f"[default:({','.join(measured)})]" in shown
+
+
+def test_a_ranking_that_exists_is_scored(deepera_lab, tmp_path):
+    files = {
+        "bm25.trec": "1 Q0 a 1 9 bm25\n1 Q0 b 2 8 bm25\n",
+        "ours.trec": "1 Q0 a 1 0.2 deepera\n1 Q0 b 2 0.9 deepera\n",
+        "queries.tsv": "qid\tquery\n1\tDoes tea keep people awake?\n",
+        "corpus.jsonl": '{"id": "a", "text": "Tea grows."}\n{"id": "b", "text": "It does."}\n',
+        "qrels.txt": "1 0 b 1\n",
+    }
+    paths = {name: tmp_path / name for name in files}
+    for name, text in files.items():
+        paths[name].write_text(text)
+    runs = [path for name, path in paths.items() if name.endswith(".trec")]
+    how = ("--rankers", "first-stage", "--metrics", "MRR", "--json", *QUICK)
+    places = ("--queries", paths["queries.tsv"], "--corpus", paths["corpus.jsonl"])
+    result = deepera_lab("bench", "table", *runs, *places, "--qrels", paths["qrels.txt"], *how)
+    rows = {row["data set"]: row["MRR"]["mean"] for row in read(result)["results"]}
+    assert rows == {"bm25": 0.5, "ours": 1.0}
+    result = deepera_lab("bench", "table", *runs, *places, *how)
+    assert (result.exit_code, "go together, with TREC runs" in result.stderr) == (2, True)

@@ -50,6 +50,9 @@ class DataOptions:
     limit: int | None = _of_data("limit")
     split: str | None = _of_data("split")
     candidates: int | None = _of_data("n_candidates")
+    queries: Path | None = _of_data("queries")
+    corpus: Path | None = _of_data("corpus")
+    qrels: Path | None = _of_data("qrels")
 
 
 @dataclass(frozen=True, kw_only=True)

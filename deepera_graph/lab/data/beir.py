@@ -19,6 +19,7 @@ from deepera_graph.lab.rankers.retrieval import CorpusBM25, IndexHit
 from deepera_graph.text.plain import name_some
 
 _log = logging.getLogger(__name__)
+_N_TREC = 4  # columns of TREC's judgements
 Search = Callable[[str, int], Sequence[IndexHit]]
 
 
@@ -47,16 +48,16 @@ def read_beir(
     queries = {row.id: row.text for row in read_rows(folder / "queries.jsonl", _Query)}
     find = search or CorpusBM25({id: row.whole() for id, row in corpus.items()}).search
     path = folder / "qrels" / f"{split}.tsv"
-    judged = _read_judgements(path)
+    judged = read_judgements(path)
     unknown = [query for query in judged if query not in queries]
     if unknown and len(unknown) == len(judged):
         raise DatasetError(f"{path}: none of its queries is in queries.jsonl: {name_some(unknown)}")
     if unknown:
-        _tell(f"{path}: left out, as queries.jsonl does not have them: {name_some(unknown)}")
+        log_once(f"{path}: left out, as queries.jsonl does not have them: {name_some(unknown)}")
     lost = {id for query in judged if query in queries for id in judged[query] if id not in corpus}
     if lost:
         names = name_some(sorted(lost))
-        _tell(f"{path}: count as not found, as corpus.jsonl does not have them: {names}")
+        log_once(f"{path}: count as not found, as corpus.jsonl does not have them: {names}")
     for query, grades in judged.items():
         if query not in queries:
             continue
@@ -76,7 +77,7 @@ def read_beir(
 
 
 @cache
-def _tell(text: str) -> None:
+def log_once(text: str) -> None:
     """Log what is wrong with a set, once a process: it is read several times."""
     _log.warning("%s", text)
 
@@ -93,18 +94,26 @@ def _beir_context(document: BeirDocument, rank: int, score: float, grade: int) -
     )
 
 
-def _read_judgements(path: Path) -> dict[str, dict[str, int]]:
+def read_judgements(path: Path) -> dict[str, dict[str, int]]:
     """Return query id to {document id: grade >= 1}, in file order; empty where all grades are 0."""
+    # Columns are those of BEIR, with tabs between them, or the four of TREC, of which the second
+    # says nothing of the document.
     judged: dict[str, dict[str, int]] = {}
+    is_trec = True  # unless the head of BEIR's columns is there
     for number, line in read_lines(path):
-        cells = line.decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        text = line.decode("utf-8", "replace").strip("\r\n")
+        cells = text.split("\t") if "\t" in text else text.split()
         if number == 1 and cells[-1] == "score":
+            is_trec = False
             continue
+        if is_trec and len(cells) == _N_TREC:
+            del cells[1]
         try:
             query, document, grade = cells[0], cells[1], int(cells[2])
         except (IndexError, ValueError) as error:
             raise DatasetError(
-                f"{path}, line {number}: must be query, document and whole grade, got {cells!r}"
+                f"{path}, line {number}: must be query, document and whole grade, or the four "
+                f"columns of TREC's qrels (query, 0, document, grade), got {cells!r}"
             ) from error
         golden = judged.setdefault(query, {})
         if grade > 0:

@@ -85,15 +85,29 @@ def _is_list(path: Path) -> bool:
         return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
 
 
+_TREC_RUNS = "which bench table and study read with --queries, --corpus and --qrels"
+_N_COLUMNS = 6  # of a TREC run
+
+
 def _first_row(path: Path) -> dict[str, object]:
     try:
         with open_questions(path) as (source, _):
             line = next(read_raw_lines(source), None)
             if line is None:
                 raise DatasetError(f"{path} is empty")
-            return parse_object(line.text)
+            if len(line.text.split()) == _N_COLUMNS and not line.text.startswith(b"{"):
+                raise DatasetError(
+                    f"{path} is no JSON lines, but looks like a TREC run, {_TREC_RUNS}"
+                )
+            row = parse_object(line.text)
     except InputError as error:
         raise DatasetError(f"{path}, line 1: {error}") from error
+    if "ranking" in row and "passages" not in row:
+        raise DatasetError(
+            f"{path} holds rankings without labels and texts, as deepera rerank writes them; "
+            f"what it writes with --trec is a TREC run, {_TREC_RUNS}"
+        )
+    return row
 
 
 def sample(setting: str = "ssli", *, hard: bool = False) -> Dataset:

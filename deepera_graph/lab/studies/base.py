@@ -14,6 +14,7 @@ from langchain_core.embeddings import Embeddings
 from deepera_graph.calibration.instance import Dataset, MetricError, UnavailableError
 from deepera_graph.calibration.statistics import Values
 from deepera_graph.errors import BackendError, SettingsError
+from deepera_graph.jobs.forms import RunSource
 from deepera_graph.lab.bench.rank import (
     QuestionRanking,
     RankedQuestion,
@@ -22,6 +23,7 @@ from deepera_graph.lab.bench.rank import (
     cached_rankings,
 )
 from deepera_graph.lab.data.readers import name_paths, open_dataset
+from deepera_graph.lab.data.runs import open_judged_run
 from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
     UNANSWERED_METRICS,
@@ -57,6 +59,9 @@ class StudyConfig(StudySettings):
 
     def __post_init__(self) -> None:
         StudySettings.__post_init__(self)
+        given = [one is not None for one in (self.queries, self.corpus, self.qrels)]
+        if any(given) and not all(given):
+            raise SettingsError("queries, corpus and qrels go together, with TREC runs as data")
         for metric in self.metrics:
             check_metric(metric)
         for name in self.searchers:
@@ -70,13 +75,17 @@ class StudyConfig(StudySettings):
         # Nothing need answer any question if all that is measured is what is kept without reason.
         if not self.data:
             raise SettingsError("data must name at least one file or folder")
-        found = [
-            open_dataset(path, name=name, split=self.split, n_candidates=self.n_candidates)
-            for path, name in zip(self.data, name_paths(self.data), strict=True)
-        ]
+        named = zip(self.data, name_paths(self.data), strict=True)
+        found = [self._open(path, name) for path, name in named]
         needs_golden = not {*self.metrics} <= UNANSWERED_METRICS
         found = [replace(one, needs_golden=needs_golden) for one in found]
         return found if self.limit is None else [one.first(self.limit) for one in found]
+
+    def _open(self, path: Path, name: str) -> Dataset:
+        if self.queries is None or self.corpus is None or self.qrels is None:
+            return open_dataset(path, name=name, split=self.split, n_candidates=self.n_candidates)
+        source = RunSource(path, queries=self.queries, corpus=self.corpus)
+        return open_judged_run(source, self.qrels, name=name)
 
     def make_rankers(self) -> list[Ranker]:
         """Return the rankers; one that cannot run says why, unless *strict*."""
