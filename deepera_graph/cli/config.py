@@ -49,6 +49,11 @@ _PROVIDERS = frozenset(
     | {"google_genai", "google_vertexai", "groq", "mistralai", "nvidia", "openai", "openrouter"}
     | {"perplexity", "together", "xai"}
 )
+# Options of `deepera serve` that are no keys: a file in a folder of others opens no port.
+_OF_SERVE = frozenset(
+    {"host", "port", "log_questions", "grace", "max_body", "max_documents"}
+    | {"max_characters", "at_once", "queue"}
+)
 _taken = set[str]()  # options of the command that runs whose values are configured, for its errors
 _NOT_SHOWN = "(not shown)"
 _NOT_TRUSTED = (
@@ -307,7 +312,11 @@ def _as_given(key: str, value: str | float, folder: Path) -> str | bool:
 def _describe_unknown(key: str) -> str:
     if "key" in key.lower() and key != "api_key_env":
         return f"{key!r} is no key of it; a secret stays in a variable, which api_key_env names"
-    close = get_close_matches(key.replace("-", "_").lower(), OPTIONS, n=2, cutoff=0.7)
+    name = key.replace("-", "_").lower()
+    if name in _OF_SERVE:
+        given = f"--{name.replace('_', '-')}"
+        return f"{key!r} is no key, but an option of deepera serve: give {given} with the command"
+    close = get_close_matches(name, OPTIONS, n=2, cutoff=0.7)
     near = " or ".join(map(repr, close))
     every = f"{PLACE}={OFF} deepera config show lists all {len(OPTIONS)} keys"
     return f"unknown key {key!r}; {f'did you mean {near}?' if close else every}"

@@ -7,6 +7,7 @@ import pytest
 
 from deepera_graph.cli import config
 from deepera_graph.cli.libraries.index import index
+from deepera_graph.cli.main import load_command
 from deepera_graph.cli.shared.declaring import configurable
 from deepera_graph.testing import answer_in_json
 from support.openai_server import ChatServer
@@ -98,10 +99,10 @@ def test_every_value_is_shown_with_where_it_is_from(folder, deepera, shown, monk
     [
         ("treshold = 0.5", "unknown key 'treshold'; did you mean 'threshold'?"),
         ('base-url = "http://x"', "unknown key 'base-url'; did you mean 'base_url'?"),
-        (
-            "max_documents = 9",
-            "unknown key 'max_documents'; DEEPERA_CONFIG=off deepera config show",
-        ),
+        ("port = 8111", "'port' is no key, but an option of deepera serve: give --port with the"),
+        ('host = "0.0.0.0"', "'host' is no key, but an option of deepera serve: give --host with"),
+        ("max-documents = 9", "option of deepera serve: give --max-documents with the command"),
+        ("max_document = 9", "unknown key 'max_document'; DEEPERA_CONFIG=off deepera config show"),
         ("colour = 1", "unknown key 'colour'; DEEPERA_CONFIG=off deepera config show lists all "),
         ('api_key = "sk-secret"', "a secret stays in a variable, which api_key_env names"),
         ("top_n = [1]", "top_n must be a text, a number or true/false"),
@@ -339,3 +340,8 @@ def test_a_variable_that_is_set_may_have_any_name(deepera, tmp_path, monkeypatch
     assert shown.exit_code == 0
     assert "my_key" in shown.stdout
     assert "sk-secret" not in shown.output
+
+
+def test_options_of_the_server_that_are_no_keys_are_its_options():
+    options = {one.name for one in load_command("serve").params}
+    assert options - config.OPTIONS.keys() >= config._OF_SERVE
