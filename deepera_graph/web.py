@@ -260,7 +260,11 @@ def serve_app(
 
 def end_quietly() -> None:
     """Have SIGTERM be the end, without an error: uvicorn raises it again once all is answered."""
+    # A shell has what it starts with & ignore SIGINT; uvicorn ends by it all the same, so that it
+    # is told as Ctrl-C is.
     if threading.current_thread() is threading.main_thread():
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 
 

@@ -10,6 +10,10 @@ from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import invert_name
 from deepera_graph.text.plain import in_one_line, replace_controls
 
+_FILE = re.compile(
+    r"\.(?:jsonl?|ndjson|csv|tsv|xlsx|ris|nbib|bib|xml|html?|md|txt|tex|pdf|docx?)(?:\.gz)?$",
+    re.IGNORECASE,
+)
 _LONG_WORD = re.compile(r"[a-z]{4,}")
 
 
@@ -52,7 +56,7 @@ def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
         "doi": source.doi,
         "pmid": source.pmid,
         "url": source.url,
-        "howpublished": "" if source.link else source.source,
+        "howpublished": "" if source.link or _is_file(source) else source.source,
         "annote": note,
     }
     plain = ("doi", "pmid", "url")
@@ -65,6 +69,11 @@ def _bibtex_of(source: Citation, note: str, taken: set[str]) -> str:
     ]
     kind = "article" if source.venue else "misc"
     return "\n".join([f"@{kind}{{{_bibtex_key(source, taken)},", *lines, "}"]) + "\n"
+
+
+def _is_file(source: Citation) -> bool:
+    """Tell whether what is known of a work is more than the file that it was read from."""
+    return bool(source.title and _FILE.search(source.source))
 
 
 def _bibtex_name(author: str) -> str:

@@ -21,6 +21,7 @@ from deepera_graph.lab.metrics.ranking import (
     reciprocal_rank,
     to_run,
 )
+from deepera_graph.lab.studies.base import StudyConfig
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,32 @@ def test_the_old_name_of_the_reciprocal_rank_is_understood():
     assert list(compute("RP", judged).values) == list(compute("MRR", judged).values) == [0.5]
 
 
-@pytest.mark.parametrize("name", ["HitRate", "HitRate@0", "MRR@3", "RP@3", "MAP", "NRS@-1", ""])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("NDCG@5", "nDCG@5"), ("mrr", "MRR"), ("hitrate@1", "HitRate@1"), ("rp-Linear", "RP-linear")],
+)
+def test_the_name_of_a_metric_is_known_in_any_case(given, name):
+    judged = [make_judged(["a", "b"], ["b"], n=2, id="q")]
+    assert list(compute(given, judged).values) == list(compute(name, judged).values)
+    assert StudyConfig(data=("a",), metrics=(given,)).metrics == (name,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HitRate",
+        "HitRate@0",
+        "HitRate@",
+        "@5",
+        "hit rate@1",
+        "mrr@3",
+        "MRR@3",
+        "RP@3",
+        "MAP",
+        "NRS@-1",
+        "",
+    ],
+)
 def test_unknown_metrics_are_refused_by_name(name):
     with pytest.raises(MetricError, match="metric must be one of MRR, "):
         compute(name, [make_judged("a", "a")])

@@ -263,3 +263,16 @@ def test_judgements_have_the_columns_of_beir_or_of_trec(beir_folder, judged):
     path = beir_folder / "qrels" / "test.tsv"
     path.write_text(judged)
     assert read_judgements(path) == {"7": {"d2": 1}}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "told"),
+    [((2, 1), "first_stage_rank of the file"), ((None, None), "order in the file")],
+)
+def test_the_order_of_instances_is_named(tmp_path, ranks, told):
+    contexts = [
+        {"id": id, "text": "Trout grow.", "first_stage_rank": rank}
+        for id, rank in zip("ab", ranks, strict=True)
+    ]
+    write_jsonl(tmp_path / "made.jsonl", [{"id": "q", "question": "Why?", "contexts": contexts}])
+    assert open_dataset(tmp_path / "made.jsonl").first_stage == told

@@ -6,6 +6,7 @@ import pytest
 
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import invert_name
+from deepera_graph.literature.reference_files import write_bibtex
 
 LINE = "Lee et al. Wax on apples. Fruit Science, 2019. doi:10.1000/wax.1"
 
@@ -166,3 +167,20 @@ def test_a_comma_alone_is_no_author(authors, found, line):
     citation = Citation.of({"authors": authors, "title": "Wax"}, "1")
     assert citation.authors == found
     assert str(citation).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("source", "title", "is_told"),
+    [
+        ("papers.jsonl", "Wax", False),
+        ("data/corpus.jsonl.gz", "Wax", False),
+        ("Lee 2019.PDF", "Wax", False),
+        ("wax.pdf", "", True),
+        ("FAO Report No. 12", "Wax", True),
+        ("Handbook of Fruit, 2nd ed.", "Wax", True),
+        ("fao.org", "Wax", True),
+    ],
+)
+def test_the_file_of_a_work_with_a_title_is_not_in_its_bibtex(source, title, is_told):
+    text = write_bibtex([(Citation(id="1", title=title, source=source), "")])
+    assert (f"howpublished = {{{source}}}" in text) is is_told

@@ -110,6 +110,18 @@ def test_an_interrupted_server_says_so_in_one_line_and_a_quiet_one_nothing(tmp_p
 
 
 @pytest.mark.slow
+def test_an_interrupt_ends_a_server_that_a_shell_began_in_the_background_as_any_other(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as the process inherits it
+    try:
+        with serving("--backend", "rules", "--path", str(tmp_path)) as (process, _):
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr.read().splitlines()[-1:] == ["deepera: interrupted"]
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.slow
 def test_a_stuck_judge_does_not_keep_the_process(tmp_path):
     module = tmp_path / "stuck.py"
     module.write_text(

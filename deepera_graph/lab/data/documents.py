@@ -178,7 +178,7 @@ def open_natural(path: Path, *, questions: Path | None = None) -> NaturalSource:
         raise DatasetError(f"no such file or folder: {str(path)!r}")
     raise DatasetError(
         f"{path} holds no questions about its documents; expected PubMedQA's JSON, a folder with "
-        "passages.jsonl and questions.jsonl, or a file of questions next to it"
+        "passages.jsonl and questions.jsonl, or --questions FILE, for documents with sections"
     )
 
 

@@ -60,7 +60,7 @@ def open_dataset(
         row = _first_row(path)
         if "golden" in row or "contexts" not in row:
             return Dataset(title, partial(read_plain, path), "order in the file")
-        return Dataset(title, partial(read_instances, path), "order in the file")
+        return Dataset(title, partial(read_instances, path), _name_order(row))
     if str(path) in NAMES:
         return sample(path.name.rpartition("-")[2], hard="-hard-" in path.name)
     raise DatasetError(
@@ -83,6 +83,13 @@ def name_paths(paths: Sequence[Path]) -> list[str]:
 def _is_list(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
+def _name_order(row: Mapping[str, Any]) -> str:
+    """Return what the candidates of an instance are ordered by: all of them have ranks, or none."""
+    rows = row["contexts"] if isinstance(row["contexts"], list) else []
+    ranked = any(isinstance(one, dict) and one.get("first_stage_rank") for one in rows)
+    return "first_stage_rank of the file" if ranked else "order in the file"
 
 
 _TREC_RUNS = "which bench table and study read with --queries, --corpus and --qrels"

@@ -21,7 +21,7 @@ from deepera_graph.calibration.statistics import Values
 
 Run = dict[str, dict[str, float]]
 Judgements = dict[str, dict[str, int]]
-_CUT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
+_CUT = re.compile(r"[1-9]\d*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +233,13 @@ _WHOLE: Mapping[str, Callable[[Sequence[JudgedRanking]], Values]] = {
 }
 UNANSWERED_METRICS = frozenset({"Abstention", "FalseKeeps"})
 _RENAMED = {"RP": "MRR"}
+_BY_LOWER = {one.lower(): one for one in (*_WHOLE, *_RENAMED, *_WITH_CUT)}
 METRIC_NAMES = (*_WHOLE, *(f"{name}@K" for name in _WITH_CUT))
 
 
 def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
     """Return the values of a metric, each in [0, 1]; MRR is also known by its old name, RP."""
-    check_metric(metric)
+    metric = name_metric(metric)
     metric = _RENAMED.get(metric, metric)
     if metric in _WHOLE:
         return _WHOLE[metric](judged)
@@ -246,13 +247,17 @@ def compute(metric: str, judged: Sequence[JudgedRanking]) -> Values:
     return _WITH_CUT[name](judged, int(k))
 
 
-def check_metric(metric: str) -> None:
-    """Raise `MetricError` unless a metric has this name."""
-    found = _CUT.fullmatch(metric)
-    if _RENAMED.get(metric, metric) not in _WHOLE and (
-        found is None or found["name"] not in _WITH_CUT
+def name_metric(metric: str) -> str:
+    """Return the name of a metric as it is written here; `MetricError` if there is none."""
+    given, cut, k = metric.partition("@")
+    known = _BY_LOWER.get(given.lower())
+    if (
+        known is None
+        or bool(cut) != (known in _WITH_CUT)
+        or not (_CUT.fullmatch(k) if cut else True)
     ):
         raise MetricError(f"metric must be one of {', '.join(METRIC_NAMES)}, got {metric!r}")
+    return f"{known}{cut}{k}"
 
 
 @dataclass(frozen=True, slots=True)

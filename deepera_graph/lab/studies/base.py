@@ -28,7 +28,7 @@ from deepera_graph.lab.metrics.answers import Generator, LfsJudge
 from deepera_graph.lab.metrics.ranking import (
     UNANSWERED_METRICS,
     DatasetSummary,
-    check_metric,
+    name_metric,
     summarize_dataset,
 )
 from deepera_graph.lab.rankers.base import N_SHUFFLES, Ranker, RepeatedRun, UnavailableRanker
@@ -62,8 +62,7 @@ class StudyConfig(StudySettings):
         given = [one is not None for one in (self.queries, self.corpus, self.qrels)]
         if any(given) and not all(given):
             raise SettingsError("queries, corpus and qrels go together, with TREC runs as data")
-        for metric in self.metrics:
-            check_metric(metric)
+        object.__setattr__(self, "metrics", tuple(map(name_metric, self.metrics)))
         for name in self.searchers:
             if name not in SEARCHERS:
                 raise SettingsError(f"searchers must be of {SEARCHERS}, got {name!r}")

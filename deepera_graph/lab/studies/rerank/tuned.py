@@ -55,7 +55,9 @@ def tune_thresholds(
         if min(len(tuned), len(held_out)) < FEWEST:
             findings.append(
                 f"{of[0].data}: of {len(tuned) + len(held_out)} questions {len(tuned)} would "
-                f"choose a threshold and {len(held_out)} measure it; each takes at least {FEWEST}."
+                f"choose a threshold and {len(held_out)} measure it, as each is drawn by its text "
+                f"with a chance of {100 * runner.config.tune_share:g} %; each side takes at least "
+                f"{FEWEST}."
             )
         else:
             rows += _tuned_rows(runner, answers, of, tuned, held_out)
