@@ -84,11 +84,15 @@ def _bibtex_name(author: str) -> str:
 
 def _bibtex_key(source: Citation, taken: set[str]) -> str:
     """Return its own key, else one of family name, year and a long word of the title; each once."""
+    # An id such as hansen2014 with the year of the work is one's own key, by which drafts cite it.
     words = [word for one in source.authors[:1] for word in invert_name(one).split(",")[0].split()]
     name = words[-1] if words else ""
     word = _LONG_WORD.search(_to_ascii(source.title))
     stem = _to_ascii(name) + source.year + (word.group() if word else "")
-    stem = source.key or stem or _to_ascii(source.id) or "passage"
+    is_key = source.year and re.fullmatch(
+        rf"[A-Za-z]{{2,40}}[-_]?{source.year}[A-Za-z]{{0,20}}", source.id
+    )
+    stem = source.key or (source.id if is_key else stem) or _to_ascii(source.id) or "passage"
     numbered = (f"{stem}-{n}" for n in count(2))
     key = next(one for one in chain([stem], numbered) if one not in taken)
     taken.add(key)

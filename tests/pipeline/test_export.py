@@ -162,6 +162,24 @@ def test_the_key_of_ones_own_bibtex_file_is_kept(given, key):
     assert f"@article{{{key}-2," in twice
 
 
+@pytest.mark.parametrize(
+    ("id", "key"),
+    [
+        ("lee2019", "lee2019"),
+        ("Lee2019wax", "Lee2019wax"),
+        ("lee_2019b", "lee_2019b"),
+        ("lee2018", "lee2019apples"),  # of another year
+        ("p2019", "lee2019apples"),
+        ("2019", "lee2019apples"),
+        ("lee2019.pdf#3", "lee2019apples"),
+        ("wax 2019", "lee2019apples"),
+        ("lee2019-4", "lee2019apples"),
+    ],
+)
+def test_an_id_that_is_a_key_of_ones_own_is_kept(id, key):
+    assert write_bibtex([(Citation.of(LEE, id), "")]).startswith(f"@article{{{key},")
+
+
 def test_bibtex_has_one_entry_a_source_with_escaped_text(rerank):
     text = export_result(rerank(), "bibtex")
     assert text.count("@") == 1
