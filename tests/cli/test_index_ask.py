@@ -164,8 +164,8 @@ def test_limits_at_the_end_of_a_question_leave_out_what_is_named(deepera, questi
     )
     asked = f"{QUESTION.rstrip('?')}, since 2015, excluding reviews?"
     note = (
-        "limits of the question (year>=2015, no review) leave out 2 of 4 passages: Green tea and "
-        "fasting glucose (2012, from 2015 on); Tea: a review (2019, no review)"
+        "limits of the question (year>=2015, no reviews) leave out 2 of 4 passages: Green tea and "
+        "fasting glucose (2012, from 2015 on); Tea: a review (2019, no reviews)"
     )
     shown = deepera("ask", asked, source)
     assert f"note: {note}" in " ".join(shown.stdout.split())
@@ -185,6 +185,30 @@ def test_limits_of_other_things_are_said_to_leave_nothing_out(deepera, source):
         said = deepera(command, asked, source).stderr
         assert "(no mice, no children) are judged as words, and leave no paper out" in said
         assert "set them apart" not in said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "only cohort studies", "prospective studies only", "only studies in humans",
+        "limited to observational studies", "only non-randomised trials",
+    ],
+)  # fmt: skip
+def test_kinds_of_studies_that_are_not_told_are_said_to_leave_nothing_out(deepera, source, said):
+    shown = deepera("ask", f"{QUESTION.rstrip('?')}, {said}?", source).stderr
+    assert f"({said}) are judged as words, and leave no paper out; only years and kinds" in shown
+    assert "of papers do: reviews, meta-analyses, trials, randomised trials" in shown
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Does tea help only if studies are small?", "Does tea lower glucose only in trials?",
+        "Does tea help women only?", "Is tea safe, or only coffee?", "Does tea only help?",
+    ],
+)  # fmt: skip
+def test_only_within_a_question_is_no_limit(deepera, source, asked):
+    assert "judged as words" not in deepera("ask", asked, source).stderr
 
 
 def test_all_that_limits_leave_out_is_named_to_programs(deepera, questions):

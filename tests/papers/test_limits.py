@@ -110,6 +110,10 @@ def test_nearness_says_nothing_where_part_of_a_phrase_is_meant_by_others(
         ("A survey of kelp by volunteers", set()),
         ("Counting kelp: protocol for a trial", {"protocol"}),
         ("Kelp for sleep: a cluster trial", {"trial"}),
+        ("Kelp for sleep: a single-arm phase 2 trial", {"trial"}),
+        ("Kelp for sleep: a non-randomised controlled trial", {"trial"}),
+        ("Kelp for sleep: a cluster-randomised, open-label trial", {"trial", "randomised trial"}),
+        ("Kelp for sleep: an RCT", {"trial", "randomised trial"}),
         ("Kelp or tea: an open-label, noninferiority trial", {"trial"}),
         ("Kelp on trial", set()),
         ("Kelp: a systematic review and meta-analysis", {"review", "meta-analysis"}),
@@ -128,7 +132,7 @@ def test_a_title_says_what_kind_a_paper_is(title, kinds):
 def test_a_review_is_left_out_with_the_words_that_say_it_is_one():
     paper = {"title": "Kelp", "abstract": "Kelp grows. This review counts it.", "year": 2020}
     limits = Limits(question="?", topic="?", not_types=("review",))
-    assert breaks_by_facts(paper, limits) == ("no review", "This review counts it.")
+    assert breaks_by_facts(paper, limits) == ("no reviews", "This review counts it.")
     assert breaks_by_facts(paper, Limits(question="?", topic="?", types=("review",))) == ("", "")
 
 
@@ -309,7 +313,54 @@ def test_apart_are_limits_at_the_end_of_a_question_alone(question, topic, limits
     ],
 )
 def test_a_trial_says_so_in_many_ways(said):
-    assert list(find_kinds("Tea and sleep", said, "")) == ["trial"]
+    assert set(find_kinds("Tea and sleep", said, "")) == {"trial", "randomised trial"}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_trial"),
+    [
+        ("In an uncontrolled single-arm trial, 40 adults drank tea.", True),
+        ("We conducted a prospective, non-randomised trial of tea.", True),
+        ("In a quasi-randomised trial, 40 adults drank tea.", True),
+        ("This was an open-label trial; adults were not randomised.", True),
+        ("In a double-blind trial, adults drank tea or water.", True),
+        ("Tea should next be tested in a randomised trial.", False),
+        ("In a recent trial tea helped; we asked 40 adults why.", False),
+        ("We searched for non-randomised trials of tea.", False),
+    ],
+)
+def test_a_trial_need_not_be_randomised(said, is_trial):
+    assert list(find_kinds("Tea and sleep", said, "")) == ["trial"] * is_trial
+
+
+def test_only_randomised_trials_leave_out_others():
+    texts = {
+        "random": "We randomised 40 adults to tea.",
+        "single": "In an uncontrolled single-arm trial, 40 adults drank tea.",
+        "not": "In a non-randomised controlled trial, 40 adults drank tea.",
+        "cohort": "We followed a cohort of 40 adults who drank tea.",
+    }
+    given = [
+        Document(id=id, page_content=text, metadata={"title": f"Tea {id}"})
+        for id, text in texts.items()
+    ]
+    kept = {
+        asked: [one.id for one in leave_out(given, read_limits(f"Tea? {asked}.", apart=True))[0]]
+        for asked in ("Only trials", "Only randomised trials", "RCTs only", "No randomised trials")
+    }
+    assert kept == {
+        "Only trials": ["random", "single", "not"],
+        "Only randomised trials": ["random"],
+        "RCTs only": ["random"],
+        "No randomised trials": ["single", "not", "cohort"],
+    }
+    out = leave_out(given, read_limits("Tea? Only randomised trials.", apart=True))[1]
+    assert {why for _, why in out} == {"only randomised trials"}
+
+
+def test_trials_that_are_not_randomised_are_not_read_as_those_that_are():
+    assert "types" not in read_limits("Tea? Non-randomised trials only.", apart=True).to_dict()
+    assert read_limits("tea, non-randomised trials only").types == ("trial",)
 
 
 def test_passages_of_a_study_break_a_limit_together():
@@ -326,7 +377,7 @@ def test_passages_of_a_study_break_a_limit_together():
     assert [(one.id, why) for one, why in out] == [
         ("a.pdf#1", "from 2015 on"),
         ("r", "from 2015 on"),
-        ("c", "only trial"),
+        ("c", "only trials"),
     ]
 
 
@@ -339,7 +390,7 @@ def test_a_preprint_is_known_by_its_server_unless_its_article_is_there_too():
         for id, about in (("a", draft), ("b", article), ("c", record))
     ]
     _, out = leave_out(passages, Limits(question="?", topic="?", not_types=("preprint",)))
-    assert [(one.id, why) for one, why in out] == [("a", "no preprint")]
+    assert [(one.id, why) for one, why in out] == [("a", "no preprints")]
 
 
 def test_a_year_in_which_papers_on_a_topic_were_published_has_an_end():

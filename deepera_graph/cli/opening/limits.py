@@ -73,13 +73,15 @@ def note_search(query: str) -> str:
 def note_limits(question: str, applied: Limits) -> str:
     """Say that limits in a question leave no paper out, but for years and kinds applied."""
     # "Deaths since 2015" may well be what is asked; what stands apart at the end is a limit.
-    from deepera_graph.papers.agent.limits.reading import find_sizes
+    from deepera_graph.papers.agent.limits.patterns import MANY
+    from deepera_graph.papers.agent.limits.reading import find_other_kinds, find_sizes
 
     limits = read_question(question)
     years = _write_years(limits, but={getattr(applied, name) for name in _YEARS})
-    kinds = [one for one in limits.types if one not in applied.types]
-    kinds += [f"no {one}" for one in limits.not_types if one not in applied.not_types]
-    others = [*(f"no {one}" for one in limits.exclude), *find_sizes(question)]
+    kinds = [MANY[one] for one in limits.types if one not in applied.types]
+    kinds += [f"no {MANY[one]}" for one in limits.not_types if one not in applied.not_types]
+    others = [f"no {one}" for one in limits.exclude]
+    others += [*find_other_kinds(limits.topic), *find_sizes(question)]
     if not years and not kinds and not others:
         return ""
     wheres = " ".join(f"--where '{one}'" for one in years)
@@ -87,7 +89,7 @@ def note_limits(question: str, applied: Limits) -> str:
         'to leave some out, set them apart at the end ("..., since 2015, excluding '
         f'reviews?"){f", or take {wheres}" if wheres else ""}'
         if years or kinds
-        else "only years and kinds of papers do"
+        else f"only years and kinds of papers do: {', '.join(MANY.values())}"
     )
     return (
         f"limits in the question ({', '.join([*years, *kinds, *others])}) are judged as words, and "
@@ -107,9 +109,13 @@ def describe_left_out(
 ) -> str:
     """Say which limits a question has, and what they leave out of what was found."""
     # The first few are named, or the *whole* of it.
+    from deepera_graph.papers.agent.limits import name_kinds
+    from deepera_graph.papers.agent.limits.patterns import MANY
+
     said = _write_years(limits)
     said += [f"not from {year}" for year in limits.not_years]
-    said += [f"only {one}" for one in limits.types] + [f"no {one}" for one in limits.not_types]
+    said += [f"only {name_kinds(limits.types)}"] if limits.types else []
+    said += [f"no {MANY[one]}" for one in limits.not_types]
     head = f"limits of the question ({', '.join(said)})"
     if not out:
         return f"{head} leave out none of {count(n_found, 'passage')}"

@@ -18,7 +18,7 @@ from deepera_graph.errors import SettingsError
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.same_study import find_document, find_studies
 from deepera_graph.literature.versions import tell_versions
-from deepera_graph.papers.agent.limits.patterns import WORDS, any_of
+from deepera_graph.papers.agent.limits.patterns import MANY, WORDS, any_of
 from deepera_graph.papers.paper import list_set_fields
 from deepera_graph.papers.results import Scope
 from deepera_graph.text.words import STOP_WORDS, split_sentences, stem, stems, words
@@ -231,10 +231,15 @@ def _breaks_by_kind(paper: Mapping[str, Any], limits: Limits) -> tuple[str, str]
         kinds.setdefault("preprint", "")
     for kind in limits.not_types:
         if kind in kinds:
-            return f"no {kind}", kinds[kind]
+            return f"no {MANY[kind]}", kinds[kind]
     if limits.types and paper["abstract"] and kinds.keys().isdisjoint(limits.types):
-        return f"only {' or '.join(limits.types)}", ""
+        return f"only {name_kinds(limits.types)}", ""
     return "", ""
+
+
+def name_kinds(kinds: Iterable[str]) -> str:
+    """Return what is asked for with "only": ``trials or reviews``."""
+    return " or ".join(MANY[one] for one in kinds)
 
 
 def leave_out(
@@ -271,23 +276,54 @@ def find_kinds(title: str, abstract: str, venue: str) -> dict[str, str]:
         if of_title.search(title):
             kinds[kind] = title
         elif found := of_text.search(abstract):
-            kinds[kind] = next(
-                one.text for one in split_sentences(abstract) if one.end >= found.end()
-            )
+            kinds[kind] = _sentence_of(found, abstract)
         elif venue.casefold().strip() in venues:
             kinds[kind] = venue
+    for kind, (among, said) in _PARTS.items():
+        if among in kinds and (words := _words_of_part(said, _KINDS[among], title, abstract)):
+            kinds[kind] = words
     return kinds
 
 
-def _kind_patterns(said: Mapping[str, Any]) -> tuple["re.Pattern[str]", "re.Pattern[str]", Any]:
-    adjectives = rf"(?:(?:{any_of(WORDS['adjectives']['of_types'])}),?\s+)*"
-    signs = [sign for one in WORDS["types"].values() for sign in one["signs"]]
+def _words_of_part(said: "re.Pattern[str]", whole: "_Patterns", title: str, abstract: str) -> str:
+    """Return the words of a paper by which it is part of a kind: a trial that is randomised."""
+    of_title, of_text, _ = whole
+    if (found := of_title.search(title)) and said.search(found[0]):
+        return title
+    finds = (one for one in of_text.finditer(abstract) if said.search(one[0]))
+    return next((_sentence_of(one, abstract) for one in finds), "")
+
+
+def _sentence_of(found: "re.Match[str]", text: str) -> str:
+    return next(one.text for one in split_sentences(text) if one.end >= found.end())
+
+
+_Patterns = tuple["re.Pattern[str]", "re.Pattern[str]", Any]  # of titles, of texts; and venues
+
+
+def _kind_patterns(said: Mapping[str, Any]) -> _Patterns:
+    of_trials, of_types = (WORDS["adjectives"][name] for name in ("of_trials", "of_types"))
+    adjectives = rf"(?:(?:{any_of([*of_types, *of_trials])}),?\s+)*"
+    signs = [sign for one in _WHOLE_KINDS.values() for sign in one["signs"]]
     title = re.compile(  # also the second of two kinds: "a systematic review and meta-analysis"
         rf"(?:^|[:.?!]\s|\s-\s)\s*{adjectives}(?:(?:{any_of(signs)})\s+(?:and|with)\s+{adjectives})?"
         rf"(?:{any_of(said['signs'])})(?=\s*$|\s*[:.,]|\s+(?:of|on|and|with|for|in|about|to)\b)",
         re.I,
     )
-    return title, re.compile(any_of(said["text"]), re.I), said.get("venues", ())
+    led = (
+        rf"|(?:{any_of(said['leads'])}|(?-i:{any_of(said['opening'])}))\s+(?:(?:{any_of(of_trials)}),?\s+(?:and\s+)?)+"
+        rf"(?:{any_of(said['signs'])})"
+        if "leads" in said
+        else ""
+    )
+    return title, re.compile(any_of(said["text"]) + led, re.I), said.get("venues", ())
 
 
-_KINDS = {kind: _kind_patterns(said) for kind, said in WORDS["types"].items()}
+def _part_pattern(said: Mapping[str, Any]) -> tuple[str, "re.Pattern[str]"]:
+    behind = "".join(rf"(?<!{re.escape(one)})" for one in said["not_behind"])
+    return said["among"], re.compile(rf"{behind}(?:{any_of(said['words'])})", re.I)
+
+
+_WHOLE_KINDS = {kind: said for kind, said in WORDS["types"].items() if "among" not in said}
+_KINDS = {kind: _kind_patterns(said) for kind, said in _WHOLE_KINDS.items()}
+_PARTS = {kind: _part_pattern(said) for kind, said in WORDS["types"].items() if "among" in said}

@@ -239,13 +239,22 @@ SIZE = re.compile(
 
 
 CUES = WORDS["cues"]
+MANY = {kind: said["names"][1] for kind, said in WORDS["types"].items()}  # "reviews" of "review"
 TYPE_NAMES = {name: kind for kind, said in WORDS["types"].items() for name in said["names"]}
 TYPES = {tuple(stems(name)): kind for name, kind in TYPE_NAMES.items()}
 _TYPE = rf"(?:{any_of(TYPE_NAMES)})"
 SOME_TYPES = rf"(?P<types>{_TYPE}(?:(?:\s*,\s*|\s+)(?:(?:and|or)\s+)?{_TYPE})*)"
 ONLY_TYPES = (
     re.compile(rf"\b(?:{any_of(WORDS['limits']['only'])})\s+{SOME_TYPES}(?![\w-])", re.I),
-    re.compile(rf"{SOME_TYPES}\s+(?:only|alone)\b", re.I),
+    re.compile(rf"(?<![\w-]){SOME_TYPES}\s+(?:only|alone)\b", re.I),
+)
+_STUDIES = (
+    rf"(?:{any_of(WORDS['limits']['studies'])})(?:\s+(?:in|of|on|with|from)(?:\s+[\w-]+){{1,3}})?"
+)
+ONLY_OTHERS = re.compile(
+    rf"{BOUNDARY}\s*(?:(?:and|but|in|from|with)\s+)*(?P<said>(?:{any_of(WORDS['limits']['only'])})\s+"
+    rf"(?:[\w'-]+,?\s+){{0,5}}?{_STUDIES}|(?:[\w'-]+\s+){{0,4}}{_STUDIES}\s+(?:only|alone)){CLOSES}",
+    re.I,
 )
 THING = r"(?P<keep>[^,.;?]+)"
 TWICE = re.compile(

@@ -50,6 +50,11 @@ def find_sizes(question: str) -> list[str]:
     return [found[0] for found in patterns.SIZE.finditer(plain)]
 
 
+def find_other_kinds(topic: str) -> list[str]:
+    """Find what is asked for alone and no kind that is applied, in what is left of a question."""
+    return [found["said"] for found in patterns.ONLY_OTHERS.finditer(topic) if found.start()]
+
+
 def note_sizes(question: str) -> tuple[str, ...]:
     """Say which limits on how many took part are not applied."""
     return tuple(f"a limit on size is not applied: {one!r}" for one in find_sizes(question))
