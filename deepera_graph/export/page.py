@@ -8,7 +8,9 @@ from deepera_graph.pipeline.shown import (
     SHOWN_DROPPED,
     SHOWN_UNASKED,
     describe_calls,
+    describe_cut,
     describe_kept,
+    list_cut,
     source_html,
 )
 from deepera_graph.result import RankedPassage, RerankResult
@@ -23,11 +25,13 @@ _STYLE = Path(__file__).with_suffix(".css").read_text(encoding="utf-8")
 def evidence_page(result: RerankResult, *, outcome: str, answer: str, studies: str = "") -> str:
     """Return a page with question, *outcome*, *answer* and passages; no text of others is HTML."""
     # *studies* is HTML.
-    dropped = result.dropped
+    cut = list_cut(result)
+    dropped = [one for one in result.dropped if one not in cut]
     n_hidden = len(dropped) - SHOWN_DROPPED
     sections = (
         studies,
         _section("Kept" if result.fallback is None else "The nearest", result, result.studies),
+        _section("Left out, as top_n others are kept", result, _alone(cut[:SHOWN_DROPPED])),
         _section("Below the threshold", result, _alone(dropped[:SHOWN_DROPPED])),
         f'<p class="soft">and {n_hidden} more below the threshold</p>\n' if n_hidden > 0 else "",
         _section("Not judged", result, _alone(result.failed)),
@@ -65,7 +69,8 @@ def link_html(text: str, address: str) -> str:
 def _describe_run(result: RerankResult) -> str:
     fields = result.intent["fields"]
     said = [
-        f"{describe_kept(result)}, dropped {len(result.dropped)}, failed {len(result.failed)}",
+        f"{describe_kept(result)}, dropped {len(result.dropped)}{describe_cut(result)}, "
+        f"failed {len(result.failed)}",
         f"threshold {result.threshold:g}",
         describe_calls(result.total_usage),
         f"{result.seconds.get('total', 0):.2f} s",

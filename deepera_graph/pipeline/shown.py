@@ -35,7 +35,7 @@ def result_html(result: "RerankResult") -> str:
     head = (
         f"<p><b>{escape(result.question)}</b><br>{intent}"
         f"outcome: <b>{result.outcome}</b> · "
-        f"{describe_kept(result)}, dropped {len(dropped)}, "
+        f"{describe_kept(result)}, dropped {len(dropped)}{describe_cut(result)}, "
         f"failed {len(failed)}{unasked} at threshold {result.threshold:g} · "
         f"{describe_calls(result.total_usage)}, {result.seconds.get('total', 0):.2f} s"
         f"{f' · {said}' if said else ''}"
@@ -101,6 +101,26 @@ def describe_kept(result: "RerankResult") -> str:
     return "".join(
         [f"kept {len(result.kept)}", *(f", {many} {what}" for what, many in others.items() if many)]
     )
+
+
+def list_cut(result: "RerankResult") -> tuple["RankedPassage", ...]:
+    """Return the passages that pass, and were dropped as `top_n` others were kept."""
+    most = result.manifest.get("settings", {}).get("top_n")
+    if most is None or result.fallback is not None:
+        return ()
+    passed = [
+        one
+        for one in result.dropped
+        if (one.score or 0.0) >= result.threshold and one.quote_status != "not_found"
+    ]
+    cut = tuple(one for one in passed if one.summary_status != "none")
+    return cut if len(result.kept) + len(passed) - len(cut) >= most else ()
+
+
+def describe_cut(result: "RerankResult") -> str:
+    """Return how many that pass were dropped, to follow how many were: `` (5 by top_n=1)``."""
+    n = len(list_cut(result))
+    return f" ({n} by top_n={result.manifest['settings']['top_n']})" if n else ""
 
 
 def describe_failures(result: "RerankResult") -> str:

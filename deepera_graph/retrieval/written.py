@@ -42,7 +42,7 @@ _HEADS = [  # of plain text
 _ENDS = [  # of plain text, in one line
     re.compile(said)
     for said in (
-        r" \w+: \d+ kept\b.*, \d+ dropped, \d+ failed\b.*; judged in [\d.]+ s(?:; .*)?\Z",
+        r" \w+: \d+ kept\b.*, \d+ dropped\b.*, \d+ failed\b.*; judged in [\d.]+ s(?:; .*)?\Z",
         r" judged by \S+; (?:[^;]*; )?\d+ calls?(?:, \d+ more failed)?\Z",
         r" in path order, after \d+ search(?:es)?; no judge has read them",
         r" \d+ papers?, \d+ left out; \d+ lookups? in \d+ rounds? \(",

@@ -314,6 +314,24 @@ def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deeper
     assert re.search(r"^ 2\. 0\.\d\d  \[review\] ", dropped, re.MULTILINE)
 
 
+def test_what_passes_and_is_left_out_for_others_is_told_from_what_does_not(deepera, source):
+    few = ("ask", QUESTION, source, "--threshold", "0", "--top-n", "1")
+    assert "1 kept, 1 dropped (1 by top_n=1), 0 failed" in deepera(*few).stdout
+    page = deepera(*few, "--format", "html").stdout
+    assert "dropped 1 (1 by top_n=1), failed 0" in page
+    assert "<h2>Left out, as top_n others are kept</h2>" in page
+    assert "Below the threshold" not in page
+    for args in (("--threshold", "0", "--top-n", "2"), ("--threshold", "0.99", "--top-n", "1")):
+        assert "by top_n" not in deepera("ask", QUESTION, source, *args).stdout
+
+
+def test_how_few_share_a_word_with_the_question_is_said_where_nothing_is_kept(deepera, source):
+    said = deepera("ask", "Does coffee lower anything?", source, "--threshold", "1").stderr
+    assert re.search(r"\b1 of \d+ passages shares a word with the question", said), said
+    every = deepera("ask", "Does coffee lower anything?", source, "--threshold", "0").stderr
+    assert "a word with the question" not in every
+
+
 def test_evidence_is_cited_by_authors_title_journal_year_and_doi(ask, questions):
     paper = {
         "id": "x", "Title": "A trial", "Author": "Lee, Ada; Roy, Bo", "Publication Year": 2012,
@@ -841,6 +859,40 @@ def test_configured_embeddings_stand_back_where_a_collection_has_none(
 ):
     monkeypatch.setenv("DEEPERA_EMBEDDINGS", "local")
     assert ask("--library", "papers", "--path", indexed).exit_code == 0
+
+
+def test_a_source_in_place_of_the_question_is_named(deepera, source):
+    for command in ("ask", "table"):
+        result = deepera(command, source)
+        assert result.exit_code == 2
+        assert f"'{source}' was taken as the question: give one, in quotes" in result.stderr
+    assert "none was given" in deepera("ask", QUESTION).stderr
+
+
+def test_part_of_a_field_is_named_where_the_whole_of_it_is_none(deepera, questions):
+    about = {"title": "Of tea", "authors": "Lee, Ada; Roy, Bo", "year": 2012}
+    source = questions({"id": "a", "text": f"{QUESTION} Yes.", "metadata": about})
+
+    def said(*conditions):
+        where = [word for one in conditions for word in ("--where", one)]
+        return deepera("ask", QUESTION, source, *where).stderr
+
+    assert "without it; --where author~Roy finds what has it among other words" in said(
+        "author=Roy"
+    )
+    assert "--where title~tea finds" in said("title=tea", "year=2012")
+    for others in (("author=Zorn",), ("year=1990",), ("title=tea", "year=1990"), ("author~Zorn",)):
+        assert "finds what has it" not in said(*others)
+
+
+@pytest.mark.parametrize(("name", "is_list"), [("refs.bib", True), ("refs.jsonl", False)])
+def test_references_without_abstracts_are_told_from_other_records(deepera, tmp_path, name, is_list):
+    source = tmp_path / name
+    texts = {"refs.bib": "@article{a, title={Tea}, year={2012}}\n", "refs.jsonl": '{"id": "a"}\n'}
+    source.write_text(texts[name])
+    said = deepera("ask", QUESTION, source).stderr
+    assert f"no passages in '{source}'" in said
+    assert ("its references have no abstracts; export them with abstracts" in said) == is_list
 
 
 def test_a_question_and_a_source_the_wrong_way_round_are_named(deepera, source):

@@ -121,6 +121,7 @@ def ask(
             _rerank(reranker, place.question, found.documents, shared, quiet=output.quiet)
         )
         failed = _tell_failures(result)
+        place.tell_shared(result)
         result = _count_apart(result) if search.per_passage else result
         _show(result, search, writer, shared, output)
     raise typer.Exit(failed or found.exit_code or place.exit_code)

@@ -104,6 +104,7 @@ class Place:
         verbose = getattr(output, "verbose", False)
         self._names_all = verbose or output.as_json
         self._read = PassageSource(*files, reading=reading, verbose=verbose) if files else None
+        self._n_searched = 0  # passages of which those are searched for that share words
 
     @property
     def exit_code(self) -> int:
@@ -128,12 +129,21 @@ class Place:
                     else adaptive.find(self.question).documents
                 )
                 left_out = self.describe_unknown(opened)
+                if not self.conditions and adaptive is None:
+                    self._n_searched = opened.count()
             if self._read is None:
                 found = self._note_citations(found)
         if not found and not self.conditions:
             say("no passage shares a word with the question")
         marked = self._mark_retracted(found)
         return self._keep_allowed(FoundCandidates(documents=marked, notes=tuple(left_out)))
+
+    def tell_shared(self, result: RerankResult) -> None:
+        """Say how few passages share words with the question, where none of them is kept."""
+        n, most = len(result.all_passages), min(self._n_searched, self.search.retrieve)
+        if not (result.kept or self._is_limited or self.quiet) and 0 < n < most:
+            share = "shares" if n == 1 else "share"
+            say(f"{n} of {self._n_searched} passages {share} a word with the question")
 
     @property
     def _k(self) -> int:
@@ -300,6 +310,10 @@ def _check_one_place(
         "--source": literature.sources,
     }
     given = [name for name, one in named.items() if one is not None]
+    if not given and Path(question).exists():
+        raise SettingsError(
+            f"{question!r} was taken as the question: give one, in quotes, before the SOURCE"
+        )
     if len(given) != 1:
         told = f"{' and '.join(given)} were given" if given else "none was given"
         raise SettingsError(f"give {_ONE_PLACE}: {told}{hint if unquoted else ''}")
@@ -329,8 +343,17 @@ def _search_store(
             if not store.has_field(name):
                 raise SettingsError(f"--where: {explain_field(name, store.field_names())}")
         others = len(store.search(question, k=MOST_COUNTED))
-        say(_explain_conditions(where, others))
+        say(f"{_explain_conditions(where, others)}{_find_part(store, question, where)}")
     return found
+
+
+def _find_part(store: PassageStore, question: str, where: Mapping[str, Any]) -> str:
+    """Name a condition that some passages meet if they need have no more than part of a field."""
+    for name, value in where.items():
+        part = {**where, name: {"contains": value}}
+        if isinstance(value, str) and store.search(question, k=1, where=part):
+            return f"; --where {name}~{value} finds what has it among other words"
+    return ""
 
 
 def _explain_conditions(where: Mapping[str, Any], n_others: int) -> str:

@@ -16,7 +16,12 @@ from deepera_graph.export import (
     describe_outcome,
     list_cited,
 )
-from deepera_graph.pipeline.shown import count_bands, describe_calls, describe_failures
+from deepera_graph.pipeline.shown import (
+    count_bands,
+    describe_calls,
+    describe_cut,
+    describe_failures,
+)
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count, name_some
 from deepera_graph.text.questions import describe_directions, name_direction
@@ -98,7 +103,7 @@ def _closing_line(result: RerankResult) -> str:
     if result.fallback is not None:
         kept = f"0 kept, {len(result.kept)} shown by on_empty={result.fallback}"
     words = (
-        f"{result.outcome}: {kept}, {len(result.dropped)} dropped, "
+        f"{result.outcome}: {kept}, {len(result.dropped)} dropped{describe_cut(result)}, "
         f"{len(result.failed) - n_undone} failed{undone}{unasked}; "
         f"{describe_calls(result.total_usage)}; "
         f"judged in {result.seconds['total']:.1f} s"

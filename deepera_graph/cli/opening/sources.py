@@ -18,6 +18,7 @@ from deepera_graph.cli.shared.console import MOST_TOLD, OK, SOME_FAILED, progres
 from deepera_graph.cli.shared.values import read_max_words
 from deepera_graph.errors import BackendError, SettingsError
 from deepera_graph.text.plain import count
+from deepera_graph.text.records import BIBTEX, NBIB, RIS
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -204,7 +205,11 @@ class PassageSource:
         first = next(self.passages, None)
         if first is None:
             self.tell()
-            say(f"no passages in {', '.join(map(repr, self._paths))}")
+            bare = all(one.without_text for one in self.skipped) and bool(self.skipped)
+            records = {Path(one.place.rpartition(":")[0]).suffix for one in self.skipped}
+            is_list = bare and records <= {NBIB, RIS, BIBTEX}
+            hint = ": its references have no abstracts; export them with abstracts"
+            say(f"no passages in {', '.join(map(repr, self._paths))}{hint if is_list else ''}")
             raise typer.Exit(SOME_FAILED)
         self.passages = chain([first], self.passages)
 
