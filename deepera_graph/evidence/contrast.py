@@ -25,6 +25,7 @@ from deepera_graph.evidence.table.effects import (
     INTERVAL,
     NAMED,
     P,
+    SIGNIFICANT,
     bounds_of,
     mask_brackets,
     to_float,
@@ -39,7 +40,6 @@ FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _CHANGES, _PREVENTS = PATTERNS["changes"], PATTERNS["prevents"]
 _SUBJECT = PATTERNS["predicate"]
 _LEAST_SHARED = 2  # stems of a statement in what is set against it
-_LEAST_P = 0.05
 _ENOUGH = 0.5  # share of the words of an exception that a statement has if it is about it
 
 
@@ -162,7 +162,7 @@ def _weigh_numbers(text: str) -> tuple[bool | None, str]:
     weighed: dict[str, bool | None] = {}
     for p in P.finditer(text):
         value = to_float(p["value"])
-        is_less = value <= _LEAST_P if p["sign"] in "<≤" else value < _LEAST_P
+        is_less = value <= SIGNIFICANT if p["sign"] in "<≤" else value < SIGNIFICANT
         weighed[p[0]] = None if p["sign"] in ("<≤" if not is_less else ">≥") else is_less
     for found in INTERVAL.finditer(text):
         low, high = bounds_of(found)

@@ -119,6 +119,7 @@ BARE_INTERVAL = re.compile(
     rf"\s*+(?:[(\[]\s*(?:(?=-?\d*[.·]\d+[,;]\s?-?\d*[.·]\d)|(?![^)\]]*[,;]))|[,;]\s*(?=[-−\d.·]+(?:\s+to\s|[-–—])))"
     rf"{_BOUNDS}\s*[;,)\]]"
 )
+SIGNIFICANT = 0.05  # p values below it tell a difference, by convention
 _POWER = r"10\s?\^?\s?[-−–⁻]\s?[\d⁰¹²³⁴-⁹]+"
 P = re.compile(
     r"(?<![\w])[pP](?:\s?-?\s?value)?\s*(?P<sign>[=<>≤≥])\s*"

@@ -5,6 +5,7 @@ from typing import Literal
 
 from deepera_graph.evidence.table.effects import (
     FROM_TO,
+    SIGNIFICANT,
     is_behind,
     is_level,
     to_float,
@@ -106,7 +107,6 @@ _CONTROL = re.compile(
     r"\b(?:controls?|placebo|sham|usual|non-?\w+|un\w+ed|without|no|alone|only)\b"
 )
 _NEAR = 5  # words before "improved" that may say what did
-_LEAST_P = 0.05
 
 
 def find_way(
@@ -138,7 +138,7 @@ def _is_clear(
     """Tell whether no number says that there may be no difference."""
     holds_null = bounds is not None and min(bounds) <= centre <= max(bounds)
     return not holds_null and (
-        p is None or p["sign"] not in "=>≥" or to_float(p["value"]) < _LEAST_P
+        p is None or p["sign"] not in "=>≥" or to_float(p["value"]) < SIGNIFICANT
     )
 
 
