@@ -393,6 +393,6 @@ def test_another_sentence_that_finds_nothing_of_the_outcome_of_a_claim_is_quoted
     ],
 )
 def test_a_long_statement_is_read_in_a_moment(words):
-    began = time.perf_counter()
+    began = time.process_time()
     list_contrasts(words * 1000, (words * 200)[:800])
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2

@@ -320,9 +320,9 @@ def test_a_long_text_takes_milliseconds():
     quote = re.sub(r"\s+", " ", text[150_000:152_000]).partition(" ")[2].rpartition(" ")[0]
     spent = []
     for turn in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         find_quote(f"{turn} {text}", quote)
-        spent.append(time.perf_counter() - began)
+        spent.append(time.process_time() - began)
     assert min(spent) < 0.5  # 0.03 s on a quiet core
 
 
@@ -330,10 +330,10 @@ def test_a_long_text_takes_milliseconds():
 @pytest.mark.parametrize("unit", ["a ", "ab-ab ", "a-\n", "\u00ad\n", "ﬁ ", "e\u0301", "- ", "'' "])
 def test_a_hostile_text_takes_no_more_than_linear_time(unit):
     text = unit * (100_000 // len(unit))
-    began = time.perf_counter()
+    began = time.process_time()
     for quote in (unit * 500 + "end", unit.strip() * 500, "abab ab-ab " * 100):
         find_quote(text, quote)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_places_alike_are_looked_at_once(monkeypatch):

@@ -64,9 +64,9 @@ def test_each_sentence_is_a_slice_in_order_and_nothing_but_space_is_lost(text):
 @pytest.mark.parametrize("unit", ["word ", "A. b. ", ".", ".x", "\n \t", "(.')", "no. 5 "])
 def test_two_hundred_thousand_characters_take_no_time(unit):
     text = unit * (200_000 // len(unit)) + "x"
-    before = time.perf_counter()
+    before = time.process_time()
     split_sentences(text)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 def test_a_list_that_is_changed_does_not_change_the_next():

@@ -30,6 +30,6 @@ def test_an_acronym_is_spelled_out_by_neighbouring_words(acronym, text, words):
 
 
 def test_a_repetitive_text_takes_no_time():
-    before = time.perf_counter()
+    before = time.process_time()
     spell_out("AAAAAAAB", "aaaaaaaaaaaaaaaaaaaa " * 400)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2

@@ -56,10 +56,10 @@ def test_thirty_passages_take_well_under_a_second(task, question, passages):
     judge = Alone(local_backend("rules").judge)
     text = " ".join([passages["result"], passages["methods"], passages["background"]] * 2)
     judge.invoke(task(question, text))
-    before = time.perf_counter()
+    before = time.process_time()
     for _ in range(30):
         judge.invoke(task(question, text))
-    assert time.perf_counter() - before < 0.3
+    assert time.process_time() - before < 0.3
 
 
 @pytest.mark.full
