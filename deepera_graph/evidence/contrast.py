@@ -24,8 +24,8 @@ from deepera_graph.evidence.clauses import (
 from deepera_graph.evidence.table.effects import (
     INTERVAL,
     NAMED,
-    P,
     SIGNIFICANT,
+    P,
     bounds_of,
     mask_brackets,
     to_float,
