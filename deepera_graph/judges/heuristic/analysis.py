@@ -289,17 +289,19 @@ _NAME = re.compile(  # IL-6, p53, PM2.5, SARS-CoV-2
 _BY_PLACES = re.compile(r"(?<![\w,.-])\d+(?:,\d+)+[-‐‑][A-Z]\b")  # 2,4-D
 
 
-def find_missing(question: str, texts: Sequence[str]) -> dict[str, float]:
+def find_missing(
+    question: str, texts: Sequence[str], *, shortest: int = _SHORTEST
+) -> dict[str, float]:
     """Return the words of a question that name its subject and occur in no text in any form."""
     # They are words of a science, not such as any question may use, words of hardly any abstract,
     # and names with a number. Other forms are those with the same beginning or stem, the listed
     # words of the same meaning, and abbreviations of either. With each stands the cosine from which
-    # on what a text has may stand for it.
+    # on what a text has may stand for it. A listed word may be as short as *shortest*.
     whole = " ".join(texts).lower()
     absent = {
         word: _LIKE_LISTED if is_listed(word) else _LIKE_RARE
         for word in content_words(question)
-        if _tells(word) and stem(word)[:BEGINNING] not in whole
+        if _tells(word, shortest) and stem(word)[:BEGINNING] not in whole
     }
     for pattern, like in ((_NAME, _LIKE_NAME), (_BY_PLACES, _LIKE_NOTHING)):
         named = (name for name in pattern.findall(question) if not _has_name(whole, name))
@@ -311,9 +313,10 @@ def find_missing(question: str, texts: Sequence[str]) -> dict[str, float]:
     return {word: like for word, like in absent.items() if same_meaning(stem(word)) not in found}
 
 
-def _tells(word: str) -> bool:
-    is_long = len(word) >= _SHORTEST and word.isalpha()
-    return is_long and not is_general(word) and (is_listed(word) or rarity(stem(word)) >= _RARE)
+def _tells(word: str, shortest: int) -> bool:
+    if not word.isalpha() or len(word) < shortest or is_general(word):
+        return False
+    return is_listed(word) or (len(word) >= _SHORTEST and rarity(stem(word)) >= _RARE)
 
 
 def _has_name(text: str, name: str) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 SUMS = "SHA256SUMS"
 KEEP_MB = 256
 _DIGITS = 16
+_SHORT = 4  # letters of ``zinc`` and ``iron``
 _MOST_COMPARED = 200  # windows whose vectors are still in memory when they were judged
 _POINT = rb'"%s":\s*([0-9.]+)'
 
@@ -248,10 +249,13 @@ class TrainedJudge(Judge):
         if len(windows) > _MOST_COMPARED or find_question_problem(question, windows):
             return []
         texts = [f"{one['title']} {one['text']}" for one in windows]
-        missing = find_missing(question, texts)
-        if missing:
-            with suppress(DeepEraError, ImportError, OSError):  # nothing was judged then
-                return self._weights.model().find_unlike(question, windows, missing)
+        if not (missing := find_missing(question, texts)):
+            return []
+        # A short word alone is not taken for missing; beside another it may be the subject.
+        every = {**find_missing(question, texts, shortest=_SHORT), **missing}
+        with suppress(DeepEraError, ImportError, OSError):  # nothing was judged then
+            unlike = self._weights.model().find_unlike(question, windows, every)
+            return [] if missing.keys().isdisjoint(unlike) else unlike
         return []
 
     def prepare(self, windows: Sequence[Window]) -> None:

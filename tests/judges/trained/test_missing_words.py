@@ -59,9 +59,13 @@ CHEMISTRY = "Does 2,4-D at 0,0005 mg/l or 12,5 % of 1,2-dichloroethane harm bees
         (CHEMISTRY, ["dichloroethane", "2,4-D"]),
         ("Does IL-6 rise in waxed apples?", ["IL-6"]),
         ("Do orchards with hives set more fruit?", []),
+        ("Does iron worsen asthma in apples?", ["iron", "asthma"]),
+        ("Do mice on apples get diabetes?", ["mice", "diabetes"]),
+        ("Does zinc firm apples?", []),  # a short word alone may have other forms
+        ("Does wax worsen asthma in apples?", ["asthma"]),
     ],
 )
-def test_a_name_with_digits_that_no_passage_has_is_missed(judge, question, missing):
+def test_a_name_or_short_word_that_no_passage_has_is_missed(judge, question, missing):
     assert find(judge, question, APPLES) == missing
 
 
