@@ -156,6 +156,7 @@ def cross_validate(
 ) -> Probabilities:
     """Return probabilities by curves fitted on the other folds; a question is in one fold."""
     fold_of = _deal_folds(questions, n_folds, seed)
+    _check_folds(questions, fold_of, n_folds)
     probabilities: Probabilities = [()] * len(questions)
     for fold in range(n_folds):
         others = [one for one, its in zip(questions, fold_of, strict=True) if its != fold]
@@ -178,13 +179,40 @@ def _deal_folds(questions: Sequence[JudgedQuestion], n_folds: int, seed: int) ->
     others = [0 in one.labels for one in questions]
     if min(sum(relevant), sum(others)) < n_folds:
         raise InputError(
-            f"calibration needs at least {n_folds} questions with relevant and {n_folds} with "
-            f"irrelevant passages, got {sum(relevant)} and {sum(others)} of {len(questions)}"
+            f"cross-validation in {n_folds} folds needs at least {n_folds} questions with relevant "
+            f"and {n_folds} with irrelevant passages, got {sum(relevant)} and {sum(others)} of "
+            f"{len(questions)}"
         )
     strata = [
         (not (one or other), other - one) for one, other in zip(relevant, others, strict=True)
     ]
     return deal_folds(strata, n_folds=n_folds, seed=seed)
+
+
+def _check_folds(
+    questions: Sequence[JudgedQuestion], fold_of: NDArray[np.int64], n_folds: int
+) -> None:
+    """Raise `InputError`, with how many more labels it takes, unless each fold leaves enough."""
+    relevant = np.array([sum(one.labels) for one in questions])
+    others = np.array([len(one.labels) for one in questions]) - relevant
+    left = [
+        min(int(its[fold_of != fold].sum()) for fold in range(n_folds))
+        for its in (relevant, others)
+    ]
+    least = math.ceil(FEWEST_OF_A_CLASS * n_folds / (n_folds - 1))  # of one a question
+    more = [
+        f"{max(FEWEST_OF_A_CLASS - rest, least - int(its.sum()))} more {name}"
+        for name, its, rest in zip(
+            ("relevant", "irrelevant"), (relevant, others), left, strict=True
+        )
+        if rest < FEWEST_OF_A_CLASS
+    ]
+    if more:
+        raise InputError(
+            f"cross-validation in {n_folds} folds leaves {left[0]} relevant and {left[1]} "
+            f"irrelevant passages to fit on, and it takes {FEWEST_OF_A_CLASS} of each; label at "
+            f"least {' and '.join(more)}, of other questions"
+        )
 
 
 Watch = Callable[[JudgedQuestion], None]

@@ -175,15 +175,26 @@ def build_report(
     """Return plain data about a curve and the questions it was fitted on."""
     # *threshold* is the judge's own, on scores: what it keeps is measured, too.
     # Probabilities are cross-validated; only the suggested threshold is chosen on the passages that
-    # it is then measured on: ``suggested.sure`` leaves room for that.
-    probabilities = cross_validate(questions, method=curve.method, seed=seed)
+    # it is then measured on: ``suggested.sure`` leaves room for that. Of too few labels for
+    # cross-validation nothing is said of probabilities: on its own passages a curve looks too good.
     draws: dict[str, int] = {"n_resamples": n_resamples, "seed": seed}
-    precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()
-    suggested = {
-        "even": suggest_threshold(TAUS, precisions, precision, bound="mean"),
-        "sure": suggest_threshold(TAUS, precisions, precision, bound="low"),
-    }
-    reached = [one.probability for one in suggested.values() if one.probability is not None]
+    probabilities: Probabilities | None = None
+    points: list[dict[str, Any]] = []
+    why_not = ""
+    try:
+        probabilities = cross_validate(questions, method=curve.method, seed=seed)
+    except InputError as error:
+        why_not = str(error)
+        none = Suggestion(probability=None, why_not=why_not)
+        suggested = {"even": none, "sure": none}
+    else:
+        precisions = ThresholdCounts(questions, probabilities, TAUS, **draws).precisions()
+        suggested = {
+            "even": suggest_threshold(TAUS, precisions, precision, bound="mean"),
+            "sure": suggest_threshold(TAUS, precisions, precision, bound="low"),
+        }
+        reached = [one.probability for one in suggested.values() if one.probability is not None]
+        points = _measure_points(questions, probabilities, curve, draws, sorted({TAU, *reached}))
     return {
         "curve": curve.to_dict(),
         "data": {
@@ -200,28 +211,28 @@ def build_report(
             *_measure_points(
                 questions, [one.scores for one in questions], None, draws, sorted({TAU, threshold})
             ),
-            *_measure_points(questions, probabilities, curve, draws, sorted({TAU, *reached})),
+            *points,
         ],
-        "how": {"folds": N_FOLDS, "level": LEVEL, **draws},
+        "how": {"folds": 0 if why_not else N_FOLDS, "why_not": why_not, "level": LEVEL, **draws},
     }
 
 
 def _measure_quality(
-    questions: Sequence[JudgedQuestion], probabilities: Probabilities
-) -> dict[str, dict[str, float]]:
+    questions: Sequence[JudgedQuestion], probabilities: Probabilities | None
+) -> dict[str, dict[str, float | None]]:
     labels = list(chain.from_iterable(one.labels for one in questions))
     before = list(chain.from_iterable(one.scores for one in questions))
-    after = list(chain.from_iterable(probabilities))
+    after = None if probabilities is None else list(chain.from_iterable(probabilities))
     always = [sum(labels) / len(labels)] * len(labels)
     return {
         "brier": {
             "before": brier_score(before, labels),
-            "after": brier_score(after, labels),
+            "after": None if after is None else brier_score(after, labels),
             "base_rate": brier_score(always, labels),
         },
         "calibration_error": {
             "before": calibration_error(before, labels),
-            "after": calibration_error(after, labels),
+            "after": None if after is None else calibration_error(after, labels),
         },
     }
 

@@ -106,11 +106,17 @@ def report_lines(report: Mapping[str, Any]) -> list[str]:
         " " * 20 + "".join(head.ljust(_WIDTH) for head in _HEADS).rstrip(),
         *(_format_point(point) for point in report["operating_points"]),
         "",
-        *(_format_suggestion(name, report) for name in ("even", "sure")),
+        *(_format_suggestion(name, report) for name in ("even", "sure") if how["folds"]),
         *_warn_of_few(report["data"]),
-        f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals of "
-        f"{how['level']:.0%} over {how['n_resamples']} resamples of the questions.",
+        f"{_say_how_measured(how)} of {how['level']:.0%} over {how['n_resamples']} resamples of "
+        "the questions.",
     ]
+
+
+def _say_how_measured(how: Mapping[str, Any]) -> str:
+    if how["folds"]:
+        return f"Probabilities by {how['folds']}-fold cross-validation over questions; intervals"
+    return f"No probability is measured, and none suggested: {how['why_not']}.\nIntervals"
 
 
 def _describe(report: Mapping[str, Any]) -> list[str]:
@@ -123,10 +129,16 @@ def _describe(report: Mapping[str, Any]) -> list[str]:
         f"data                {data['questions']} questions, {data['judged']} passages, "
         f"{data['relevant']} of them evidence{failed}",
         f"curve               {curve['method']}",
-        f"Brier score         {brier['before']:.4f} as it is, {brier['after']:.4f} calibrated, "
-        f"{brier['base_rate']:.4f} for the base rate alone",
-        f"calibration error   {error['before']:.4f} as it is, {error['after']:.4f} calibrated",
+        f"Brier score         {_format_change(brier)}, {brier['base_rate']:.4f} for the base rate "
+        "alone",
+        f"calibration error   {_format_change(error)}",
     ]
+
+
+def _format_change(measure: Mapping[str, float | None]) -> str:
+    after = measure["after"]
+    calibrated = "" if after is None else f", {after:.4f} calibrated"
+    return f"{measure['before']:.4f} as it is{calibrated}"
 
 
 def _warn_of_few(data: Mapping[str, int]) -> list[str]:

@@ -170,13 +170,42 @@ def test_a_line_that_is_not_json_is_named(tmp_path):
     [
         pytest.param(0, "holds no question", id="empty"),
         pytest.param(4, "at least 10 relevant .* got 4 and 12", id="tiny"),
-        pytest.param(10, "fold 1 of 5: .* got 8 and 24", id="too-few-for-folds"),
     ],
 )
 def test_tiny_data_is_refused_with_counts(write, labelled, backend, n_lines, message):
     path = write("labelled.jsonl", labelled[:n_lines])
     with pytest.raises(InputError, match=message):
         calibrate(path, None, reranker=EvidenceReranker(backend))
+
+
+def test_a_curve_is_fitted_on_too_few_labels_for_folds(write, labelled, backend, tmp_path):
+    """Of ten labels a curve may come; what it would do on other questions is left out."""
+    path, out = write("labelled.jsonl", labelled[:10]), tmp_path / "curve.json"
+    report = calibrate(path, out, reranker=EvidenceReranker(backend), n_resamples=20)
+    assert Curve.load(out).to_dict() == report["curve"]
+    assert report["how"]["folds"] == 0
+    assert report["how"]["why_not"] == (
+        "cross-validation in 5 folds leaves 8 relevant and 24 irrelevant passages to fit on, and "
+        "it takes 10 of each; label at least 3 more relevant, of other questions"
+    )
+    assert {one["on"] for one in report["operating_points"]} == {"score"}
+    assert [one["probability"] for one in report["suggested"].values()] == [None, None]
+    assert [one["after"] for one in report["quality"].values()] == [None, None]
+
+
+@pytest.mark.parametrize(("n_lines", "n_more"), [(10, 3), (11, 2), (12, 1)])
+def test_as_many_more_labels_as_are_named_are_enough(write, labelled, backend, n_lines, n_more):
+    few, enough = (
+        calibrate(
+            write(f"{n}.jsonl", labelled[:n]),
+            None,
+            reranker=EvidenceReranker(backend),
+            n_resamples=20,
+        )["how"]
+        for n in (n_lines, n_lines + n_more)
+    )
+    assert f"label at least {n_more} more relevant" in few["why_not"]
+    assert (enough["folds"], enough["why_not"]) == (5, "")
 
 
 def test_one_class_is_refused_before_any_call(write, labelled, script):

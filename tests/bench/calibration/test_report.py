@@ -147,7 +147,7 @@ def test_too_few_questions_are_named(questions):
 
 
 def test_too_few_passages_outside_a_fold_are_named(questions):
-    with pytest.raises(InputError, match=r"fold \d of 5: .* got 8 and 32"):
+    with pytest.raises(InputError, match=r"5 folds leaves 8 relevant and 32 irr.*least 3 more rel"):
         cross_validate(questions[:5])
 
 
@@ -203,6 +203,17 @@ def test_the_lines_say_where_there_are_few_data(questions):
     )
     assert told in few
     assert "Few data" not in all_of_them
+
+
+def test_the_lines_say_why_no_probability_is_measured(questions):
+    report = build_report(questions[:5], curve_of(questions[:5]), n_resamples=20)
+    lines = report_lines(report)
+    told = "No probability is measured, and none suggested: cross-validation in 5 folds leaves 8 re"
+    assert lines[-1].startswith(told)
+    assert lines[-1].endswith("\nIntervals of 95% over 20 resamples of the questions.")
+    assert lines[3].startswith("Brier score")
+    assert "calibrated" not in "".join(lines[3:5])
+    assert json.loads(json.dumps(report, allow_nan=False)) == report
 
 
 def test_the_lines_name_every_operating_point(questions):
