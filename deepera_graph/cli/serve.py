@@ -351,5 +351,5 @@ def _choose(names: tuple[str, ...], place: places.CollectionsOptions) -> StoredC
     if names and place.qdrant_url is None:
         known = collections.names()
         for missing in (one for one in names if one not in known):
-            say(f"note: library {missing!r} does not exist yet; `deepera index` makes it")
+            say(f"note: no library {missing!r} in {where.path} yet; `deepera index` makes it")
     return collections

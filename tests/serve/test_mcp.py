@@ -249,7 +249,8 @@ async def test_a_host_that_lists_the_tools_waits_for_nothing_heavy(start, tmp_pa
             assert len((await client.list_tools()).tools) == len(OWN + OF_PAPERS)
         errors.seek(0)
         *said, modules = errors.read().splitlines()
-    assert said == ["deepera: note: library 'plums' does not exist yet; `deepera index` makes it"]
+    place = tmp_path / "data" / "deepera"
+    assert said == [f"deepera: note: no library 'plums' in {place} yet; `deepera index` makes it"]
     assert HEAVY & set(json.loads(modules)) == set()
 
 
