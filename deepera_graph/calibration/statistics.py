@@ -231,7 +231,7 @@ def tell_few(n: int) -> str:
     # Source: the rule of three: Hanley and Lippman-Hand (1983), JAMA 249.
     if n <= _ALONE:
         return "So few questions say nothing of others."
-    few = f"Where all {n} agree, as many as {300 / n:.0f} % of all others may not."
+    few = f"Where all {n} come out alike, up to {300 / n:.0f} % of other questions may still not."
     return few if n < _FEW else ""
 
 

@@ -100,7 +100,7 @@ class StudySettings:
     )
     cutoffs: tuple[int, ...] = setting(
         (1, 2, 3, 5, 10, 15, 20, 30),
-        "What [b]cutoff[/b] tries.",
+        "What [b]cutoff[/b] tries, up to the first that holds all candidates.",
         check=_check_counts,
         metavar="N,...",
     )

@@ -165,7 +165,7 @@ def test_pools_that_share_some_texts_are_measured(n_documents, n_candidates):
 
 def test_few_questions_are_told():
     [finding] = tabulate([measure_realism(lakes(n_pools=12))]).findings
-    told = "Where all 12 agree, as many as 25 % of all others may not."
+    told = "Where all 12 come out alike, up to 25 % of other questions may still not."
     assert finding.endswith(f"in the pools of 12 questions. {told}")
     [finding] = tabulate([measure_realism(lakes())]).findings
     assert finding.endswith("in the pools of 30 questions.")

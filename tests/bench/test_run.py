@@ -95,7 +95,9 @@ def test_a_set_that_nothing_answers_can_be_measured_by_what_is_kept(tmp_path):
     config = StudyConfig(**known, metrics=("FalseKeeps",), n_resamples=20)
     [(_, made)] = run_studies([TABLE], open_runner(config))
     assert "nothing answers any of them" in made.findings[0]
-    assert made.findings[0].endswith("Where all 10 agree, as many as 30 % of all others may not.")
+    assert made.findings[0].endswith(
+        "Where all 10 come out alike, up to 30 % of other questions may still not."
+    )
     assert made.grids[1].rows[0][3].mean == 1
 
 
@@ -103,7 +105,7 @@ def test_what_few_questions_say_is_over_those_with_a_golden_passage():
     some = [make_instance(n, golden=(2,) if n > 3 else (), outside={}) for n in range(1, 17)]
     text = compare([FirstStage()], [Dataset("lakes", lambda: some)], StudyConfig(**QUICK)).text()
     assert "golden among them for 100.0 % of the 13 that have one; first stage" in text
-    assert "Where all 13 agree, as many as 23 % of all others may not." in text
+    assert "Where all 13 come out alike, up to 23 % of other questions may still not." in text
     three = Dataset("lakes", lambda: some[-3:])
     text = compare([FirstStage()], [three], StudyConfig(**QUICK)).text()
     assert " So few questions say nothing of others." in text
@@ -193,6 +195,21 @@ def test_a_torn_line_is_ranked_again(tmp_path):
     assert again.asked == ["How warm is lake 5?"]
 
 
+def test_a_pool_that_questions_share_is_told():
+    def told(*instances):
+        data = Dataset("lakes", lambda: list(instances))
+        return compare([FirstStage()], [data], StudyConfig(**QUICK)).text()
+
+    one, *others = (make_instance(n) for n in range(1, 5))
+    shared = [each.model_copy(update={"contexts": one.contexts}) for each in others]
+    assert " have " not in told(one, *others)
+    assert (
+        " The 4 questions have 1 pool of passages between them: intervals, which take them as "
+        "independent, may be too narrow. Where all 4 come out" in told(one, *shared)
+    )
+    assert " The 4 questions have 2 pools of" in told(one, *shared[:2], others[2])
+
+
 def test_a_metric_with_nothing_to_measure_shows_a_dash():
     table = compare([FirstStage()], [make_dataset()], StudyConfig(metrics=("CDR", "MRR"), **QUICK))
     assert "| lakes | first stage | 1 | – | 50.0 [50.0, 50.0] |" in table.text()
@@ -204,8 +221,8 @@ def test_markdown_says_what_was_measured():
     text = compare([Random()], [make_dataset(6, distractors=(4, 5))], StudyConfig(**QUICK)).text()
     assert (
         "- lakes: 6 questions, 5.0 candidates each (2.0 labelled distractors), golden among them "
-        "for 100.0 %; first stage: by hand. Where all 6 agree, as many as 50 % of all others may "
-        "not.\n" in text
+        "for 100.0 %; first stage: by hand. Where all 6 come out alike, up to 50 % of other "
+        "questions may still not.\n" in text
     )
     assert " ± " in text
 

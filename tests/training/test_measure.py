@@ -145,7 +145,9 @@ def test_an_overview_says_what_few_questions_leave_open():
         rows = [scored(f"q{one}", [0, 1], [0.2, 0.9], **groups) for one in range(n)]
         return evaluate(rows, how="By hand.").to_dict()["notes"]
 
-    assert note(8) == ["roofs: Where all 8 agree, as many as 38 % of all others may not"]
+    assert note(8) == [
+        "roofs: Where all 8 come out alike, up to 38 % of other questions may still not"
+    ]
     assert note(3) == ["roofs: So few questions say nothing of others"]
     assert note(30) == []
     assert note(8, group="one") == [
@@ -153,7 +155,10 @@ def test_an_overview_says_what_few_questions_leave_open():
     ]  # fmt: skip
     rows = [scored(f"q{n}", [0, n < 6], [0.2, 0.9]) for n in range(9)]  # nothing answers three
     text = format_overview(evaluate(rows, how="By hand."))
-    assert "\nroofs: Where all 6 agree, as many as 50 % of all others may not.\n" in text
+    assert (
+        "\nroofs: Where all 6 come out alike, up to 50 % of other questions may still not.\n"
+        in text
+    )
 
 
 def test_an_overview_tells_questions_that_nothing_answers_apart():

@@ -267,6 +267,7 @@ class DatasetSummary:
     dataset: Dataset  # to be read again, for its texts
     labels: tuple[JudgedRanking, ...]  # of each question, the candidates in first-stage order
     fingerprint: str
+    n_pools: int  # different sets of candidates, by their texts; fewer than questions if shared
 
     @property
     def name(self) -> str:
@@ -306,9 +307,11 @@ def summarize_dataset(dataset: Dataset) -> DatasetSummary:
     """Read a data set once."""
     digest = sha256()
     labels = []
+    pools = set()
     for instance in dataset:
+        pools.add(sha256(repr(sorted({one.text for one in instance.contexts})).encode()).digest())
         digest.update(instance.model_dump_json().encode() + b"\n")
         labels.append(JudgedRanking.of(instance, [one.id for one in instance.contexts]))
     if not labels:
         raise DatasetError(f"data set {dataset.name!r} has no question")
-    return DatasetSummary(dataset, tuple(labels), digest.hexdigest())
+    return DatasetSummary(dataset, tuple(labels), digest.hexdigest(), len(pools))

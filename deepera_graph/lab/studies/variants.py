@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepera_graph.calibration.statistics import Values, mean_std, pool_runs
+from deepera_graph.calibration.statistics import Values, mean_std, pool_runs, tell_few
 from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints, draw_curve
 from deepera_graph.lab.bench.rank import RankedQuestion
-from deepera_graph.lab.metrics.ranking import JudgedRanking, compute
+from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.rankers.base import UnavailableRanker
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
@@ -167,6 +167,25 @@ def note_unanswered(runner: StudyRunner) -> tuple[str, ...]:
         for one in runner.data()
         if one.n_unanswered
     )
+
+
+def tell_limits(data: DatasetSummary) -> str:
+    """Say what few questions leave open of others, and that they share passages, if so."""
+    n = data.n_questions
+    few = tell_few(n - data.n_unanswered or n)
+    if data.n_pools == n:
+        return few
+    pools = "1 pool" if data.n_pools == 1 else f"{data.n_pools:,} pools"
+    return (
+        f"The {n:,} questions have {pools} of passages between them: intervals, which take them as "
+        f"independent, may be too narrow. {few}"
+    ).rstrip()
+
+
+def note_limits(runner: StudyRunner) -> tuple[str, ...]:
+    """Say the same of each data set of a study."""
+    told = ((one.name, tell_limits(one)) for one in runner.data())
+    return tuple(f"{name}: {limits}" for name, limits in told if limits)
 
 
 def note_left_out(runner: StudyRunner) -> tuple[str, ...]:

@@ -94,6 +94,21 @@ def test_more_passages_hold_more_and_the_filter_stops_it():
     assert [one.name for one in found.drawings] == ["cutoff-1"]
 
 
+def test_cut_offs_end_with_the_first_that_holds_all_candidates():
+    data = lakes(2)
+    n = max(len(one.contexts) for one in data)
+    for tried, kept in (((1, n, n + 1), [1, n]), ((1, n + 2, n + 9), [1, n + 2]), ((2,), [2])):
+        (grid,) = filtering.study_cutoff(lab([Judge(SCORES)], [data], cutoffs=tried)).grids
+        assert column(grid, "n") == [*kept, *kept]
+
+
+def test_studies_of_the_filter_say_what_few_questions_leave_open():
+    setup = lab([Judge(SCORES)], [lakes(6)], thresholds=(0.7,), rules={})
+    few = "ssli: Where all 6 come out alike, up to 50 % of other questions may still not."
+    for study in (filtering.study_threshold, filtering.study_cutoff):
+        assert study(setup).findings[-1] == few
+
+
 @pytest.mark.full
 def test_every_part_of_deepera_is_taken_away_in_turn():
     ranker, _ = deepera()

@@ -147,8 +147,8 @@ def test_without_a_reference_answer_evidence_chooses_and_that_is_told():
 def test_too_few_questions_are_told():
     found = study_threshold(lab([Judge(by_subject)], [lakes(6)], **SETUP))
     assert [one.name for one in found.grids] == ["threshold"]
-    drawn = "as each is drawn by its text with a chance of 50 %; each side takes at least 5."
-    assert drawn in found.findings[0]
+    drawn = "as each is drawn by its text with a chance of 50 %; each side takes at least 5, so no "
+    assert f"{drawn}threshold was chosen." in found.findings[0]
 
 
 def test_rules_may_go_by_intent_or_by_a_curve():

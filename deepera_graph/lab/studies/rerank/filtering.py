@@ -11,6 +11,7 @@ from functools import partial
 
 from deepera_graph.lab.bench.figures import CurvePoints
 from deepera_graph.lab.bench.rank import RankedQuestion
+from deepera_graph.lab.metrics.ranking import DatasetSummary
 from deepera_graph.lab.rankers.deepera import DeepEra
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
@@ -32,6 +33,7 @@ from deepera_graph.lab.studies.variants import (
     keep_from,
     measure_variants,
     note_left_out,
+    note_limits,
     note_unanswered,
     rows_of,
 )
@@ -83,7 +85,12 @@ def study_threshold(runner: StudyRunner) -> StudyResult:
             ),
             *draw_answers(answers, measured, "threshold", "threshold", _by_threshold),
         ),
-        findings=(*note_left_out(runner), *note_unanswered(runner), *findings),
+        findings=(
+            *note_left_out(runner),
+            *note_unanswered(runner),
+            *findings,
+            *note_limits(runner),
+        ),
     )
 
 
@@ -117,7 +124,7 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             Variant(label=(name, n), runs=runs, keep=keep_from(threshold, n), form=form)
             for form in forms
             for name, threshold in (filters if form == forms[0] else filters[:1])
-            for n in config.cutoffs
+            for n in _within(config.cutoffs, runs[0].data)
         ]
         measured += measure_variants(runner, answers, variants)
     grid = Grid.told(
@@ -144,8 +151,16 @@ def study_cutoff(runner: StudyRunner) -> StudyResult:
             *note_left_out(runner),
             *note_unanswered(runner),
             *_prefix_findings(runner, [runs[0] for runs in every], max(config.cutoffs)),
+            *note_limits(runner),
         ),
     )
+
+
+def _within(cutoffs: Sequence[int], data: DatasetSummary) -> list[int]:
+    """Return the cut-offs up to the first that no question has more candidates than."""
+    most = max(one.n_candidates for one in data.labels)
+    enough = min((n for n in cutoffs if n >= most), default=most)
+    return [n for n in cutoffs if n <= enough]
 
 
 def _describe_filter(runner: StudyRunner) -> str:
@@ -197,6 +212,7 @@ def study_ablations(runner: StudyRunner) -> StudyResult:
         *note_left_out(runner),
         *note_unanswered(runner),
         *_prefix_findings(runner, first, n),
+        *note_limits(runner),
     )
     return answers.conclude(grid, findings=findings)
 
@@ -248,8 +264,9 @@ class PrefixCheck:
             return (
                 f"{ranker}: on all {self.n_questions:,} questions the filtered list is the "
                 "beginning of the unfiltered one, as both are ordered by score. So no HitRate@K "
-                "and no MRR can rise with the filter, although DeepEra reports that they do; the "
-                f"golden passage stands higher with it on {self.n_better} questions. {retrieval}"
+                "and no MRR can rise with the filter, although the paper on DeepEra reports that "
+                f"they do; the golden passage stands higher with it on {self.n_better} questions. "
+                f"{retrieval}"
             )
         return (
             f"{ranker}: the filter also holds back passages without a quote, so on "

@@ -13,7 +13,7 @@ from deepera_graph.lab.bench.figures import CurveFigure, CurvePoints
 from deepera_graph.lab.bench.rank import RankedQuestion
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult
-from deepera_graph.lab.studies.variants import note_left_out
+from deepera_graph.lab.studies.variants import note_left_out, note_limits
 from deepera_graph.lab.tables import Cell, Column, Grid
 from deepera_graph.settings.thresholds import Threshold
 
@@ -79,7 +79,9 @@ def study_drift(runner: StudyRunner) -> StudyResult:
         findings += (f"There is one {what} only, so nothing to compare.",)
     elif what == "data set":
         findings += ("The data names no more than one subject, so data sets are compared.",)
-    return StudyResult(grids=(quantiles, distances), drawings=(figure,), findings=findings)
+    return StudyResult(
+        grids=(quantiles, distances), drawings=(figure,), findings=(*findings, *note_limits(runner))
+    )
 
 
 def _scores(questions: Sequence[RankedQuestion], *, golden: bool | None = None) -> Floats:

@@ -5,12 +5,12 @@ from functools import partial
 from importlib.util import find_spec
 
 from deepera_graph.calibration.instance import MetricError
-from deepera_graph.calibration.statistics import Values, tell_few
+from deepera_graph.calibration.statistics import Values
 from deepera_graph.lab.metrics.ranking import DatasetSummary, JudgedRanking, compute
 from deepera_graph.lab.studies.base import RankerRun, StudyRunner
 from deepera_graph.lab.studies.experiment import StudyResult, compare_columns
 from deepera_graph.lab.studies.rerank.answers import MeasuredRow
-from deepera_graph.lab.studies.variants import measure_lists
+from deepera_graph.lab.studies.variants import measure_lists, tell_limits
 from deepera_graph.lab.tables import Cell, Column, Grid, Row, format_cell
 
 ORACLE = "oracle"
@@ -131,12 +131,12 @@ def describe_data(data: DatasetSummary) -> str:
     """Return what a data set holds, in a few sentences."""
     n, n_all = data.n_unanswered, data.n_questions
     most = n_all - n or n_all  # over which a metric is
-    few = tell_few(most)
-    few = few and f" {few}"
+    limits = tell_limits(data)
+    limits = limits and f" {limits}"
     if n == n_all:
         return (
             f"{data.name}: {n} questions, {data.n_candidates:.1f} candidates each; nothing answers "
-            f"any of them; first stage: {data.dataset.first_stage}.{few}"
+            f"any of them; first stage: {data.dataset.first_stage}.{limits}"
         )
     unanswered = (
         f" Nothing answers {n} of the questions: Abstention and FalseKeeps are over these, NRS@K "
@@ -147,5 +147,5 @@ def describe_data(data: DatasetSummary) -> str:
         f"{data.name}: {n_all} questions, {data.n_candidates:.1f} candidates each "
         f"({data.n_distractors:.1f} labelled distractors), golden among them for "
         f"{100 * data.ceiling:.1f} %{some}; first stage: {data.dataset.first_stage}."
-        f"{unanswered if n else ''}{few}"
+        f"{unanswered if n else ''}{limits}"
     )

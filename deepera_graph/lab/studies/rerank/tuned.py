@@ -57,7 +57,7 @@ def tune_thresholds(
                 f"{of[0].data}: of {len(tuned) + len(held_out)} questions {len(tuned)} would "
                 f"choose a threshold and {len(held_out)} measure it, as each is drawn by its text "
                 f"with a chance of {100 * runner.config.tune_share:g} %; each side takes at least "
-                f"{FEWEST}."
+                f"{FEWEST}, so no threshold was chosen."
             )
         else:
             rows += _tuned_rows(runner, answers, of, tuned, held_out)
