@@ -33,6 +33,7 @@ _PING = b": still at work\n\n"
 _SECONDS_A_PING = 10.0
 _NAMES = {"selected": "kept", "summarized": "summary", "answered": "answer"}
 _PLACES = ("passages", "library", "source")
+_OFFERED = 5  # names of libraries in a message
 
 
 class EvidenceRequest(BaseModel):
@@ -213,7 +214,13 @@ async def _find(
     given = [name for name in _PLACES if getattr(asked, name) is not None]
     if len(given) != 1:
         named = " and ".join(given) or "none"
-        raise RequestRefusedError(422, "input", f"give passages, library or source, got {named}")
+        told = f"give passages, library or source, got {named}"
+        libraries = [] if given else await sources.offer()
+        if libraries:
+            some = ", ".join(map(repr, libraries[:_OFFERED]))
+            more = ", ..." if len(libraries) > _OFFERED else ""
+            told += f"; the libraries here are {some}{more}"
+        raise RequestRefusedError(422, "input", told)
     how = (asked.question, min(asked.k, limits.documents), asked.where)
     async with in_time(note):
         if asked.library is not None:

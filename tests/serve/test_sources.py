@@ -155,6 +155,19 @@ def test_what_cannot_be_searched_is_named(library, given, status, word):
     assert word in told.json()["error"]["message"]
 
 
+def test_a_request_that_names_no_place_is_told_of_the_libraries(library, folder):
+    told = "give passages, library or source, got none"
+    said = ask(library)
+    assert said.status_code == 422
+    assert said.json()["error"]["message"] == f"{told}; the libraries here are 'empty', 'wax'"
+    both = ask(library, library="wax", source="papers")
+    assert both.json()["error"]["message"].endswith("got library and source")
+    chosen = Collections(path=folder / "library", keep={}, names=("wax",))
+    for collections, more in ((chosen, "; the libraries here are 'wax'"), (None, "")):
+        with running(ServeConfig(backend="rules", collections=collections)) as client:
+            assert ask(client).json()["error"]["message"] == told + more
+
+
 def test_the_base_of_papers_is_a_source(library):
     assert library.get("/v1/sources").json() == {"sources": [{"name": "papers"}]}
     best = ask(library, source="papers", k=5).json()["ranking"][0]

@@ -80,6 +80,12 @@ class Sources:
         """The sources beside collections."""
         return (*self._held.bases, *self._services)
 
+    async def offer(self) -> list[str]:
+        """Return names that `search_library` takes; none where a Qdrant server had to be asked."""
+        if self._collections is None or not self._collections.is_local:
+            return []
+        return await asyncio.to_thread(self._collections.names)
+
     async def search_library(
         self, name: str, question: str, k: int, where: Where | None
     ) -> FoundPassages:
@@ -185,6 +191,11 @@ class StoredCollections:
     def at_once(self) -> int:
         """How many searches get on at the same time; more only hold threads that others need."""
         return 1 if self._where.url is None else _ON_SERVER
+
+    @property
+    def is_local(self) -> bool:
+        """Whether they are in a folder."""
+        return self._where.path is not None
 
     def names(self) -> list[str]:
         """Return the names of the collections that may be searched."""
