@@ -161,6 +161,9 @@ class Answer(RoleAnswer):
 
     text: str = Field(description="The answer; evidence is cited as [1], [2], ...")
     citations: list[int] = Field(description="Numbers of the evidence used, each >= 1.")
+    uncited: dict[int, str] = Field(
+        default_factory=dict, description="Why evidence is not used, by its number, where known."
+    )
 
 
 def with_repair_note(words: str, answer: RoleAnswer) -> str:

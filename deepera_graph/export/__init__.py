@@ -9,7 +9,12 @@ from urllib.parse import quote
 from deepera_graph.export.page import evidence_page
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.reference_files import write_bibtex, write_ris
-from deepera_graph.pipeline.shown import are_retracted, count_bands, describe_failures
+from deepera_graph.pipeline.shown import (
+    are_retracted,
+    count_bands,
+    describe_failures,
+    describe_uncited,
+)
 from deepera_graph.result import RankedPassage, RerankResult
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.settings.ranges import check_choice
@@ -295,7 +300,8 @@ def _describe_answer(result: RerankResult) -> str:
     if result.answer["status"] != "answered":
         return f"No answer: {result.answer['cause']}."
     below = "From passages below the threshold: " if result.fallback is not None else ""
-    return below + answer_with_numbers(result)
+    uncited = describe_uncited(result, {one.id: one.rank for one in result.kept})
+    return below + answer_with_numbers(result) + (f"\n{uncited}." if uncited else "")
 
 
 def describe_outcome(result: RerankResult) -> str:

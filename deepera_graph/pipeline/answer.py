@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from deepera_graph.errors import RoleError
 from deepera_graph.literature.paper_keys import RETRACTED
@@ -12,10 +12,18 @@ from deepera_graph.pipeline.state import (
     AnswerRecord,
     RankRecord,
     State,
+    UncitedStudy,
     Update,
     cite_record,
 )
-from deepera_graph.schema import POSSIBLE, Answer, AnswerTask, EvidenceItem, with_repair_note
+from deepera_graph.schema import (
+    EVIDENCE,
+    POSSIBLE,
+    Answer,
+    AnswerTask,
+    EvidenceItem,
+    with_repair_note,
+)
 from deepera_graph.text.quotes import FEWEST_WORDS, find_quote
 
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»')
@@ -96,7 +104,32 @@ def record(state: State, answer: Answer) -> Update:
     update = _answered(text.strip(), citations, "answered", with_repair_note(invented, answer))
     if quotes:
         update["answer"]["quotes"] = quotes
+    if uncited := _list_uncited(state, citations, answer.uncited):
+        update["answer"]["uncited"] = uncited
     return update
+
+
+def _list_uncited(
+    state: State, citations: Sequence[str], causes: Mapping[int, str]
+) -> list[UncitedStudy]:
+    """Return the studies that are evidence, and no passage of which is cited.
+
+    One of which neither a direction nor a cause is known is left out: an answerer chooses.
+    """
+    studies: dict[int, list[tuple[int, RankRecord]]] = defaultdict(list)
+    for number, one in enumerate(answerable_records(state), start=1):
+        if one.get("band") == EVIDENCE:
+            studies[one.get("study") or -number].append((number, one))
+    found: list[UncitedStudy] = [
+        {
+            "id": ones[0][1]["id"],
+            "direction": ones[0][1].get("direction"),
+            "cause": next((causes[number] for number, _ in ones if causes.get(number)), ""),
+        }
+        for ones in studies.values()
+        if not any(one["id"] in citations for _, one in ones)
+    ]
+    return [one for one in found if one["direction"] or one["cause"]]
 
 
 def on_failure(state: State, error: RoleError) -> Update:

@@ -1,14 +1,15 @@
 """How a result is told in words, and in a notebook as a table."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from deepera_graph.literature.citation import Citation
 from deepera_graph.literature.paper_keys import RETRACTED
+from deepera_graph.pipeline.state import UncitedStudy
 from deepera_graph.schema import POSSIBLE
-from deepera_graph.text.plain import count, replace_controls
+from deepera_graph.text.plain import count, name_some, replace_controls
 from deepera_graph.text.questions import describe_directions, name_direction
 from deepera_graph.usage import Usage
 
@@ -121,6 +122,31 @@ def describe_cut(result: "RerankResult") -> str:
     """Return how many that pass were dropped, to follow how many were: `` (5 by top_n=1)``."""
     n = len(list_cut(result))
     return f" ({n} by top_n={result.manifest['settings']['top_n']})" if n else ""
+
+
+def list_uncited(result: "RerankResult") -> list[UncitedStudy]:
+    """Return the studies that the answer does not cite, as far as they still are evidence."""
+    if result.answer is None:
+        return []
+    ids = {one.id for one in result.evidence}
+    return [one for one in result.answer.get("uncited", ()) if one["id"] in ids]
+
+
+def describe_uncited(result: "RerankResult", numbers: Mapping[str, int]) -> str:
+    """Say which studies are evidence and not cited by the answer, and why; empty if none is.
+
+    They are named by the *numbers* of their passages, by id.
+    """
+    causes: dict[str, list[str]] = {}
+    for one in list_uncited(result):
+        side = name_direction(one["direction"])
+        said = f"{numbers[one['id']]}{f' ({side})' if side else ''}"
+        causes.setdefault(one["cause"], []).append(said)
+    return "; ".join(
+        f"{count(len(ones), 'more study')} {'is' if len(ones) == 1 else 'are'} evidence, "
+        f"not cited{f', as {cause}' if cause else ''}: {name_some(ones)}"
+        for cause, ones in causes.items()
+    )
 
 
 def describe_failures(result: "RerankResult") -> str:

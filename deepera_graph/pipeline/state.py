@@ -159,11 +159,23 @@ class AnswerQuote(TypedDict):
     status: Literal["verbatim", "normalised", "not_found"]
 
 
+class UncitedStudy(TypedDict):
+    """A study that is evidence, and no passage of which an answer cites.
+
+    `id` and `direction` are those of its first passage; `cause` is empty where only the answerer
+    knows it.
+    """
+
+    id: str
+    direction: Direction | None
+    cause: str
+
+
 class AnswerRecord(TypedDict):
     """The answer; `citations` are passage ids in the order of their first mention.
 
     `cause` says why there is none, why the answerer was asked twice, or that it quotes what no
-    kept passage says. `quotes` is there if it quotes.
+    kept passage says. `quotes` is there if it quotes, `uncited` if evidence is not in it.
     """
 
     text: str
@@ -171,6 +183,7 @@ class AnswerRecord(TypedDict):
     status: Literal["answered", "insufficient_evidence", "failed"]
     cause: str
     quotes: NotRequired[list[AnswerQuote]]
+    uncited: NotRequired[list[UncitedStudy]]
 
 
 def append(old: list[Any] | None, new: list[Any] | None) -> list[Any]:

@@ -29,6 +29,7 @@ from deepera_graph.jobs.lines import count_question
 from deepera_graph.jobs.report import JobReport
 from deepera_graph.judges.base import as_judge, counting_judge
 from deepera_graph.judges.trained.backend import Weights
+from deepera_graph.schema import Answer
 from deepera_graph.serve.page import draw_line
 from deepera_graph.testing import ScriptedRole, judged, scripted_backend
 from support.list_judges import ListJudge, list_backend
@@ -242,6 +243,28 @@ def test_beside_an_answer_it_is_told_what_is_possible(texts, said):
     out = io.StringIO()
     show_result(Console(file=out, width=200), rerank(texts, answer=True))
     assert said in out.getvalue()
+
+
+def test_beside_an_answer_it_is_told_what_evidence_is_not_in_it():
+    out = io.StringIO()
+    second = "Wax did not keep apples firm."
+    sides = {second: (0.8, "contradicts"), **SCORES}
+    judge = Unsure(lambda batch: [
+        judged(score, quote=one["text"], direction=side)
+        for one in batch["windows"] for score, side in (sides[one["text"]],)
+    ])  # fmt: skip
+    answerer = ScriptedRole(lambda task: Answer(text="Firm [1].", citations=[]))
+    backend = replace(list_backend(), judge=judge, answerer=answerer)
+    result = EvidenceReranker(backend, answer=True).rerank(QUESTION, list(sides))
+    [uncited] = result.answer["uncited"]
+    assert (uncited["direction"], uncited["cause"]) == ("contradicts", "")
+    show_result(Console(file=out, width=200), result)
+    told = "1 more study is evidence, not cited: 2 (contradicts)"
+    assert f"cited: 1; {told}; 1 more study is possible" in out.getvalue()
+    assert told in export_result(result, "markdown")
+    assert told in export_result(result, "html")
+    assert RerankResult.from_json(export_result(result, "json")).answer["uncited"] == [uncited]
+    assert told not in export_result(draw_line(result, 0.85), "markdown")
 
 
 def test_another_threshold_on_the_page_names_the_bands_anew(result):

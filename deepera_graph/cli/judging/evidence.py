@@ -21,6 +21,7 @@ from deepera_graph.pipeline.shown import (
     describe_calls,
     describe_cut,
     describe_failures,
+    describe_uncited,
 )
 from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count, name_some
@@ -121,13 +122,14 @@ def _show_answer(console: Console, result: RerankResult) -> None:
         cause = f": {answer['cause']}" if answer["cause"] else ""
         console.print(Text(f"no answer ({answer['status'].replace('_', ' ')}{cause})"))
         return
-    ranks = {one.id: str(one.rank) for one in result.kept}
+    ranks = {one.id: one.rank for one in result.kept}
     if result.fallback is not None:
         console.print(Text("\nFrom passages below the threshold:", style="bold red"))
     console.print(Padding(Text(answer_with_numbers(result)), (1, 0, 0, 0), expand=False))
-    cited = ", ".join(ranks[name] for name in list_cited(result, answer["citations"]))
-    rest = _tell_possible(result)
-    console.print(Text(f"cited: {cited or 'nothing'}{rest}", style="dim"))
+    cited = ", ".join(str(ranks[name]) for name in list_cited(result, answer["citations"]))
+    rest = (describe_uncited(result, ranks), _tell_possible(result))
+    words = "; ".join(filter(None, (f"cited: {cited or 'nothing'}", *rest)))
+    console.print(Text(words, style="dim"))
     console.print()
 
 
@@ -135,7 +137,7 @@ def _tell_possible(result: RerankResult) -> str:
     """Say which studies may be evidence and are not in the answer."""
     ranks = [str(study[0].rank) for study in _possible(result)]
     are = "study is" if len(ranks) == 1 else "studies are"
-    return f"; {len(ranks)} more {are} possible, not counted: {name_some(ranks)}" if ranks else ""
+    return f"{len(ranks)} more {are} possible, not counted: {name_some(ranks)}" if ranks else ""
 
 
 def _possible(result: RerankResult) -> list[tuple[RankedPassage, ...]]:

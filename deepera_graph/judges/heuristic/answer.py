@@ -21,6 +21,9 @@ from deepera_graph.usage import Usage
 MAX_SENTENCES = 5
 NO_ANSWER = "insufficient evidence: no sentence quoted names anything that is asked about"
 NO_OUTCOME = "insufficient evidence: no passage of the sentences quoted names the outcome asked for"
+OFF_TOPIC = "the sentence quoted names nothing that is asked about"
+SAID_BEFORE = "another study is quoted with the same sentence; it is counted"
+TOO_MANY = f"{MAX_SENTENCES} others are quoted; it is counted"
 
 
 def answer(task: AnswerTask) -> Answer:
@@ -31,12 +34,16 @@ def answer(task: AnswerTask) -> Answer:
     # study is quoted and counted once. White space within a sentence becomes one space, and the
     # label of a part of an abstract, ``Conclusions:``, is left out; nothing else changes.
     # A sentence that names nothing of the question is no answer to it, nor is one of a passage that
-    # does not name its outcome; if all are such, there is none.
+    # does not name its outcome; if all are such, there is none. Why a study is not quoted is told,
+    # and what those say that are not counted.
     need = read_question_terms(task["question"], task["intent"]["entity_type"])
-    outcome = read_question_terms(find_outcome(task["question"]), "")
+    named = find_outcome(task["question"])
+    outcome = read_question_terms(named, "")
     sentences: dict[str, int] = {}
     directions: dict[int, Direction | None] = {}
     studies: set[int] = set()
+    uncited: dict[int, str] = {}
+    others: dict[int, Direction | None] = {}  # by study
     is_near = False  # a sentence is of what is asked about, but its passage not of the outcome
     for number, item in enumerate(task["evidence"], start=1):
         sentence = drop_label(" ".join(_sentence(task, item).split()))
@@ -48,16 +55,24 @@ def answer(task: AnswerTask) -> Answer:
         is_near = is_near or is_about
         if is_about and names_any(outcome, whole):
             studies.add(study)
-            sentences.setdefault(sentence, number)
+            if sentences.setdefault(sentence, number) != number:
+                uncited[number] = SAID_BEFORE
             directions[number] = item.get("direction")
+        else:
+            others.setdefault(study, item.get("direction"))
+            uncited[number] = f"the passage does not name {named!r}" if is_about else OFF_TOPIC
     if not sentences:
         return Answer(text=NO_OUTCOME if is_near else NO_ANSWER, citations=[], usage=Usage())
     numbers = _pick_numbers(list(sentences.values()), directions)
     chosen = {number: one for one, number in sentences.items() if number in numbers}
     parts = [_write_side(side, chosen, directions) for side in (None, *get_args(Direction))]
+    rest = (side for study, side in others.items() if study not in studies)
     if said := describe_directions(count_directions(directions.values())):
-        parts.append(f"({said})")
-    return Answer(text=" ".join(filter(None, parts)), citations=numbers, usage=Usage())
+        more = describe_directions(count_directions(rest))
+        parts.append(f"({said}{f'; not counted: {more}' if more else ''})")
+    uncited |= {number: TOO_MANY for number in sentences.values() if number not in numbers}
+    text = " ".join(filter(None, parts))
+    return Answer(text=text, citations=numbers, uncited=uncited, usage=Usage())
 
 
 _OF_WHOM = frozenset(("in", "among", "during", "after", "than", "when", "versus", "compared"))

@@ -96,6 +96,7 @@ async def ask(library: Library, given: QuestionArguments, report: Report) -> Rep
     find_evidence is enough if you write the answer yourself.
     """
     from deepera_graph.export import answer_with_numbers, describe_evidence  # noqa: PLC0415
+    from deepera_graph.pipeline.shown import describe_uncited, list_uncited  # noqa: PLC0415
 
     result = await _judge(library, given, report, answer=True)
     answer = result.answer or {"text": "", "citations": [], "status": "failed", "cause": ""}
@@ -108,8 +109,13 @@ async def ask(library: Library, given: QuestionArguments, report: Report) -> Rep
         "status": answer["status"],
         "cause": answer["cause"],
         "cites": [numbers[one] for one in answer["citations"] if one in numbers],
+        "uncited": [
+            {"number": numbers[one["id"]], "direction": one["direction"], "cause": one["cause"]}
+            for one in list_uncited(result)
+        ],
     }
-    return Reply(f"{said}\n\n{describe_evidence(result)}", plain)
+    parts = (said, describe_uncited(result, numbers), describe_evidence(result))
+    return Reply("\n\n".join(filter(None, parts)), plain)
 
 
 @_tool(TableResult)

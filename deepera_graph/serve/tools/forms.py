@@ -215,6 +215,14 @@ class EvidenceResult(BaseModel):
     warnings: list[str]
 
 
+class UncitedPiece(BaseModel):
+    """Evidence that is not in an answer."""
+
+    number: int = Field(description="Of the first passage of its study.")
+    direction: str | None
+    cause: str = Field(description="Why; empty if that is not known.")
+
+
 class WrittenAnswer(BaseModel):
     """An answer made of the evidence, or why there is none."""
 
@@ -222,6 +230,7 @@ class WrittenAnswer(BaseModel):
     status: Literal["answered", "insufficient_evidence", "failed"]
     cause: str
     cites: list[int] = Field(description="Numbers of the evidence it cites.")
+    uncited: list[UncitedPiece] = Field([], description="Studies that are evidence, and not cited.")
 
 
 class AnswerResult(EvidenceResult):

@@ -4,6 +4,8 @@ from deepera_graph.judges.heuristic.answer import (
     MAX_SENTENCES,
     NO_ANSWER,
     NO_OUTCOME,
+    SAID_BEFORE,
+    TOO_MANY,
     answer,
     find_outcome,
 )
@@ -83,12 +85,13 @@ def test_an_answer_looks_for_the_sentence_where_no_quote_is_given(task, question
 
 def test_a_sentence_is_given_once(task, question):
     found = ask(task, question, evidence("Rust fell.", "Rust fell.", "Rust rose."))
-    assert found.citations == [1, 3]
+    assert (found.citations, found.uncited) == ([1, 3], {2: SAID_BEFORE})
 
 
 def test_an_answer_has_at_most_five_sentences(task, question):
     found = ask(task, question, evidence(*[f"Rust fell on plot {n}." for n in range(9)]))
     assert found.citations == list(range(1, MAX_SENTENCES + 1))
+    assert found.uncited == dict.fromkeys(range(6, 10), TOO_MANY)
 
 
 def test_a_sentence_that_names_nothing_of_the_question_is_no_answer(task):
@@ -109,7 +112,34 @@ def test_a_sentence_on_another_outcome_is_no_answer(task):
     found = ask(task, asked, evidence(glossy, text=glossy))
     assert (found.text, found.citations) == (NO_OUTCOME, [])
     both = evidence(glossy, text=glossy) + evidence("Waxed apples stayed firm.")
-    assert ask(task, asked, both).text == "Waxed apples stayed firm. [2]"
+    found = ask(task, asked, both)
+    assert found.text == "Waxed apples stayed firm. [2]"
+    assert found.uncited == {1: "the passage does not name 'firm'"}
+
+
+def test_an_answer_says_which_sides_are_not_counted(task):
+    asked = "Does wax coating keep apples firm in storage?"
+    glossy = "Waxed apples were 12% glossier after 30 days in storage."
+    items = [
+        {**item, "direction": side}
+        for item, side in (
+            (*evidence("Waxed apples were no firmer."), "no_difference"),
+            (*evidence(glossy, text=glossy), "supports"),
+            (*evidence(f"{glossy} So were pears.", text=glossy), "unclear"),
+        )
+    ]
+    found = ask(task, asked, items)
+    counted = "(1 no difference; not counted: 1 supports, 1 unclear)"
+    assert found.text == f"No difference: Waxed apples were no firmer. [1] {counted}"
+    assert [*found.uncited] == [2, 3]
+
+
+def test_a_study_of_which_another_passage_is_quoted_is_not_left_out(task):
+    asked = "Does wax coating keep apples firm in storage?"
+    glossy = "Waxed apples were 12% glossier after 30 days in storage."
+    items = evidence(glossy, text=glossy) + evidence("Waxed apples stayed firm.")
+    found = ask(task, asked, [{**one, "direction": "supports", "study": 1} for one in items])
+    assert found.text == "Supports: Waxed apples stayed firm. [2] (1 supports)"
 
 
 def test_an_answer_is_grouped_by_what_studies_say(task):
