@@ -271,6 +271,27 @@ def test_a_number_that_is_part_of_a_name_is_no_size(text, size):
 
 
 @pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("We compared 40 fields. Bees were more numerous (mean 84 vs 33 bees, p = 0.01).", "40"),
+        ("Bees were more numerous in strips (mean 84 vs 40 bees, p = 0.01).", ""),
+        ("Catches were higher in hedges (61 versus 25 beetles, p = 0.01).", ""),
+        ("Abundance was higher (means 84 and 40 individuals; p = 0.02).", ""),
+        ("Tits had more young (averaging 21 compared with 14 birds).", ""),
+        ("Meadows held on average 12 plants and grazed ones 31 plants.", ""),
+        ("We compared 30 vs 28 farms.", ""),
+        ("We compared 30 organic vs 28 conventional farms.", "58"),
+        ("We followed 300 coffee users versus 700 non-users.", "1000"),
+        ("The mean age of 240 adults was 40 years.", "240"),
+        ("Tea vs water: 60 adults were randomised.", "60"),
+    ],
+)
+def test_what_a_group_had_is_no_size(text, size):
+    found = read_cells(text)
+    assert (found["n"].value if "n" in found else "") == size
+
+
+@pytest.mark.parametrize(
     ("text", "cells"),
     [
         ("Each 10 nmol/l higher level of it was associated with fewer falls (p = 0.01).", "lower"),

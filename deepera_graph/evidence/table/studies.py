@@ -36,7 +36,8 @@ _CASES = re.compile(
 )
 _DEED = r"\b[Ww]e\s+(?:\w+ly\s+)?\w+(?:ed|ew|ook|ept)"
 _THEM = (
-    r"(?!studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)[a-z]+s\b"
+    r"(?!vs\b|studies|trials|times|groups|types|kinds|years|weeks|days|months|hours|minutes)"
+    r"[a-z]+s\b"
 )
 _DONE = re.compile(rf"(?:\bIn|{_DEED})\s+(?:all\s+)?{_COUNT}\s+(?:{_PART}\s+){{0,2}}?{_THEM}")
 _COUNTED = [
@@ -141,6 +142,12 @@ _NO_SIZE = re.compile(rf"\b(?:eligible|{_ASKED})\b|\s(?:[mb]illion|thousand)\b")
 # ... or that were seen, and not studied: "we counted 11,342 birds".
 _ASKED_BEFORE = re.compile(
     rf"\b(?:{_ASKED}|recorded|counted|detected|sighted)\s+(?:all\s+)?$", re.IGNORECASE
+)
+# What a group had, and not of how many it is: "mean 61 vs 25 beetles", "on average 25 beetles".
+_VALUE_BEFORE = re.compile(
+    r"\d\s+(?:vs\.?|versus|against|(?:as\s+)?compared\s+(?:with|to))\s+$"
+    r"|\b(?:means?|medians?|averag\w+)\s+(?:(?:of|was|were)\s+)?(?:\d[\d.,]*\s+and\s+)?$",
+    re.IGNORECASE,
 )
 _SEEN_AT = re.compile(  # of more than these places: "12,490 ninth graders in 65 schools"
     rf"{_COUNT}\s+(?!(?:[kmµ]?g|t|[cm]?m|ha|m?L|years?|weeks?|days?|hours?|months?)\b)"
@@ -339,6 +346,7 @@ def _count_nouns(text: str, patterns: Sequence[re.Pattern[str]]) -> Iterator[Cel
     """Yield the largest count of each kind that is a size."""
     for pattern in patterns:
         found = [one for one in pattern.finditer(text) if _is_size(text, one)]
+        found = [one for one in found if not _VALUE_BEFORE.search(text[: one.start("n")][-30:])]
         if pattern is _THINGS:
             found = [one for one in found if not _is_place(text, one)]
         of_many = [one for one in found if _to_int(one["n"]) >= _LEAST_THINGS]
