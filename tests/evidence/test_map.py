@@ -230,6 +230,13 @@ def test_a_retracted_study_is_drawn_and_not_counted():
     assert "1 supports, 1 retracted and not counted" in text
 
 
+def test_possible_evidence_is_counted_apart():
+    rows = [study(), study(band="possible"), study(band="possible", says="mixed")]
+    text = export_table(table(*rows), "svg")
+    assert (text.count(">supports (1)<"), text.count(">+ 1 possible<")) == (1, 2)
+    assert "0 mixed or unclear and 1 possible, 1 supports and 1 possible." in text
+
+
 def test_bands_status_and_unknown_sizes_differ_in_shape():
     rows = [study(n="9"), study(n="9", band="possible"), study(n="9", status="retracted"), study()]
     sure, possible, gone, unknown = (

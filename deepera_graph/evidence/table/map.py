@@ -10,7 +10,7 @@ differential effects of interventions, BMC Medical Research Methodology 8:8.
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +38,7 @@ from deepera_graph.evidence.table.svg import (
     write,
 )
 from deepera_graph.evidence.table.table import EvidenceTable
+from deepera_graph.schema import POSSIBLE
 from deepera_graph.text.plain import count, in_one_line, read_lists
 
 Numbered = tuple[int, StudyRow]
@@ -139,9 +140,14 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
         del columns[_OPTIONAL]
     wide = WIDTH / len(columns)
     counts = {
-        title: sum(row.status != "retracted" for _, row in held) for title, held in columns.items()
+        title: Counter(row.band == POSSIBLE for _, row in held if row.status != "retracted")
+        for title, held in columns.items()
     }
-    parts, heads = [], [wrap(f"{one} ({n})", wide - 6) for one, n in counts.items()]
+    parts = []
+    heads = [
+        wrap(f"{one} ({n[False]})", wide - 6) + [f"+ {n[True]} possible"] * (n[True] > 0)
+        for one, n in counts.items()
+    ]
     for place, lines in enumerate(heads):
         parts += [
             write((place + 0.5) * wide, 14.0 + 16 * n, said, text_anchor="middle",
@@ -166,8 +172,11 @@ def draw_harvest(rows: Sequence[StudyRow]) -> Figure:
         y += _LINE * max(math.ceil(len(held) / most) for held in cells)
     parts.append(rule(0.0, y, WIDTH, y, stroke_opacity=0.4))
     key, height = _draw_key(rows, y + 8)
-    n_said = ", ".join(f"{n} {title}" for title, n in counts.items())
-    n_gone = len(rows) - sum(counts.values())
+    n_said = ", ".join(
+        f"{n[False]} {one}" + f" and {n[True]} possible" * (n[True] > 0)
+        for one, n in counts.items()
+    )
+    n_gone = len(rows) - sum(n.total() for n in counts.values())
     n_said += f", {n_gone} retracted and not counted" if n_gone else ""
     studies = count(len(rows), "study")
     return Figure(
