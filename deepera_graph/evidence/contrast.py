@@ -34,7 +34,8 @@ from deepera_graph.judges.trained.direction.wording import read_words
 from deepera_graph.text.drift import hide_designs
 from deepera_graph.text.words import content_words, stem_verb
 
-OPPOSITE = "it may say the opposite: "
+MAY_OPPOSE = "may say the opposite"  # in all notes that a passage, or a part of it, may do so
+OPPOSITE = f"it {MAY_OPPOSE}: "
 LEAVES, KEEPS = "it has the exception ", "it is so where the claim has "
 FINDS_NOTHING = f"{OPPOSITE}the passage finds no change"
 _CHANGES, _PREVENTS = PATTERNS["changes"], PATTERNS["prevents"]

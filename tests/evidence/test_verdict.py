@@ -7,6 +7,7 @@ from langchain_core.documents import Document
 
 from deepera_graph import ManuscriptCheck, WorkLibrary
 from deepera_graph.evidence.check import verdict
+from deepera_graph.evidence.check.report import export_check
 
 pytestmark = pytest.mark.full
 
@@ -28,6 +29,20 @@ def test_a_title_that_says_the_opposite_supports_no_claim(tmp_path):
     pair = judge(tmp_path, claim, text, title)
     assert pair.verdict == "partly"
     assert pair.notes == ("its title may say the opposite: reduced, where it has increases",)
+
+
+def test_what_may_say_the_opposite_is_counted_and_stands_out(tmp_path):
+    works = WorkLibrary([
+        Document(id="w", page_content="Wax did not change firmness.", metadata={"title": TITLE}),
+        Document(id="m", page_content="We met at night.", metadata={"title": "Moon"}),
+    ])  # fmt: skip
+    path = tmp_path / "claims.csv"
+    rows = f'"Wax doubled the firmness of apples",{TITLE}\n"Tides doubled the height of waves",Moon'
+    path.write_text(f"claim,reference\n{rows}\n", encoding="utf-8")
+    report = ManuscriptCheck(library=works).check(path)
+    assert report.describe_counts() == "2 not found (1 may say the opposite)"
+    assert report.counts == {"not_found": 2}
+    assert export_check(report, "html").count('<p class="note">it may say the opposite') == 1
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.check.manuscript import Manuscript
 from deepera_graph.evidence.check.references import Reference
 from deepera_graph.evidence.check.verdict import AGAINST, Decision, Verdict
+from deepera_graph.evidence.contrast import MAY_OPPOSE
 from deepera_graph.evidence.plain import PlainRecord
 from deepera_graph.evidence.table.designs import PLANNED
 from deepera_graph.export.page import build_page, head_html, link_html
@@ -182,8 +183,14 @@ class CheckReport(PlainRecord):
         return any(one.verdict in BAD for one in self.pairs)
 
     def describe_counts(self) -> str:
-        """Return e.g. ``3 supported, 1 contradicted``."""
-        return ", ".join(f"{n} {name_verdict(one)}" for one, n in self.counts.items())
+        """Return e.g. ``3 supported, 2 not found (1 may say the opposite)``."""
+        opposed = Counter(
+            one.verdict for one in self.pairs if any(MAY_OPPOSE in note for note in one.notes)
+        )
+        return ", ".join(
+            f"{n} {name_verdict(one)}" + f" ({opposed[one]} {MAY_OPPOSE})" * (opposed[one] > 0)
+            for one, n in self.counts.items()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data that `from_dict` reads, with the counts."""
@@ -368,5 +375,8 @@ def _pair_html(pair: CheckedPair) -> str:
     if pair.quote and pair.verdict != "method":
         near = "nearest: " if pair.verdict == "not_found" else ""
         parts.append(f'<p class="text">{near}<mark>{escape(pair.quote)}</mark></p>')
-    parts += [f'<p class="soft">{escape(one)}</p>' for one in pair.notes]
+    parts += [
+        f'<p class="{"note" if MAY_OPPOSE in one else "soft"}">{escape(one)}</p>'
+        for one in pair.notes
+    ]
     return "\n".join(parts)

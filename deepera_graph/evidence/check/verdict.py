@@ -11,7 +11,14 @@ from deepera_graph.errors import AnswerError
 from deepera_graph.evidence.asking import Asked, Steps
 from deepera_graph.evidence.check.library import CitedWork
 from deepera_graph.evidence.clauses import CONTROL, GENERAL, stems
-from deepera_graph.evidence.contrast import FINDS_NOTHING, KEEPS, LEAVES, OPPOSITE, list_contrasts
+from deepera_graph.evidence.contrast import (
+    FINDS_NOTHING,
+    KEEPS,
+    LEAVES,
+    MAY_OPPOSE,
+    OPPOSITE,
+    list_contrasts,
+)
 from deepera_graph.evidence.gaps import find_gaps
 from deepera_graph.judges.heuristic.roles import LocalRole
 from deepera_graph.judges.heuristic.topicality import same_meaning
@@ -180,7 +187,7 @@ def decide_by_rules(
     if turned := turned_changes(statement, _TELLS_NOTHING.sub(" ", work.source.title)):
         verdict: Verdict = "partly" if score >= points.partly else "not_found"
         said = [one.replace("the passage", "it") for one in turned]
-        return _build(verdict, known, [f"its title may say the opposite: {one}" for one in said])
+        return _build(verdict, known, [f"its title {MAY_OPPOSE}: {one}" for one in said])
     if elsewhere:
         contrasts = [one for one in contrasts if one.startswith((LEAVES, KEEPS))] or (
             contrasts and elsewhere
@@ -228,7 +235,7 @@ def _deny_elsewhere(statement: str, sentence: str, others: Sequence[str]) -> lis
     against = (
         one for one in near if any(n.startswith(turned) for n in list_contrasts(statement, one))
     )
-    return [f"another sentence may say the opposite: “{one}”" for one in [*against][:1]]
+    return [f"another sentence {MAY_OPPOSE}: “{one}”" for one in [*against][:1]]
 
 
 def _list_findings(work: CitedWork) -> list[str]:

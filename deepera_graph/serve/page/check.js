@@ -133,7 +133,9 @@ function show() {
   const groups = Map.groupBy ? [...Map.groupBy(pairs, (one) => one.claim.number).values()] : group(pairs);
   byId("checked").textContent = manuscript.title || manuscript.path;
   document.title = `${byId("checked").textContent} – DeepEra`;
-  const said = Object.entries(counts).map(([verdict, n]) => `${n} ${WORDS[verdict]}`).join(", ");
+  const nOpposed = (verdict) => pairs.filter((one) => one.verdict === verdict && one.notes.some(mayOppose)).length;
+  const said = Object.entries(counts)
+    .map(([verdict, n]) => `${n} ${WORDS[verdict]}${nOpposed(verdict) ? ` (${nOpposed(verdict)} may say the opposite)` : ""}`).join(", ");
   byId("outcome").textContent = `${count(groups.length, "sentence")} with citations, judged by ${judge}: ${said}.`;
   const missing = [...new Set(pairs.filter(({ verdict, key }) => key && verdict === "missing").map(({ key }) => key))];
   const more = [...notes, missing.length && `Not in the list of references: ${missing.join(", ")}.`,
@@ -191,8 +193,10 @@ function makePair(pair) {
     el("p", { class: "facts" }, el("span", { class: `side ${side}` }, el("span", { "aria-hidden": "true" }, sign), ` ${WORDS[pair.verdict]}`),
       ...facts.map((one) => el("span", {}, one))),
     pair.quote && pair.verdict !== "method" && el("p", { class: "text" }, near, el("mark", {}, pair.quote)),
-    ...pair.notes.map((one) => el("p", { class: "small" }, one)));
+    ...pair.notes.map((one) => el("p", { class: mayOppose(one) ? "note" : "small" }, one)));
 }
+
+const mayOppose = (note) => note.includes("may say the opposite");
 
 const makeOther = ({ source, link: address, quote }) => el("div", { class: "pair-part" },
   el("h4", {}, "Best other study: ", address ? link(address, source) : source), el("p", { class: "text" }, el("mark", {}, quote)));
