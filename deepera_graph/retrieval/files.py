@@ -15,14 +15,13 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.retrieval.documents import FORMS, LOOKED_INTO, PDF, find_form
 from deepera_graph.retrieval.documents.article import Article
 from deepera_graph.retrieval.documents.pdf_pages import check_pdf_reader
-from deepera_graph.retrieval.written import MAY_BE_WRITTEN, is_written
+from deepera_graph.retrieval.written import MAY_BE_WRITTEN, why_no_paper
 from deepera_graph.text.jsonl import GZIP, open_records, suffix_of
 from deepera_graph.text.plain import count, name_some
 from deepera_graph.text.records import SUFFIXES
 from deepera_graph.text.words import Sentence, split_sentences
 
 OTHER_KIND = "cannot read this kind of file"
-WRITTEN = "deepera wrote"
 _HOW = "name a file itself to have it read"
 _MOST_PLACES = 5  # named of those that are left out for one reason
 _LINE = re.compile(r":\d+$")
@@ -37,7 +36,7 @@ class Skipped(NamedTuple):
     other_kind: str = ""  # the suffix, if it is a file of a kind that is never read
     without_text: bool = False  # whether it is a paper, or a row, that merely has no abstract
     is_known: bool = False  # whether another record has the same id and text, so nothing is lost
-    is_written: bool = False  # whether this package wrote it, as a report
+    is_written: bool = False  # whether it is no paper: a report of this package, or a manuscript
 
     @property
     def is_lost(self) -> bool:
@@ -50,12 +49,17 @@ class Skipped(NamedTuple):
 
 
 def describe_left_out(skipped: Sequence[Skipped], most: int = 5) -> list[str]:
-    """Return a line on files of other kinds, and one on those that this package wrote."""
-    written = [one.place for one in skipped if one.is_written]
+    """Return a line on files of other kinds, and one on each kind of those that are no papers."""
     others = [one for one in skipped if not one.is_written]
-    n = count(len(written), "file")
-    own = f"skipped {n} that {WRITTEN}: {name_some(written, most)}; {_HOW}" if written else ""
-    return [*([describe_other_kinds(others, most)] if others else []), *([own] if own else [])]
+    own: dict[str, list[str]] = {}
+    for one in skipped:
+        if one.is_written:
+            own.setdefault(one.reason, []).append(one.place)
+    lines = (
+        f"skipped {count(len(places), 'file')} that {why}: {name_some(places, most)}; {_HOW}"
+        for why, places in own.items()
+    )
+    return [*([describe_other_kinds(others, most)] if others else []), *lines]
 
 
 def describe_other_kinds(skipped: Iterable[Skipped], most: int = 5) -> str:
@@ -345,8 +349,8 @@ def _choose(
     for file in files:
         suffix = suffix_of(file.path)
         kind = _look_into(file) if suffix in LOOKED_INTO else suffix
-        if _was_written(file, kind):
-            others.append(Skipped(file.path.as_posix(), WRITTEN, is_written=True))
+        if why := _look_for_own(file, kind):
+            others.append(Skipped(file.path.as_posix(), why, is_written=True))
         elif kind in KNOWN_SUFFIXES and kind not in reasons:
             known.append(file)
         else:
@@ -357,15 +361,15 @@ def _choose(
     return known, [*others, *unread]
 
 
-def _was_written(file: InFile, suffix: str) -> bool:
-    """Tell whether this package wrote a file; what cannot be opened is told of later."""
+def _look_for_own(file: InFile, suffix: str) -> str:
+    """Return why a file is no paper, empty if it may be; what cannot be opened is told of later."""
     if suffix not in MAY_BE_WRITTEN:
-        return False
+        return ""
     try:
         with file.open() as (source, _):
-            return is_written(source, suffix)
+            return why_no_paper(source, suffix)
     except (InputError, OSError):
-        return False
+        return ""
 
 
 def _name_unread(file: InFile, suffix: str, reason: str) -> Skipped:

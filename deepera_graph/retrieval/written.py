@@ -1,6 +1,7 @@
-"""Files that this package wrote itself: reports, tables and journals, which are no papers.
+"""Files that are no papers: what this package wrote (reports, tables, journals), and manuscripts.
 
-Pages and Markdown carry a mark; tables, JSON and plain text are told by how they begin or end.
+Of the former, pages and Markdown carry a mark; tables, JSON and plain text are told by how they
+begin or end. A manuscript in Markdown names its bibliography ahead, and cites from it.
 """
 
 import re
@@ -10,7 +11,8 @@ from deepera_graph.text.plain import MARK, MARK_OF_PAGES
 from deepera_graph.text.records import LINES, TABLES
 
 _MOST_READ, _OF_RECORDS = 1_000_000, 100_000  # bytes; of what is longer the end is not looked at
-_PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".md", ".markdown", ".txt")
+_MARKDOWN = (".md", ".markdown")
+_PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (*_MARKDOWN, ".txt")
 MAY_BE_WRITTEN = frozenset((*_PAGES, *_TEXTS, *TABLES, *LINES, ".json"))
 _HEADERS = (  # of CSV, by `ask`, `check`, `table`, `papers search` and `papers ask`
     "decision,rank,score,direction,title,authors,",
@@ -50,12 +52,28 @@ _ENDS = [  # of plain text, in one line
     )
 ]
 _LAST = 1500  # characters, in which the closing lines stand
+WRITTEN = "deepera wrote"
+MANUSCRIPT = "a bibliography and [@key] show to be of a manuscript"
+_METADATA = re.compile(
+    r"---[^\S\n]*\n(?P<lines>(?:(?!---|\.\.\.).*\n)*)(?:---|\.\.\.)"
+)  # of Pandoc
+_BIBLIOGRAPHY = re.compile(r"^(?:bibliography|references)\s*:", re.MULTILINE)
+_KEY = re.compile(r"(?<![\w@])@\{?[A-Za-z_]")
 
 
-def is_written(source: BinaryIO, suffix: str) -> bool:
-    """Tell whether a file, open and decompressed, is what a command of this package wrote."""
-    most = _OF_RECORDS if suffix in (*TABLES, *LINES) else _MOST_READ
-    text = source.read(most).decode("utf-8", "replace").removeprefix("\ufeff")
+def why_no_paper(source: BinaryIO, suffix: str) -> str:
+    """Return what tells that a file, open and decompressed, is no paper; empty if nothing does."""
+    text = source.read(_OF_RECORDS if suffix in (*TABLES, *LINES) else _MOST_READ)
+    said = text.decode("utf-8", "replace").removeprefix("\ufeff")
+    if _is_written(said, suffix):
+        return WRITTEN
+    head = _METADATA.match(said) if suffix in _MARKDOWN else None
+    is_draft = head and _BIBLIOGRAPHY.search(head["lines"]) and _KEY.search(said, head.end())
+    return MANUSCRIPT if is_draft else ""
+
+
+def _is_written(text: str, suffix: str) -> bool:
+    """Tell whether a file begins or ends as what a command of this package writes."""
     if suffix in TABLES:
         return text.startswith(_HEADERS)
     if suffix in (*LINES, ".json"):

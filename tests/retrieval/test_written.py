@@ -23,6 +23,8 @@ from deepera_graph import (
 from deepera_graph.cli.main import app
 from deepera_graph.evidence.check.report import CheckFormat
 from deepera_graph.evidence.report.report import ReportFormat
+from deepera_graph.retrieval.files import describe_left_out
+from deepera_graph.retrieval.written import MANUSCRIPT
 
 QUESTION = "Does wax keep apples firm?"
 PAPER = {
@@ -125,6 +127,32 @@ def test_what_others_wrote_is_read(folder, name, content):
     found, skipped = read(folder)
     assert len(found) == 2
     assert not skipped
+
+
+PANDOC = "---\ntitle: Wax\nbibliography: refs.bib\n---\n\nWax kept apples firm [@lund2018].\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_read"),
+    [
+        ("draft.md", PANDOC, False),
+        ("draft.md", PANDOC.replace("[@lund2018]", "as @lund2018 found"), False),
+        ("draft.markdown", PANDOC.replace("refs.bib", "[a.bib, b.bib]"), False),
+        ("paper.md", PANDOC.replace("[@lund2018]", "(Lund 2018)"), True),
+        ("paper.md", PANDOC.replace("[@lund2018]", "(lund@apples.org)"), True),
+        ("notes.md", PANDOC.replace("bibliography", "author"), True),
+        ("paper.md", PANDOC.partition("---\n\n")[2], True),
+        ("paper.txt", PANDOC, True),
+    ],
+)
+def test_a_manuscript_in_markdown_is_no_paper(folder, name, content, is_read):
+    (folder / name).write_text(content)
+    found, skipped = read(folder)
+    assert len(found) == 1 + is_read
+    told = [(f"{folder}/{name}", MANUSCRIPT)] if not is_read else []
+    assert [(one.place, one.reason) for one in skipped] == told
+    assert [MANUSCRIPT in one for one in describe_left_out(skipped)] == [True] * len(told)
+    assert not any(one.is_lost for one in skipped)
 
 
 def run(*arguments):
