@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from deepera_graph.judges.heuristic.topicality import (
@@ -232,6 +233,11 @@ _NUMBER = re.compile(
     r"\b[pP]\s?[<>=≤≥]\s?\d?[.·]\d+|\b(?:OR|RR|HR|aOR)\b[^\d;]{0,4}\d+[.·]\d+|\d+(?:[.·]\d+)?\s?%"
     r"(?!\s?-?(?:CI|CrI|UI|HDI|(?:confidence|credible|uncertainty))\b)"
 )
+# A share that tells of what a sentence speaks, not what it found: "with more than 20% forest".
+_OF_WHAT = re.compile(
+    r"(?<!associated )(?<!linked )\bwith\s+"
+    r"(?:(?:more|less|fewer)\s+than|over|under|at\s+least|up\s+to)\s+$"
+)
 _INSTEAD = {
     "aim": "an aim",
     "intention": "an aim",
@@ -263,8 +269,10 @@ def list_signs(reading: SentenceReading) -> list[str]:
     found = words(reading.sentence.text)
     told = [word for cue in _TELLING for word in found if word in CUE_FORMS[cue]]
     telling = [word for word in told if word not in FAINT] or told
-    number = _NUMBER.search(reading.sentence.text)
-    return [f"'{word}'" for word in telling[:1]] + ([number.group()] if number else [])
+    text = reading.sentence.text
+    numbers = _NUMBER.finditer(text)
+    results = (one[0] for one in numbers if not _OF_WHAT.search(text, 0, one.start()))
+    return [*(f"'{word}'" for word in telling[:1]), *islice(results, 1)]
 
 
 def _describe_lack(reading: SentenceReading) -> str:

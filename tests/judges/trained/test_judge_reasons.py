@@ -63,6 +63,23 @@ def test_the_level_of_an_interval_is_no_result():
     assert told.endswith("quote states a result: 'difference'")
 
 
+@pytest.mark.parametrize(
+    ("quote", "number"),
+    [
+        ("In farms with more than 20% forest wax made a difference (p = 0.02).", "p = 0.02"),
+        ("A difference was associated with 12% rot (p = 0.02).", "12%"),
+        ("A difference was associated with over 12% rot (p = 0.02).", "12%"),
+        ("A difference of more than 20% was seen (p = 0.02).", "20%"),
+        ("A difference came with storage: 12% (p = 0.02).", "12%"),
+    ],
+)
+def test_a_share_that_tells_of_what_a_sentence_speaks_is_no_result(quote, number):
+    told = explain_quote(QUESTION, window(quote), quote)
+    assert told.endswith(f"quote states a result: 'difference', {number}")
+    alone = "In farms with over 20% forest wax made a difference."
+    assert explain_quote(QUESTION, window(alone), alone).endswith("quote has 'difference'")
+
+
 def test_of_many_words_the_first_are_named():
     question = "Do oak, beech, maple, birch, larch or alder seeds float?"
     told = explain_quote(question, window("Oak, beech, maple, birch, larch and alder."), "")
