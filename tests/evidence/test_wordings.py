@@ -67,6 +67,8 @@ def test_a_design_of_others_is_not_that_of_a_study(text, design):
     [
         ("Migraine days fell by 2.1 (95% CI 1.4 to 2.8) more with coffee.", "2.1 | lower"),
         ("Latency was cut by a factor of 2.3 (p = 0.01).", "2.3-fold | lower"),
+        ("Richness rose by 1.3 species per year of age (95% CI 0.7 to 1.9).", "1.3 | higher"),
+        ("Falls dropped by 2.4 events per ward (95% CI 1.1 to 3.7).", "2.4 | lower"),
         ("A 10% increase in wages reduces employment by 1.4 percent.", "1.4 percent | lower"),
         ("When temperature increased by 2 °C, yield fell by 8%.", "8% | lower"),
         ("Release was 7% higher when it was warmed by 5 °C.", "7% | higher"),

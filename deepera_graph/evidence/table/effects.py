@@ -71,10 +71,12 @@ STEP = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+# Of what is counted, too: "by 1.3 species per year (95% CI".
 _BY = re.compile(
     rf"\bby\s+(?:about\s+|approximately\s+|an?\s+(?:average|mean|median)\s+of\s+)?"
     rf"(?:{_TOLD}|a\s+factor\s+of\s+(?P<factor>{_DIGITS})(?![.\d])"
-    rf"|(?P<bare>(?!(?:19|20)\d\d\b){_DIGITS})(?=\s*[(\[]\s*(?:9\d\s?%|CI|[pP]\s?[<=>])))"
+    rf"|(?P<bare>(?!(?:19|20)\d\d\b){_DIGITS})(?=\s*[(\[]\s*(?:9\d\s?%|CI|[pP]\s?[<=>])"
+    r"|\s+[a-z-]+\s+(?:per|a|each)\s+(?:[a-z]+\s+){1,4}[(\[]\s*(?:9\d\s?%|CI)))"
 )
 # What goes before a time that is when, and no effect: "at 3 months more had".
 _WHEN = "".join(
