@@ -9,6 +9,7 @@ import pytest
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
+from deepera_graph.lab.training.lessons.abstracts import pool_abstracts
 from deepera_graph.lab.training.lessons.groups import (
     Lesson,
     leave_out,
@@ -108,6 +109,30 @@ def test_a_run_is_evidence_if_and_only_if_a_sentence_of_it_answers(labels, data)
                     sentence = lesson.text[start:end]
                     assert sentence in one.sentences
                     assert label == (sentence in answers)
+
+
+def test_a_pool_has_a_whole_abstract_with_its_title_among_others(data, tmp_path):
+    lamp = "When was lamp {} of the harbour seen?"
+    lamps = [
+        {"paper": f"papers:q{n}", "sentences": 8, "labels": "R" * 8,
+         "questions": [{"question": lamp.format(n), "answer": [0]}]}
+        for n in range(6)
+    ]  # fmt: skip
+    pools = pool_abstracts([write_lines(tmp_path / "labels.jsonl", [ROW, *lamps])], data)
+    assert len(pools) == 9
+    for pool in pools:
+        answered = pool.question not in ROW["unanswered"]
+        assert sum(pool.labels) == answered
+        assert 4 < len(pool.passages) == len({one.text for one in pool.passages})
+        for one in pool.passages:
+            assert one.title.startswith("Crusts" if one.text == ABSTRACT else "Lamp")
+    [grown] = [pool for pool in pools if pool.question.startswith("Do crusts grow")]
+    assert [one.text for one in grown.passages if one.label] == [ABSTRACT]
+    [second] = [pool for pool in pools if pool.question == lamp.format(2)]
+    assert [one.title for one in second.passages if one.label] == ["Lamp 2 of the harbour"]
+    assert len({pool.group for pool in pools}) == 7
+    again = pool_abstracts([tmp_path / "labels.jsonl"], data)
+    assert again == pools
 
 
 def test_a_group_ends_with_runs_of_other_abstracts():

@@ -79,6 +79,13 @@ class TrainingPoolOptions(PoolOptions):
     )
 
 
+def _labels() -> Any:
+    return opt(
+        "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
+        metavar="FILE",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     """How a judge is trained, and where it goes."""
@@ -95,6 +102,7 @@ class TrainOptions:
         metavar="SHARE",
         shown="choose nothing",
     )
+    abstracts: Path | None = _labels()
     overwrite: bool = opt("Replace weights in FOLDER.", default=False)
 
 
@@ -108,10 +116,7 @@ class ReaderOptions:
         metavar="FOLDER",
         shown="that of this package",
     )
-    abstracts: Path | None = opt(
-        "Labels on abstracts that the first --data holds, as in benchmarks/judge/abstracts.jsonl.",
-        metavar="FILE",
-    )
+    abstracts: Path | None = _labels()
     relevance: Path | None = opt(
         "Public pairs that teach relevance first: squad_sentences.jsonl.gz and others.",
         metavar="FOLDER",
@@ -185,7 +190,9 @@ def train(
         from deepera_graph.lab.training.train import TrainingPlan, train_judge
         from deepera_graph.lab.training.weights import HEAD, TRAINED_ON
 
-    wanted = {**given(pools, chosen), "data": tuple(pools.data)}
+    named = () if chosen.abstracts is None else (chosen.abstracts,)
+    check_data(list(named))
+    wanted = {**given(pools, chosen), "data": tuple(pools.data), "abstracts": named}
     check_folder(chosen.out, (HEAD, TRAINED_ON, SUMS), overwrite=wanted.pop("overwrite", False))
     with _stages(hidden=output.quiet) as log:
         made = train_judge(TrainingPlan(**wanted), log)

@@ -14,6 +14,7 @@ from deepera_graph.lab.training.fitting.features import FeatureExtractor, open_e
 from deepera_graph.lab.training.fitting.ranking import LEAF
 from deepera_graph.lab.training.fitting.scorer import build_scorer, fit_scorer
 from deepera_graph.lab.training.fitting.sentences import read_marked
+from deepera_graph.lab.training.lessons.abstracts import pool_abstracts
 from deepera_graph.lab.training.lessons.augment import VARIANTS, add_variants
 from deepera_graph.lab.training.lessons.pools import DataPlan, Pool, select_trainable
 from deepera_graph.lab.training.measure import (
@@ -52,6 +53,7 @@ class TrainingPlan(DataPlan):
 
     out: Path  # folder for the weights; it is made
     encoder: Path | None = None  # folder; that of the shipped weights if None
+    abstracts: tuple[Path, ...] = ()  # labels on abstracts that the first path of *data* holds
     validation: float | None = None  # share of groups that decides between recipes, (0, 1)
 
 
@@ -79,7 +81,8 @@ def train_judge(plan: TrainingPlan, log: Log = log_nothing) -> TrainingOutcome:
     import_package("lightgbm")
     source = plan.encoder or SHIPPED
     files = find_encoder(source)
-    pools = select_trainable(plan.read_pools(to_train=True))
+    asked = pool_abstracts(plan.abstracts, plan.data[0])
+    pools = select_trainable([*plan.read_pools(to_train=True), *asked])
     held_out = plan.validation
     sides = None if held_out is None else split_held_out(pools, held_out, seed=plan.seed)
     base = load_scorer(source)

@@ -38,6 +38,7 @@ from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
+from deepera_graph.lab.training.lessons.abstracts import pool_abstracts
 from deepera_graph.lab.training.lessons.augment import draw_few, take_out_evidence
 from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
 from deepera_graph.lab.training.lessons.groups import (
@@ -115,7 +116,8 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     judge = load_scorer(source)
     if judge is None:
         raise InputError(f"{str(source)!r} holds no trained judge to add a reader to")
-    pools = select_trainable(plan.read_pools(to_train=True))
+    asked = pool_abstracts(plan.abstracts, plan.data[0])
+    pools = select_trainable([*plan.read_pools(to_train=True), *asked])
     taught, held_out = hold_out(pools, read_held_out(source), plan.seed)
     plan.out.mkdir(parents=True, exist_ok=True)
     with write_log(plan.out / LOG, log) as told:

@@ -1,0 +1,75 @@
+"""Whole abstracts with their titles, one of which answers, among those that share most words."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from deepera_graph.lab.training.lessons.groups import AskedAbstract, read_abstracts
+from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
+from deepera_graph.lab.training.lessons.snippets import digest
+from deepera_graph.lab.training.weights import import_package
+
+ABSTRACTS: Final = "abstracts"  # name of the set
+POOLS: Final = 800  # questions that teach a judge's trees
+_OTHERS = (4, 7, 9, 14)  # abstracts of a pool beside its own
+_N_FOUND = 20  # by words
+_MEASURED = "question_titles"  # a set of its own, so that its abstracts are on one side
+
+
+def pool_abstracts(paths: Sequence[Path], data: Path) -> list[Pool]:
+    """Return `POOLS` questions of files of labels on the abstracts that a folder holds.
+
+    They are chosen by chance, always the same ones. A question that its abstract does not answer
+    has a pool without evidence. An `InputError` names an abstract that the folder does not have.
+    """
+    asked = [
+        one
+        for path in paths
+        for one in read_abstracts(path, data)
+        if one.source != _MEASURED and one.question != one.title
+    ]
+    chance = Random(0)
+    return list(_pool(chance.sample(asked, min(POOLS, len(asked))), asked, chance))
+
+
+def _pool(
+    chosen: Sequence[AskedAbstract], asked: Sequence[AskedAbstract], chance: Random
+) -> Iterator[Pool]:
+    titles = {" ".join(one.sentences): one.title for one in asked}
+    texts = list(titles)
+    answering: dict[str, set[str]] = defaultdict(set)
+    for one in asked:
+        if one.answering:
+            answering[one.question].add(" ".join(one.sentences))
+    if not chosen:
+        return
+    bm25s = import_package("bm25s")
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize([f"{titles[text]} {text}" for text in texts], show_progress=False),
+        show_progress=False,
+    )
+    queries = bm25s.tokenize([f"{one.question} {one.title}" for one in chosen], show_progress=False)
+    found, _ = index.retrieve(queries, k=min(_N_FOUND, len(texts)), show_progress=False)
+    for number, (one, places) in enumerate(zip(chosen, found, strict=True)):
+        own = " ".join(one.sentences)
+        near = [texts[int(place)] for place in places]
+        others = [text for text in near if text != own and text not in answering[one.question]]
+        drawn = [own, *others[: chance.choice(_OTHERS)]]
+        chance.shuffle(drawn)
+        yield Pool(
+            id=str(number),
+            question=one.question,
+            passages=tuple(
+                LabelledPassage(
+                    text=text,
+                    title=titles[text],
+                    label=int(text == own and bool(one.answering)),
+                )
+                for text in drawn
+            ),
+            set=ABSTRACTS,
+            group=f"{ABSTRACTS} {digest(own)}",
+        )
