@@ -9,7 +9,7 @@ import pytest
 from deepera_graph.calibration.instance import DatasetError
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
-from deepera_graph.lab.training.lessons.abstracts import pool_abstracts
+from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
 from deepera_graph.lab.training.lessons.groups import (
     Lesson,
     leave_out,
@@ -22,6 +22,7 @@ from deepera_graph.lab.training.lessons.groups import (
     teach_pools,
 )
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool, hash_question
+from deepera_graph.lab.training.train_reader import ReaderTrainingPlan, list_lessons
 from support.pools import write_lines
 from support.tiny_encoder import make_tokenizer
 
@@ -133,6 +134,13 @@ def test_a_pool_has_a_whole_abstract_with_its_title_among_others(data, tmp_path)
     assert len({pool.group for pool in pools}) == 7
     again = pool_abstracts([tmp_path / "labels.jsonl"], data)
     assert again == pools
+
+
+def test_no_question_on_an_abstract_of_which_one_is_held_out_is_taught(labels, data, tmp_path):
+    plan = ReaderTrainingPlan(data=(data,), out=tmp_path / "out", abstracts=(labels,))
+    assert len(list_lessons(plan, [], set())) == len(ROW["questions"]) + len(ROW["unanswered"])
+    [one, *_] = read_abstracts(labels, data)
+    assert list_lessons(plan, [], {name_group(one)}) == []
 
 
 def test_a_group_ends_with_runs_of_other_abstracts():

@@ -38,7 +38,7 @@ from deepera_graph.lab.training.fitting.ranking import find_operating_point
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
-from deepera_graph.lab.training.lessons.abstracts import pool_abstracts
+from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
 from deepera_graph.lab.training.lessons.augment import draw_few, take_out_evidence
 from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
 from deepera_graph.lab.training.lessons.groups import (
@@ -125,7 +125,8 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
         training = ReaderTraining(plan.reader, told)
         groups: list[Group] = []
         if plan.reader.epochs:
-            groups = list_lessons(plan, taught, {hash_question(one.question) for one in held_out})
+            unseen = {hash_question(one.question) for one in held_out}
+            groups = list_lessons(plan, taught, unseen | {one.group for one in held_out})
             prepare_reader(plan, training, told)
             embed = EvidenceModel.load(source).embed
             exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
@@ -206,12 +207,15 @@ def list_lessons(
 ) -> list[Group]:
     """Return all that is taught: pools, labelled abstracts, marked sentences of claims and titles.
 
-    Whoever held out a question has held out the abstract that it is the title of, too.
+    *held_out* has hashes of questions and names of groups. Whoever held out a question has held out
+    the abstract that it is the title of, or that it is on, too.
     """
     chance, folder = Random(plan.seed), plan.data[0]
     known = know_directions(read_labelled(folder)) if (folder / "pubmedqa_dev").exists() else {}
     asked = [one for path in plan.abstracts for one in read_abstracts(path, folder)]
-    asked = [one for one in asked if hash_question(one.title) not in held_out]
+    asked = [
+        one for one in asked if held_out.isdisjoint((hash_question(one.title), name_group(one)))
+    ]
     marked = list(chain.from_iterable(map(partial(read_marked, claims="train"), plan.data)))
     together = [pool for pool in pools if not pool.set.startswith("scifact")]
     groups = [*teach_pools(together, known, chance), *teach_abstracts(asked, chance)]

@@ -34,6 +34,11 @@ def pool_abstracts(paths: Sequence[Path], data: Path) -> list[Pool]:
     return list(_pool(chance.sample(asked, min(POOLS, len(asked))), asked, chance))
 
 
+def name_group(asked: AskedAbstract) -> str:
+    """Return what the pools of all questions on an abstract share: no two sides have one of it."""
+    return f"{ABSTRACTS} {digest(' '.join(asked.sentences))}"
+
+
 def _pool(
     chosen: Sequence[AskedAbstract], asked: Sequence[AskedAbstract], chance: Random
 ) -> Iterator[Pool]:
@@ -71,5 +76,5 @@ def _pool(
                 for text in drawn
             ),
             set=ABSTRACTS,
-            group=f"{ABSTRACTS} {digest(own)}",
+            group=name_group(one),
         )
