@@ -129,7 +129,10 @@ class Place:
                     else adaptive.find(self.question).documents
                 )
                 left_out = self.describe_unknown(opened)
-                if not self.conditions and adaptive is None:
+                is_short = (
+                    len(found) < self.search.retrieve
+                )  # else nobody is told, see `tell_shared`
+                if is_short and not self.conditions and adaptive is None:
                     self._n_searched = opened.count()
             if self._read is None:
                 found = self._note_citations(found)
