@@ -194,6 +194,18 @@ def read_plain(path: Path) -> Iterator[Instance]:
         raise DatasetError(str(error)) from error
 
 
+def make_context(passage: Document, rank: int, **more: Any) -> Context:
+    """Return a passage as a candidate of an instance; *more* says what it is to the question."""
+    return Context(
+        id=str(passage.id),
+        text=passage.page_content,
+        title=str(passage.metadata.get("title") or ""),
+        section=str(passage.metadata.get("section") or ""),
+        first_stage_rank=rank,
+        **more,
+    )
+
+
 def _plain_instance(
     line: QuestionLine, passages: Sequence[Document], labels: Labels, place: str
 ) -> Instance:
@@ -204,14 +216,7 @@ def _plain_instance(
             gold_answer=str(line.metadata.get("answer") or ""),
             subject=line.subject or "",
             contexts=tuple(
-                Context(
-                    id=str(passage.id),
-                    text=passage.page_content,
-                    title=str(passage.metadata.get("title") or ""),
-                    section=str(passage.metadata.get("section") or ""),
-                    is_golden=bool(labels[str(passage.id)]),
-                    first_stage_rank=rank,
-                )
+                make_context(passage, rank, is_golden=bool(labels[str(passage.id)]))
                 for rank, passage in enumerate(passages, start=1)
             ),
         )

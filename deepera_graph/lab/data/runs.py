@@ -7,7 +7,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from deepera_graph.calibration.instance import (
-    Context,
     Dataset,
     DatasetError,
     Instance,
@@ -17,6 +16,7 @@ from deepera_graph.errors import InputError
 from deepera_graph.jobs.forms import RunSource, open_run
 from deepera_graph.jobs.lines import BadLine, QuestionLine, read_lines
 from deepera_graph.lab.data.beir import log_once, read_judgements
+from deepera_graph.lab.data.readers import make_context
 from deepera_graph.passages import read_passages
 from deepera_graph.text.plain import name_some
 
@@ -61,14 +61,11 @@ def _make_instance(line: QuestionLine, grades: dict[str, int], run: Path) -> Ins
             id=line.id,
             question=line.question,
             contexts=tuple(
-                Context(
-                    id=str(one.id),
-                    text=one.page_content,
-                    title=str(one.metadata.get("title") or ""),
-                    section=str(one.metadata.get("section") or ""),
+                make_context(
+                    one,
+                    rank,
                     is_golden=one.id in grades,
                     grade=grades.get(str(one.id), 1),
-                    first_stage_rank=rank,
                     first_stage_score=one.metadata.get("retrieval_score"),
                 )
                 for rank, one in enumerate(passages, start=1)
