@@ -34,7 +34,12 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.pools import hash_question, is_topics, read_pools
+from deepera_graph.lab.training.lessons.pools import (
+    OTHER_PAPER,
+    hash_question,
+    is_topics,
+    read_pools,
+)
 from deepera_graph.lab.training.train_reader import (
     hold_out,
     judge_held_out,
@@ -117,6 +122,35 @@ def test_other_files_are_no_topics(tmp_path):
     assert not is_topics(tmp_path)
     (tmp_path / "b.jsonl").write_text("{oops")
     assert not is_topics(tmp_path / "b.jsonl")
+
+
+LIBRARY = {
+    "subject": "rust",
+    "abstracts": [{"id": id, "title": f"Rust {id}", "text": f"Roofs {id}."} for id in "abc"],
+    "questions": [
+        {"question": "Does rain rust roofs?", "golden": {"b": "supports", "c": "no_difference"}},
+        {"question": "Does rain rust bells?", "golden": {}},
+    ],
+}
+
+
+def test_a_small_library_gives_a_pool_a_question_over_all_its_abstracts(tmp_path):
+    rain, bells = read_pools([write_lines(tmp_path / "shelf.jsonl", [LIBRARY])])
+    assert [(one.title, one.label) for one in rain.passages] == [
+        ("Rust a", 0),
+        ("Rust b", 1),
+        ("Rust c", 1),
+    ]
+    assert (rain.set, rain.group) == ("shelf", bells.group)
+    assert bells.n_golden == 0
+    assert {one.kind for one in bells.passages} == {OTHER_PAPER}
+
+
+def test_a_library_that_names_an_abstract_it_lacks_is_refused(tmp_path):
+    questions = [{"question": "Does rain rust roofs?", "golden": {"d": "supports"}}]
+    path = write_lines(tmp_path / "shelf.jsonl", [{**LIBRARY, "questions": questions}])
+    with pytest.raises(DatasetError, match=r"shelf\.jsonl.*no abstract is named 'd'"):
+        read_pools([path])
 
 
 def test_a_proof_is_the_marked_sentence(topics):

@@ -12,7 +12,7 @@ from deepera_graph.lab.training.lessons.snippets import digest
 from deepera_graph.lab.training.weights import import_package
 
 ABSTRACTS: Final = "abstracts"  # name of the set
-POOLS: Final = 800  # questions that teach a judge's trees
+POOLS: Final = 1280  # questions that teach a judge's trees
 _OTHERS = (4, 7, 9, 14)  # abstracts of a pool beside its own
 _N_FOUND = 20  # by words
 _MEASURED = "question_titles"  # a set of its own, so that its abstracts are on one side

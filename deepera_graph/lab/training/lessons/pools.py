@@ -6,7 +6,7 @@ for training: sibling questions, the evidence of several studies, look-alikes.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,14 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.data.beir import BeirDocument, read_beir
 from deepera_graph.lab.data.readers import open_dataset, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
+from deepera_graph.lab.training.lessons.libraries import read_libraries
 from deepera_graph.lab.training.lessons.snippets import SNIPPETS, digest, read_snippets
 from deepera_graph.text.jsonl import parse_object, read_raw_lines
 
 GOLDEN = "golden"
 OTHER_PAPER = "other paper"
 N_NEGATIVES = 40
+LIBRARY_WEIGHT = 2.0  # in training, of a question to a small library: what people have
 N_CANDIDATES = 100
 _N_OTHERS = 12  # passages of other topics beside a question's own
 Read = Callable[[Path], Iterable[Instance]]
@@ -209,8 +211,9 @@ def _find_sources(
     known = find_known_sources(path)
     if known:
         return known
-    if is_topics(path):
-        return {path.stem: PoolSource(path=path, read=read_topics)}
+    written = find_written(path)
+    if written is not None:
+        return {path.stem: written}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     if not adds_golden:  # to measure on, also what is kept where there is nothing to find
         dataset = replace(dataset, needs_golden=False)
@@ -312,14 +315,28 @@ class _Topic(BaseModel):
 
 def is_topics(path: Path) -> bool:
     """Tell whether a file holds topics: its first line has a topic and its questions."""
+    return {"topic", "questions"} <= _read_names(path)
+
+
+def find_written(path: Path) -> PoolSource | None:
+    """Return how a file of topics or of small libraries is read; None if it holds neither."""
+    if is_topics(path):
+        return PoolSource(path=path, read=read_topics)
+    if {"abstracts", "questions"} <= _read_names(path):
+        return PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT)
+    return None
+
+
+def _read_names(path: Path) -> Set[str]:
+    """Return the names of the fields in the first line of a file; none if it is not JSON lines."""
     if not path.is_file() or path.suffix != ".jsonl":
-        return False
+        return set()
     try:
         with path.open("rb") as file:
             first = next(iter(read_raw_lines(file)), None)
-            return first is not None and {"topic", "questions"} <= parse_object(first.text).keys()
+            return set() if first is None else parse_object(first.text).keys()
     except InputError:
-        return False
+        return set()
 
 
 def read_topics(path: Path) -> Iterator[Instance]:
