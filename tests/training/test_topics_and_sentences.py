@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from deepera_graph.judges.trained.features import (
     ResultsClassifier,
     choose_sentence,
     compute_sentence_features,
+    join_title,
 )
 from deepera_graph.judges.trained.model import SHIPPED
 from deepera_graph.judges.trained.scorer import PoolScores
@@ -243,15 +245,17 @@ def test_few_passages_have_one_piece_of_evidence_or_none():
 
 
 @pytest.mark.full
+def read_right(pairs):
+    return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
+
+
+def know_nothing(one):
+    unknown = np.full(len(one.passages), 0.3)
+    return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
+
+
 def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     """Trees know nothing here; a reader that is right is believed."""
-
-    def read_right(pairs):
-        return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
-
-    def know_nothing(one):
-        unknown = np.full(len(one.passages), 0.3)
-        return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
 
     given = [pool(f"roofs {n}", [1, 0, 0, 0, 0, 0]) for n in range(12)]
     judged = judge_held_out(given, know_nothing)
@@ -266,6 +270,20 @@ def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     assert measured["thresholds"]["0.2"][1:] == [100, 0]
     assert figures["operating_point"] == point
     assert weighed.mean_map == 100
+
+
+def test_what_is_weighed_was_read_with_its_title_as_the_judge_reads_it():
+    given = [pool(f"roofs {n}", [1, 0, 0]) for n in range(12)]
+    titled = tuple(replace(one, title="Rust") for one in given[0].passages)
+    read = []
+
+    def keep(pairs):
+        read.extend(pairs)
+        return read_right(pairs)
+
+    weigh_reader(judge_held_out([given[0].with_passages(titled), *given[1:]], know_nothing), keep)
+    of_titled = {text for question, text in read if question == given[0].question}
+    assert of_titled == {join_title("Rust", one.text) for one in titled}
 
 
 def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_before():

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.trained.features import join_title
 from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
 from deepera_graph.judges.trained.reading.vectors import sigmoid
 from deepera_graph.judges.trained.scorer import (
@@ -269,7 +270,8 @@ def weigh_reader(judged: Sequence[JudgedPool], read: ReadPairs) -> Weighed:
     for pool, evidence, _ in judged:
         found = np.full(len(evidence), np.nan)
         places = choose_read(evidence)
-        found[places] = read([(pool.question, pool.passages[n].text) for n in places])
+        chosen = [pool.passages[place] for place in places]
+        found[places] = read([(pool.question, join_title(one.title, one.text)) for one in chosen])
         rows.append(list_opinions(evidence, found))
     used = [one.pool for one in judged]
     n_whole = sum(one.is_whole for one in judged)  # they come first
