@@ -284,6 +284,7 @@ def test_what_is_weighed_was_read_with_its_title_as_the_judge_reads_it():
     weigh_reader(judge_held_out([given[0].with_passages(titled), *given[1:]], know_nothing), keep)
     of_titled = {text for question, text in read if question == given[0].question}
     assert of_titled == {join_title("Rust", one.text) for one in titled}
+    assert len(read) == len(set(read))  # pools without evidence and draws hold the same passages
 
 
 def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_before():

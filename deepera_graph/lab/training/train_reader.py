@@ -267,11 +267,15 @@ def weigh_reader(judged: Sequence[JudgedPool], read: ReadPairs) -> Weighed:
     The operating point and the figures do not go by draws of few passages.
     """
     rows: list[Any] = []
+    known: dict[tuple[str, str], float] = {}  # pools without their evidence hold the same passages
     for pool, evidence, _ in judged:
         found = np.full(len(evidence), np.nan)
         places = choose_read(evidence)
         chosen = [pool.passages[place] for place in places]
-        found[places] = read([(pool.question, join_title(one.title, one.text)) for one in chosen])
+        pairs = [(pool.question, join_title(one.title, one.text)) for one in chosen]
+        new = [one for one in dict.fromkeys(pairs) if one not in known]
+        known.update(zip(new, read(new) if new else (), strict=True))
+        found[places] = [known[one] for one in pairs]
         rows.append(list_opinions(evidence, found))
     used = [one.pool for one in judged]
     n_whole = sum(one.is_whole for one in judged)  # they come first
