@@ -49,7 +49,7 @@ QUESTION = "Does wax coating keep apples firm in storage?"
 APPLES = [
     Document(
         id="debate",
-        page_content="Whether wax coating keeps apples firm in storage has been debated for years.",
+        page_content="Wax coating has been debated for years.",
     ),
     Document(
         id="trial",
@@ -155,7 +155,7 @@ async def call_all(client, collection):
 
 def check_all(said, world):
     text, plain = said["find_evidence"]
-    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.28")
+    assert text.splitlines()[0].startswith("1 of 3 passages gives direct evidence (threshold 0.30")
     assert text.splitlines()[1].startswith(
         "[1] (Wax on apples. 2019. doi:10.1000/wax, p. 4; score "
     )
@@ -374,7 +374,7 @@ async def test_passages_may_be_given_as_texts_as_objects_and_as_json(library):
     assert [one["evidence"][0]["id"] for one in found] == ["2", "w", "w"]
     assert found[1] == found[2]
     assert found[1]["evidence"][0]["source"]["text"] == "Wax. 2019"
-    assert [one["id"] for one in found[0]["dropped"]] == ["1", "3"]
+    assert [one["id"] for one in found[0]["dropped"]] == ["3", "1"]
     assert all(one["reason"] for one in found[0]["dropped"])
 
 
