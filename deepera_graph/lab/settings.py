@@ -172,7 +172,7 @@ class Gates:
     max_likeness: float = 0.4  # shingles shared with another distractor, of all of both, (0, 1]
     max_copied: float = 0.4  # share of its shingles also in a golden passage, (0, 1]
     min_word_order: float = 0.3  # see `ProseModel.measure_order`
-    max_evidence: float = 0.88  # local judge's score where yes or no is asked, (0, 1]; 1: no judge
+    max_evidence: float = 0.75  # local judge's score where yes or no is asked, (0, 1]; 1: no judge
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_percentile <= 100:
