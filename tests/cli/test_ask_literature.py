@@ -45,7 +45,9 @@ def test_evidence_of_all_services_is_fused_cited_and_has_directions(ask, world):
     assert best["citation"]["venue"] == "Journal of Tea"
     assert best["metadata"]["sources"] == ["pubmed", "europe_pmc", "openalex", "semantic_scholar"]
     assert best["direction"] == "supports"
-    assert found["direction_counts"] == {"supports": 1, "no_difference": 2}
+    told = [(one["band"], one["direction"]) for one in found["ranking"] if one["kept"]]
+    assert told == [("evidence", "supports"), *[("possible", "no_difference")] * 2]
+    assert found["direction_counts"] == {"supports": 1}
     titles = [one["citation"]["title"] for one in found["ranking"]]
     assert titles.count(TRIAL) == 1
     assert [one["status"] for one in found["sources"]] == ["ok"] * 5

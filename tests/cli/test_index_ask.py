@@ -316,7 +316,8 @@ def test_the_reading_of_the_question_and_all_dropped_are_shown_on_request(deeper
 
 def test_what_passes_and_is_left_out_for_others_is_told_from_what_does_not(deepera, source):
     few = ("ask", QUESTION, source, "--threshold", "0", "--top-n", "1")
-    assert "1 kept, 1 dropped (1 by top_n=1), 0 failed" in deepera(*few).stdout
+    shown = " ".join(deepera(*few).stdout.split())
+    assert re.search(r"1 kept( \(.*?\))?, 1 dropped \(1 by top_n=1\), 0 failed", shown)
     page = deepera(*few, "--format", "html").stdout
     assert "dropped 1 (1 by top_n=1), failed 0" in page
     assert "<h2>Left out, as top_n others are kept</h2>" in page
@@ -564,7 +565,9 @@ def test_ask_says_so_when_nothing_is_found(deepera, source):
         assert "could not be read" not in result.stdout
 
 
-def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, source):
+def test_an_answer_of_the_local_backend_cites_its_evidence(deepera, questions):
+    trial = {"id": "trial", "text": "Green tea lowered fasting glucose by 4% (p < 0.05)."}
+    source = questions(trial, *ABSTRACTS[1:])
     args = ("ask", QUESTION, source, "--answer", "--threshold", "0", "--top-n", "1")
     answer = json.loads(deepera(*args, "--json").stdout)["answer"]
     assert answer["status"] == "answered"
