@@ -93,7 +93,7 @@ class Points(NamedTuple):
 
 # Of the local judge, which reads the deciding sentence by itself. On 1131 claims of the train split
 # of citation integrity (726 rightly cited, the rest wrongly, and each also beside another work),
-# 73 in 100 pairs above the first are right, and 13 of 1131 other works reach the second.
+# 73 in 100 pairs above the first are right, and 13 of 1131 other works reach the second (0.9).
 LOCAL_POINTS = Points(0.25, 0.05)
 
 
