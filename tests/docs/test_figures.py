@@ -32,7 +32,7 @@ FIGURES = {
     "local judge: figures": (
         "docs/local-judge.md", r"\(nothing kept\) at the operating point, ([\d.]+);", ["local"]),
     "start: threshold": (
-        "docs/start.md", r"passages are possible, reaching ([\d.]+)\. ", ["local"]),
+        "docs/start.md", r"more are possible, reaching ([\d.]+)\. ", ["local"]),
     "card: evidence": (
         "deepera_graph/judges/trained/weights/MODEL_CARD.md",
         r"scores ([\d.]+) or more is called \*evidence\*", ["evidence"]),
