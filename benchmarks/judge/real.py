@@ -36,8 +36,6 @@ from deepera_graph.lab.training.measure import ScoredPool, mean_average_precisio
 LIBRARIES = Path(__file__).with_name("unseen_libraries.jsonl")
 NULL = "no_difference"
 N_ASKED = 120
-
-
 Text = tuple[str, str]  # title and text
 
 
@@ -109,7 +107,7 @@ def _passage(text: Text, label: int, kind: str) -> LabelledPassage:
 
 
 def read_sets(data: Path) -> dict[str, list[Pool]]:
-    """Return the pools of each set that is there."""
+    """Return the pools of each set."""
     pretrain, scifact = data / "pretrain", data / "scifact"
     read = {
         "BioASQ": read_bioasq(pretrain, 3, 12),

@@ -244,7 +244,6 @@ def test_few_passages_have_one_piece_of_evidence_or_none():
     assert few == list(draw_few([*given, *take_out_evidence(given)]))
 
 
-@pytest.mark.full
 def read_right(pairs):
     return [3.0 if text.endswith("note 0.") else -3.0 for _, text in pairs]
 
@@ -254,6 +253,7 @@ def know_nothing(one):
     return PoolScores(unknown, unknown, unknown, unknown, may_be_read=True)
 
 
+@pytest.mark.full
 def test_the_reader_is_weighed_beside_the_trees_and_by_the_number_of_passages():
     """Trees know nothing here; a reader that is right is believed."""
 

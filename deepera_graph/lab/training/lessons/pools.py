@@ -32,6 +32,7 @@ LIBRARY_WEIGHT = 2.0  # in training, of a question to a small library: what peop
 N_CANDIDATES = 100
 _N_OTHERS = 12  # passages of other topics beside a question's own
 Read = Callable[[Path], Iterable[Instance]]
+_TOPICS, _LIBRARIES = {"topic", "questions"}, {"abstracts", "questions"}  # fields of a line
 _BREAK = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -315,14 +316,15 @@ class _Topic(BaseModel):
 
 def is_topics(path: Path) -> bool:
     """Tell whether a file holds topics: its first line has a topic and its questions."""
-    return {"topic", "questions"} <= _read_names(path)
+    return _read_names(path) >= _TOPICS
 
 
 def find_written(path: Path) -> PoolSource | None:
     """Return how a file of topics or of small libraries is read; None if it holds neither."""
-    if is_topics(path):
+    names = _read_names(path)
+    if names >= _TOPICS:
         return PoolSource(path=path, read=read_topics)
-    if {"abstracts", "questions"} <= _read_names(path):
+    if names >= _LIBRARIES:
         return PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT)
     return None
 
