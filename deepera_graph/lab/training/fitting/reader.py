@@ -8,6 +8,8 @@ ranks); a direction and the sentences that answer are learned beside it where th
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,7 +18,14 @@ from typing import Any
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.cross_encoder.onnx import INPUTS, quantize, silence, trace
-from deepera_graph.judges.trained.reading.reader import MAX_QUESTION, MAX_TOKENS, N_DIRECTIONS
+from deepera_graph.judges.trained.model import opened
+from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.reader import (
+    MAX_QUESTION,
+    MAX_TOKENS,
+    N_DIRECTIONS,
+    Reader,
+)
 from deepera_graph.lab.training.lessons.groups import Group, Lesson
 from deepera_graph.lab.training.weights import BASE_MODULE, Log, import_package, log_nothing
 
@@ -30,6 +39,7 @@ HEAD_RATE = 5  # times as fast as the body
 TOKENS_TRAINED = 208  # of a pair; a longer one is cut, as time goes by the square
 _PARTS = 3  # of a step, each padded to its own longest pair
 _LOG_EVERY = 50
+ReadPairs = Callable[[Sequence[tuple[str, str]]], list[float]]  # log odds of evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +174,19 @@ class ReaderTraining:
 
 
 _Read = tuple[list[int], list[int], list[tuple[int, int] | None]]  # ids, parts, offsets in the text
+
+
+def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
+    """Return what reads pairs as the judge does: passages whole, in eight bits."""
+    reader = opened(Reader(file, opened(Encoder(*encoder), encoder[0].parent)), file.parent)
+
+    def read(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        found: list[float] = []
+        for question, its in groupby(pairs, key=itemgetter(0)):
+            found += [one.evidence for one in reader.read(question, [text for _, text in its])]
+        return found
+
+    return read
 
 
 def _open_tokenizer(source: Path) -> Callable[[Lesson], _Read]:
