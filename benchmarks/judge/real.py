@@ -28,7 +28,7 @@ from deepera_graph.judges.trained.backend import Weights
 from deepera_graph.judges.trained.model import EvidenceModel
 from deepera_graph.lab.data.beir import read_beir
 from deepera_graph.lab.training.fitting.scorer import build_model_scorer
-from deepera_graph.lab.training.lessons.libraries import Library
+from deepera_graph.lab.training.lessons.libraries import SmallLibrary
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
 from deepera_graph.lab.training.lessons.snippets import is_held_out, read_pairs, read_questions
 from deepera_graph.lab.training.measure import ScoredPool, mean_average_precision, score_pools
@@ -81,7 +81,7 @@ def read_scifact(scifact: Path) -> Iterator[Asked]:
 
 def read_libraries(*, answered: bool) -> Iterator[Asked]:
     """Yield the questions that some abstract of their library answers, or those that none does."""
-    for library in read_rows(LIBRARIES, Library):
+    for library in read_rows(LIBRARIES, SmallLibrary):
         texts = {one.id: (one.title, one.text) for one in library.abstracts}
         for asked in library.questions:
             if bool(asked.golden) == answered:

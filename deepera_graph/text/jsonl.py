@@ -128,6 +128,18 @@ def read_places(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def has_fields(path: Path, *names: str) -> bool:
+    """Tell whether the first object of a file of JSON lines (``.jsonl``) has fields so named."""
+    if not path.is_file() or path.suffix != ".jsonl":
+        return False
+    try:
+        with path.open("rb") as file:
+            first = next(iter(read_raw_lines(file)), None)
+            return first is not None and set(names) <= parse_object(first.text).keys()
+    except InputError:
+        return False
+
+
 def parse_object(line: bytes | str) -> dict[str, Any]:
     """Read one JSON object."""
     value = parse_value(line)

@@ -39,9 +39,9 @@ from deepera_graph.lab.training.lessons.augment import (
 from deepera_graph.lab.training.lessons.pools import (
     OTHER_PAPER,
     hash_question,
-    is_topics,
     read_pools,
 )
+from deepera_graph.lab.training.lessons.topics import is_topics
 from deepera_graph.lab.training.train_reader import (
     hold_out,
     judge_held_out,

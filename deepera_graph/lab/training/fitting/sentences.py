@@ -19,7 +19,7 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.model import Encodes
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.lab.training.fitting.ranking import PARAMETERS, convert_trees
-from deepera_graph.lab.training.lessons.pools import is_topics, read_proofs
+from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Window, passage_task
 from deepera_graph.text.jsonl import read_objects

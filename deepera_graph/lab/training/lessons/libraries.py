@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deepera_graph.calibration.instance import Context, Instance, NotBlank, read_rows
 from deepera_graph.schema import Direction
+from deepera_graph.text.jsonl import has_fields
 
 
 class _Abstract(BaseModel):
@@ -29,7 +30,7 @@ class _Asked(BaseModel):
     golden: Mapping[str, Direction]  # empty if nothing answers
 
 
-class Library(BaseModel):
+class SmallLibrary(BaseModel):
     """Abstracts on one subject, and the questions they are asked."""
 
     model_config = ConfigDict(extra="ignore")
@@ -48,9 +49,14 @@ class Library(BaseModel):
         return self
 
 
+def is_libraries(path: Path) -> bool:
+    """Tell whether a file holds small libraries: its first line has abstracts and questions."""
+    return has_fields(path, "abstracts", "questions")
+
+
 def read_libraries(path: Path) -> Iterator[Instance]:
     """Yield each question over all abstracts of its library; nothing answers some."""
-    for library in read_rows(path, Library):
+    for library in read_rows(path, SmallLibrary):
         for asked in library.questions:
             yield Instance(
                 id=f"{library.subject}: {asked.question}",
