@@ -18,10 +18,13 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from pathlib import Path
 from random import Random
 from statistics import fmean
 from typing import NamedTuple
+
+import numpy as np
 
 from deepera_graph.calibration.instance import read_rows
 from deepera_graph.judges.trained.backend import Weights
@@ -30,8 +33,18 @@ from deepera_graph.lab.data.beir import read_beir
 from deepera_graph.lab.training.fitting.scorer import build_model_scorer
 from deepera_graph.lab.training.lessons.libraries import SmallLibrary
 from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
-from deepera_graph.lab.training.lessons.snippets import is_held_out, read_pairs, read_questions
-from deepera_graph.lab.training.measure import ScoredPool, mean_average_precision, score_pools
+from deepera_graph.lab.training.lessons.snippets import (
+    AskedSnippets,
+    is_held_out,
+    read_pairs,
+    read_questions,
+)
+from deepera_graph.lab.training.measure import (
+    ScoredPool,
+    compute_threshold_metrics,
+    mean_average_precision,
+    score_pools,
+)
 
 LIBRARIES = Path(__file__).with_name("unseen_libraries.jsonl")
 NULL = "no_difference"
@@ -48,14 +61,11 @@ class Asked(NamedTuple):
     others: Sequence[Text]
 
 
-def read_bioasq(pretrain: Path, n_golden: int, n_others: int) -> Iterator[Asked]:
-    """Yield the questions that are held out, with their golden snippets and the nearest others."""
-    for one in read_questions(pretrain):
-        if is_held_out(one.id):
-            golden = [(("", text), "") for text in one.golden[:n_golden]]
-            yield Asked(
-                one.id, one.question, golden, [("", text) for text in one.strange[:n_others]]
-            )
+def read_bioasq(asked: Sequence[AskedSnippets], n_golden: int, n_others: int) -> Iterator[Asked]:
+    """Yield the questions with their golden snippets and the nearest others."""
+    for one in asked:
+        golden = [(("", text), "") for text in one.golden[:n_golden]]
+        yield Asked(one.id, one.question, golden, [("", text) for text in one.strange[:n_others]])
 
 
 def read_medquad(pretrain: Path) -> Iterator[Asked]:
@@ -109,9 +119,10 @@ def _passage(text: Text, label: int, kind: str) -> LabelledPassage:
 def read_sets(data: Path) -> dict[str, list[Pool]]:
     """Return the pools of each set."""
     pretrain, scifact = data / "pretrain", data / "scifact"
+    held_out = [one for one in read_questions(pretrain) if is_held_out(one.id)]
     read = {
-        "BioASQ": read_bioasq(pretrain, 3, 12),
-        "BioASQ, of six": read_bioasq(pretrain, 1, 5),
+        "BioASQ": read_bioasq(held_out, 3, 12),
+        "BioASQ, of six": read_bioasq(held_out, 1, 5),
         "MedQuAD": read_medquad(pretrain),
         "SciFact": read_scifact(scifact),
         "libraries": read_libraries(answered=True),
@@ -125,17 +136,11 @@ def read_sets(data: Path) -> dict[str, list[Pool]]:
 
 def count(scored: Sequence[ScoredPool], threshold: float) -> str:
     """Return recall @ precision of what a threshold keeps, and pools with a look-alike in it."""
-    golden = kept = right = mistaken = 0
-    for one in scored:
-        labels = [bool(label) for label in one.pool.labels]
-        taken = [score >= threshold for score in one.scores]
-        golden += sum(labels)
-        kept += sum(taken)
-        found = sum(label and its for label, its in zip(labels, taken, strict=True))
-        right += found
-        mistaken += sum(taken) > found
-    share = f"{100 * right / golden:.0f} @ {100 * right / kept:.0f}" if golden and kept else "-"
-    return f"{share}; {100 * mistaken / len(scored):.0f}"
+    found = compute_threshold_metrics(scored, threshold)
+    recall, precision = found["recall"].mean, found["precision"].mean
+    share = "-" if isnan(recall) else f"{100 * recall:.0f} @ {100 * precision:.0f}"
+    wrong = [one.scores[np.array(one.pool.labels) == 0] for one in scored]
+    return f"{share}; {100 * fmean(bool((its >= threshold).any()) for its in wrong):.0f}"
 
 
 def count_said(scored: Sequence[ScoredPool], threshold: float) -> str:
