@@ -36,11 +36,7 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.pools import (
-    OTHER_PAPER,
-    hash_question,
-    read_pools,
-)
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, hash_question, read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
 from deepera_graph.lab.training.train_reader import (
     hold_out,

@@ -173,9 +173,6 @@ class ReaderTraining:
         return torch.stack(scores), tokens, [one[2] for one in read]
 
 
-_Read = tuple[list[int], list[int], list[tuple[int, int] | None]]  # ids, parts, offsets in the text
-
-
 def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
     """Return what reads pairs as the judge does: passages whole, in eight bits."""
     reader = opened(Reader(file, opened(Encoder(*encoder), encoder[0].parent)), file.parent)
@@ -187,6 +184,9 @@ def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
         return found
 
     return read
+
+
+_Read = tuple[list[int], list[int], list[tuple[int, int] | None]]  # ids, parts, offsets in the text
 
 
 def _open_tokenizer(source: Path) -> Callable[[Lesson], _Read]:

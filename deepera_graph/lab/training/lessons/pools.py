@@ -205,9 +205,10 @@ def _find_sources(
     known = find_known_sources(path)
     if known:
         return known
-    written = find_written(path)
-    if written is not None:
-        return {path.stem: written}
+    if is_topics(path):
+        return {path.stem: PoolSource(path=path, read=read_topics)}
+    if is_libraries(path):
+        return {path.stem: PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT)}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     if not adds_golden:  # to measure on, also what is kept where there is nothing to find
         dataset = replace(dataset, needs_golden=False)
@@ -279,12 +280,3 @@ def _build_passage(context: Context, *, is_articles: bool) -> LabelledPassage:
         label=int(context.is_golden),
         kind=GOLDEN if context.is_golden else other or OTHER_PAPER,
     )
-
-
-def find_written(path: Path) -> PoolSource | None:
-    """Return how a file of topics or of small libraries is read; None if it holds neither."""
-    if is_topics(path):
-        return PoolSource(path=path, read=read_topics)
-    if is_libraries(path):
-        return PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT)
-    return None
