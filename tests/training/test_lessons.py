@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from deepera_graph.calibration.instance import DatasetError
+from deepera_graph.judges.trained.reading.reader import MAX_TOKENS, split_evenly
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
@@ -185,6 +187,17 @@ def test_a_group_holds_some_of_each_sort_and_the_nearest_of_other_papers():
     assert {one.directions for one in group if one.text == "golden 2"} <= {(0,)}
 
 
+def test_of_a_small_pool_all_others_are_taught_with_their_titles():
+    passages = tuple(
+        LabelledPassage(text=f"text {n}", title=f"Title {n}", label=int(n == 3), kind="other paper")
+        for n in range(8)
+    )
+    known = {("Do roofs turn green?", "text 3"): list_directions(["supports"])}
+    [group] = teach_pools([replace(pool(), passages=passages)], known, Random(0))
+    assert {one.text for one in group} == {f"Title {n}. text {n}" for n in range(8)}
+    assert [(one.label, one.directions) for one in group if one.label] == [(1, (0,))]
+
+
 def test_questions_held_out_are_not_taught():
     groups = list(teach_pools([pool()], {}, Random(0)))
     assert leave_out(groups, {hash_question("something else")}) == groups
@@ -217,7 +230,7 @@ def test_marks_are_found_among_the_tokens_of_the_passage(tmp_path):
     read = _open_tokenizer(tmp_path)
     sentences = ["Copper roofs turn green.", "The lamps were cleaned."]
     lesson = Lesson("Do roofs turn green?", " ".join(sentences), 1, (), mark(sentences, {1}))
-    ids, parts, offsets = read(lesson)
+    [(ids, parts, offsets)] = read(lesson)
     assert len(ids) == len(parts) == len(offsets)
     (first, middle, no), (begin, last, yes) = _find_marks(lesson, offsets)
     assert (no, yes) == (0, 1)
@@ -225,3 +238,23 @@ def test_marks_are_found_among_the_tokens_of_the_passage(tmp_path):
     assert all(parts[place] for place in range(first, last))
     start, end = offsets[begin][0], offsets[last - 1][1]
     assert lesson.text[start:end] == sentences[1]
+
+
+def test_a_long_passage_is_cut_into_pieces_as_the_reader_cuts_it(tmp_path):
+    make_tokenizer().save(str(tmp_path / "tokenizer.json"))
+    text = "Copper roofs turn green. " * 120
+    pieces = _open_tokenizer(tmp_path)(Lesson("Do roofs turn green?", text, 1))
+    sizes = [len(one.ids) for one in pieces]
+    assert max(sizes) <= MAX_TOKENS
+    assert max(sizes) - min(sizes) <= 1 < len(pieces)
+    places = [place for one in pieces for place in one.offsets if place is not None]
+    assert places == sorted(places)
+    assert (places[0][0], places[-1][1]) == (0, len(text.rstrip()))
+    assert len({tuple(one.ids[: one.parts.index(1)]) for one in pieces}) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "sizes"), [(0, [0]), (10, [10]), (11, [6, 5]), (30, [10] * 3), (31, [8, 8, 8, 7])]
+)
+def test_pieces_are_of_about_equal_length_and_none_too_long(n_tokens, sizes):
+    assert split_evenly(n_tokens, 10) == sizes

@@ -36,12 +36,12 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
+from deepera_graph.lab.training.lessons.libraries import read_library_directions
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, hash_question, read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
-from deepera_graph.lab.training.train_reader import (
-    hold_out,
+from deepera_graph.lab.training.train_reader import hold_out, read_held_out
+from deepera_graph.lab.training.weigh import (
     judge_held_out,
-    read_held_out,
     weigh_reader,
 )
 from deepera_graph.lab.training.weights import read_trained_questions
@@ -133,7 +133,8 @@ LIBRARY = {
 
 
 def test_a_small_library_gives_a_pool_a_question_over_all_its_abstracts(tmp_path):
-    rain, bells = read_pools([write_lines(tmp_path / "shelf.jsonl", [LIBRARY])])
+    path = write_lines(tmp_path / "shelf.jsonl", [LIBRARY])
+    rain, bells = read_pools([path], sets=["shelf"])
     assert [(one.title, one.label) for one in rain.passages] == [
         ("Rust a", 0),
         ("Rust b", 1),
@@ -144,11 +145,69 @@ def test_a_small_library_gives_a_pool_a_question_over_all_its_abstracts(tmp_path
     assert {one.kind for one in bells.passages} == {OTHER_PAPER}
 
 
-def test_a_library_that_names_an_abstract_it_lacks_is_refused(tmp_path):
-    questions = [{"question": "Does rain rust roofs?", "golden": {"d": "supports"}}]
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"golden": {"d": "supports"}}, "no abstract is named 'd'"),
+        ({"golden": {"b": "supports"}, "proof": {"a": ["Roofs a."]}}, "'a' proves, but is not"),
+        ({"golden": {"b": "supports"}, "proof": {"b": ["Roofs a."]}}, "'b' does not say 'Roofs a"),
+    ],
+)
+def test_a_library_whose_labels_do_not_fit_its_abstracts_is_refused(tmp_path, asked, complaint):
+    questions = [{"question": "Does rain rust roofs?", **asked}]
     path = write_lines(tmp_path / "shelf.jsonl", [{**LIBRARY, "questions": questions}])
-    with pytest.raises(DatasetError, match=r"shelf\.jsonl.*no abstract is named 'd'"):
+    with pytest.raises(DatasetError, match=rf"shelf\.jsonl.*{complaint}"):
         read_pools([path])
+
+
+PROVED = {
+    "subject": "rust",
+    "abstracts": [
+        {"id": "a", "title": "Rain", "text": "We tried. It rained. It was wet. Roofs rusted. Yes."},
+        {"id": "b", "title": "Sun", "text": "We tried. Lamps glowed."},
+    ],
+    "questions": [
+        {
+            "question": "Does rain rust roofs?",
+            "golden": {"a": "supports"},
+            "proof": {"a": ["Roofs rusted."]},
+        },
+        {"question": "Does rain rust bells?", "golden": {}},
+        {"question": "Do lamps glow?", "golden": {"b": "supports"}},
+    ],
+}
+
+
+def test_where_a_library_proves_its_questions_are_asked_of_parts_of_its_abstracts_too(tmp_path):
+    path = write_lines(tmp_path / "shelf.jsonl", [PROVED])
+    rain, bells = read_pools([path], sets=["shelf in parts"])
+    assert [(one.text, one.title, one.label) for one in rain.passages] == [
+        ("We tried. It rained.", "", 0),
+        ("It was wet. Roofs rusted. Yes.", "", 1),
+        ("We tried. Lamps glowed.", "", 0),
+    ]
+    assert (bells.question, bells.n_golden) == ("Does rain rust bells?", 0)
+    assert rain.group == bells.group
+    assert len({one.group for one in read_pools([path])}) == 1
+
+
+def test_a_library_without_proof_is_not_asked_in_parts(tmp_path):
+    assert {one.set for one in read_pools([write_lines(tmp_path / "s.jsonl", [LIBRARY])])} == {"s"}
+
+
+def test_the_proof_in_a_library_is_the_marked_sentence(tmp_path):
+    path = write_lines(tmp_path / "shelf.jsonl", [PROVED])
+    sentences = ("We tried.", "It rained.", "It was wet.", "Roofs rusted.", "Yes.")
+    assert read_marked(path) == [MarkedText("Does rain rust roofs?", sentences, frozenset([3]))]
+    assert read_marked(path, claims="dev") == []
+
+
+def test_directions_in_a_library_are_those_of_its_golden_abstracts(tmp_path):
+    path = write_lines(tmp_path / "shelf.jsonl", [LIBRARY])
+    assert list(read_library_directions(path)) == [
+        ("Does rain rust roofs?", "Roofs b.", "supports"),
+        ("Does rain rust roofs?", "Roofs c.", "no_difference"),
+    ]
 
 
 def test_a_proof_is_the_marked_sentence(topics):
@@ -294,6 +353,15 @@ def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_befo
     taught, second = hold_out(more, named, seed=5)
     assert second == [one for one in more if one in first]
     assert {one.question for one in taught}.isdisjoint(one.question for one in second)
+
+
+def test_what_is_asked_of_a_taught_group_in_another_set_is_taught_too():
+    given = [pool(f"roofs {n}", [1, 0]) for n in range(40)]
+    parts = [replace(one, set="in parts") for one in given]
+    named = frozenset(hash_question(one.question) for one in given[:9])
+    taught, held_out = hold_out([*given, *parts], named, seed=5)
+    assert held_out == [*given[:9], *parts[:9]]
+    assert len(taught) == 2 * 31
 
 
 @pytest.mark.full

@@ -6,7 +6,7 @@ ranks); a direction and the sentences that answer are learned beside it where th
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -14,17 +14,22 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from deepera_graph.errors import InputError, SettingsError
-from deepera_graph.judges.cross_encoder.onnx import INPUTS, quantize, silence, trace
+from deepera_graph.judges.cross_encoder.onnx import quantize, silence
 from deepera_graph.judges.trained.model import opened
 from deepera_graph.judges.trained.reading.encoder import Encoder
 from deepera_graph.judges.trained.reading.reader import (
     MAX_QUESTION,
     MAX_TOKENS,
-    N_DIRECTIONS,
     Reader,
+    split_evenly,
+)
+from deepera_graph.lab.training.fitting.network import (
+    build_network,
+    take_weights,
+    trace_network,
 )
 from deepera_graph.lab.training.lessons.groups import Group, Lesson
 from deepera_graph.lab.training.weights import BASE_MODULE, Log, import_package, log_nothing
@@ -36,7 +41,6 @@ LEAST_RATE = 0.02  # of the learning rate, at the end
 WEIGHT_OF_ORDER, WEIGHT_OF_DIRECTION, WEIGHT_OF_SENTENCES = 0.35, 0.4, 0.3
 RATE, FURTHER_RATE = 8e-5, 3e-5  # from the base, and from a reader
 HEAD_RATE = 5  # times as fast as the body
-TOKENS_TRAINED = 208  # of a pair; a longer one is cut, as time goes by the square
 _PARTS = 3  # of a step, each padded to its own longest pair
 _LOG_EVERY = 50
 ReadPairs = Callable[[Sequence[tuple[str, str]]], list[float]]  # log odds of evidence
@@ -68,9 +72,9 @@ class ReaderTraining:
         self._chance = Random(plan.seed)
         self._source = plan.base or Path(str(import_package(BASE_MODULE).__file__)).parent / "model"
         self._tokens = _open_tokenizer(self._source)
-        self._network = _build_network(self._torch, self._source)
+        self._network = build_network(self._torch, self._source)
         if plan.start is not None:
-            _take_weights(self._torch, self._network, plan.start)
+            take_weights(self._torch, self._network, plan.start)
 
     def learn(
         self, groups: Sequence[Group], *, epochs: float, rate: float, in_order: bool = False
@@ -118,7 +122,7 @@ class ReaderTraining:
         import_package("onnx", "exporting the reader")
         with TemporaryDirectory() as scratch, silence():
             whole = Path(scratch, "whole.onnx")
-            _trace(self._torch, self._network, whole)
+            trace_network(self._torch, self._network, whole)
             quantize(whole, target)
 
     def _measure_loss(self, step: Sequence[Group]) -> Any:
@@ -157,20 +161,32 @@ class ReaderTraining:
         return loss
 
     def _forward(self, lessons: Sequence[Lesson]) -> tuple[Any, list[Any], list[Any]]:
-        """Return scores, shape (n, 1 + N_DIRECTIONS), those of each one's tokens, and offsets."""
+        """Return scores, shape (n, 1 + N_DIRECTIONS), those of each one's tokens, and offsets.
+
+        As for `Reader`, a passage is read in pieces, the best of which counts.
+        """
         torch = self._torch
         read = [self._tokens(one) for one in lessons]
-        order = sorted(range(len(read)), key=lambda place: len(read[place][0]))
+        pieces = [piece for its in read for piece in its]
+        order = sorted(range(len(pieces)), key=lambda place: len(pieces[place].ids))
         size = -(-len(order) // _PARTS)
-        scores: list[Any] = [None] * len(read)
-        tokens: list[Any] = [None] * len(read)
+        scores: list[Any] = [None] * len(pieces)
+        tokens: list[Any] = [None] * len(pieces)
         with torch.autocast("cpu", torch.bfloat16):
             for start in range(0, len(order), size):
                 places = order[start : start + size]
-                found, of_tokens = self._network(*_pad(torch, [read[place] for place in places]))
+                found, of_tokens = self._network(*_pad(torch, [pieces[one] for one in places]))
                 for row, place in enumerate(places):
-                    scores[place], tokens[place] = found[row], of_tokens[row]
-        return torch.stack(scores), tokens, [one[2] for one in read]
+                    scores[place] = found[row]
+                    tokens[place] = of_tokens[row][: len(pieces[place].ids)]
+        best, joined, start = [], [], 0
+        for its in read:
+            own = slice(start, start + len(its))
+            start += len(its)
+            best.append(max(scores[own], key=_evidence))
+            joined.append(torch.cat(tokens[own]))
+        offsets = [[place for piece in its for place in piece.offsets] for its in read]
+        return torch.stack(best), joined, offsets
 
 
 def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
@@ -186,10 +202,17 @@ def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
     return read
 
 
-_Read = tuple[list[int], list[int], list[tuple[int, int] | None]]  # ids, parts, offsets in the text
+class _Piece(NamedTuple):
+    ids: list[int]  # question and a piece of the passage, with their marks
+    parts: list[int]  # 1 for those of the passage
+    offsets: list[tuple[int, int] | None]  # in the passage; None for what is not of it
 
 
-def _open_tokenizer(source: Path) -> Callable[[Lesson], _Read]:
+def _evidence(score: Any) -> float:
+    return float(score[0].detach())
+
+
+def _open_tokenizer(source: Path) -> Callable[[Lesson], list[_Piece]]:
     tokenizers = import_package("tokenizers")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(source / "tokenizer.json"))
@@ -198,15 +221,19 @@ def _open_tokenizer(source: Path) -> Callable[[Lesson], _Read]:
     tokenizer.no_padding()
     tokenizer.no_truncation()
 
-    def read(lesson: Lesson) -> _Read:
+    def read(lesson: Lesson) -> list[_Piece]:
         asked = tokenizer.encode(lesson.question).ids
         found = tokenizer.encode(lesson.text)
         begin, inside, end = asked[:1], asked[1:-1][:MAX_QUESTION], asked[-1:]
-        n = min(TOKENS_TRAINED, MAX_TOKENS) - 3 - len(inside)
-        body, places = found.ids[1:-1][:n], found.offsets[1:-1][:n]
         first = len(inside) + 2
-        ids = [*begin, *inside, *end, *body, *end]
-        return ids, [0] * first + [1] * (len(body) + 1), [*[None] * first, *places, None]
+        pieces, start = [], 1
+        for n in split_evenly(len(found.ids) - 2, MAX_TOKENS - 3 - len(inside)):
+            body = slice(start, start + n)
+            start += n
+            ids = [*begin, *inside, *end, *found.ids[body], *end]
+            places = [*[None] * first, *found.offsets[body], None]
+            pieces.append(_Piece(ids, [0] * first + [1] * (n + 1), places))
+        return pieces
 
     return read
 
@@ -251,8 +278,8 @@ def _count_characters(group: Group) -> int:
     return max(len(one.text) for one in group)
 
 
-def _pad(torch: Any, read: Sequence[_Read]) -> tuple[Any, Any, Any]:
-    longest = max(len(ids) for ids, *_ in read)
+def _pad(torch: Any, read: Sequence[_Piece]) -> tuple[Any, Any, Any]:
+    longest = max(len(one.ids) for one in read)
     numbers = torch.zeros(3, len(read), longest, dtype=torch.long)
     for row, (ids, parts, _) in enumerate(read):
         for kind, values in enumerate((ids, [1] * len(ids), parts)):
@@ -266,127 +293,3 @@ def _build_optimizer(torch: Any, network: Any, rate: float) -> Any:
     head = [one for name, one in named if not name.startswith("model.")]
     groups = [{"params": body, "lr": rate}, {"params": head, "lr": HEAD_RATE * rate}]
     return torch.optim.AdamW(groups, weight_decay=0.01)
-
-
-def _build_network(torch: Any, source: Path) -> Any:
-    """Return the network: the mean of the passage's tokens and the first mark, through a layer."""
-    transformers = import_package("transformers", "training the reader")
-    transformers.utils.logging.disable_progress_bar()
-    try:
-        body = transformers.AutoModel.from_pretrained(
-            source,
-            attn_implementation="eager",
-            hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0,
-        )
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"{str(source)!r} cannot be loaded: {error}") from error
-    body.embeddings.requires_grad_(requires_grad=False)  # words not trained on keep their meaning
-    size = body.config.hidden_size
-
-    class Network(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = body
-            self.middle = torch.nn.Linear(2 * size, size)
-            self.out = torch.nn.Linear(size, 1 + N_DIRECTIONS)
-            self.of_token = torch.nn.Linear(size, 1)
-            self.drop = torch.nn.Dropout(0.1)
-
-        def forward(self, ids: Any, mask: Any, parts: Any) -> tuple[Any, Any]:
-            given = dict(zip(INPUTS, (ids, mask, parts), strict=True))
-            tokens = self.model(**given).last_hidden_state
-            inside = (parts * mask).unsqueeze(-1).to(tokens.dtype)
-            mean = (tokens * inside).sum(1) / inside.sum(1).clamp(min=1)
-            joined = self.middle(torch.cat([tokens[:, 0], mean], 1))
-            found = self.out(self.drop(torch.nn.functional.gelu(joined)))
-            return found.float(), self.of_token(tokens).squeeze(-1).float()
-
-    return Network()
-
-
-def _take_weights(torch: Any, network: Any, file: Path) -> None:
-    """Give a network the weights that `ReaderTraining.export` wrote, but for their rounding.
-
-    ONNX names most of them by their place in the graph alone: so the network, each of whose weights
-    is made unique first, is written in the same way, and tells by values which is which.
-    """
-    onnx = import_package("onnx", "going on from a reader")
-    with torch.no_grad():
-        for one in network.parameters():
-            one.add_(1e-3 * torch.randn_like(one))
-    network.eval()
-    with TemporaryDirectory() as scratch, silence():
-        whole = Path(scratch, "whole.onnx")
-        _trace(torch, network, whole)
-        fresh = onnx.load(str(whole)).graph.initializer
-    try:
-        written = {one.name: one for one in onnx.load(str(file)).graph.initializer}
-    except Exception as error:  # protobuf raises kinds of its own
-        raise SettingsError(f"{str(file)!r} holds no reader: {error}") from error
-    read = onnx.numpy_helper.to_array
-    open_weights = {
-        name: one for name, one in network.named_parameters() if not name.startswith(_NOT_WRITTEN)
-    }
-    for one in fresh:
-        found = _find_same(open_weights, read(one))
-        if found is None:
-            continue
-        name, turned = found
-        its, value = open_weights.pop(name), _read_rounded(one.name, written, read)
-        if value is None or value.size != its.numel():
-            raise SettingsError(f"{str(file)!r} holds no reader of this kind: it lacks {name}")
-        same = value.T if turned or value.shape != tuple(its.shape) else value
-        its.data.copy_(torch.from_numpy(same.copy()))
-    if open_weights:
-        raise SettingsError(
-            f"{str(file)!r} holds no reader of this kind: {', '.join(open_weights)}"
-        )
-
-
-_NOT_WRITTEN = "model.pooler"
-
-
-def _find_same(weights: Mapping[str, Any], values: Any) -> tuple[str, bool] | None:
-    """Return the name of the weight that has these values, and whether rows stand for columns."""
-    for name, one in weights.items():
-        own = one.detach().numpy()
-        for turned, its in ((False, own), (True, own.T)):
-            if its.shape == values.shape and bool((its == values).all()):
-                return name, turned
-    return None
-
-
-def _read_rounded(name: str, written: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
-    """Return a weight as float, whether or not it is rounded to eight bits; None if not there."""
-    if name in written:
-        return read(written[name])
-    # newer versions of onnxruntime turn the weights of a layer first, and say so
-    name = next((one for one in (name, f"{name}_Transposed") if f"{one}_quantized" in written), "")
-    if not name:
-        return None
-    values = read(written[f"{name}_quantized"]).astype("float32")
-    scale, zero = (read(written[f"{name}_{what}"]) for what in ("scale", "zero_point"))
-    if scale.size > 1:  # of each column, or of each row where the product takes it transposed
-        axis = [place for place, size in enumerate(values.shape) if size == scale.size][-1]
-        form = [1] * values.ndim
-        form[axis] = -1
-        scale, zero = scale.reshape(form), zero.reshape(form)
-    return (values - zero.astype("float32")) * scale
-
-
-def _trace(torch: Any, network: Any, target: Path) -> None:
-    class Outputs(torch.nn.Module):  # type: ignore[misc]  # torch is not installed here
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, *given: Any) -> tuple[Any, Any, Any]:
-            found, tokens = self.network(*given)
-            return found[:, 0], found[:, 1:], tokens
-
-    ids = torch.arange(16).reshape(2, 8)
-    parts = (torch.arange(8) > 3).long().expand(2, 8).contiguous()
-    given = dict(zip(INPUTS, (ids, torch.ones_like(ids), parts), strict=True))
-    heads = ("evidence", "direction")
-    trace(Outputs().eval(), given, target, of_texts=heads, of_tokens=["tokens"])

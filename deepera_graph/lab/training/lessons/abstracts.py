@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from deepera_graph.lab.training.lessons.groups import AskedAbstract, read_abstracts
-from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, LabelledPassage, Pool
 from deepera_graph.lab.training.lessons.snippets import digest
 from deepera_graph.lab.training.weights import import_package
 
@@ -72,6 +72,7 @@ def _pool(
                     text=text,
                     title=titles[text],
                     label=int(text == own and bool(one.answering)),
+                    kind="" if text == own and one.answering else OTHER_PAPER,
                 )
                 for text in drawn
             ),

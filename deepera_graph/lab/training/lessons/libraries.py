@@ -1,18 +1,23 @@
 """Small libraries: some ten abstracts with titles on one narrow subject, and what they answer.
 
 A line each: ``field``, ``subject``, ``abstracts`` with ``id``, ``title`` and ``text``, and
-``questions``, each with ``golden``, what every abstract that answers says, by its id.
+``questions``, each with ``golden``, what every abstract that answers says, by its id, and
+``proof``, the sentences of each that state it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from deepera_graph.calibration.instance import Context, Instance, NotBlank, read_rows
 from deepera_graph.schema import Direction
 from deepera_graph.text.jsonl import has_fields
+from deepera_graph.text.words import split_sentences
+
+SENTENCES_A_PART: Final = 2.5
+MarkedSentences = tuple[str, tuple[str, ...], frozenset[int]]
 
 
 class _Abstract(BaseModel):
@@ -28,6 +33,7 @@ class _Asked(BaseModel):
 
     question: NotBlank
     golden: Mapping[str, Direction]  # empty if nothing answers
+    proof: Mapping[str, Sequence[NotBlank]] = {}  # sentences of the abstracts that answer
 
 
 class SmallLibrary(BaseModel):
@@ -42,10 +48,16 @@ class SmallLibrary(BaseModel):
 
     @model_validator(mode="after")
     def _names_its_own(self) -> Self:
-        known = {one.id for one in self.abstracts}
+        texts = {one.id: one.text for one in self.abstracts}
         for asked in self.questions:
-            if unknown := asked.golden.keys() - known:
+            if unknown := asked.golden.keys() - texts.keys():
                 raise ValueError(f"{asked.question!r}: no abstract is named {min(unknown)!r}")
+            if unknown := asked.proof.keys() - asked.golden.keys():
+                raise ValueError(f"{asked.question!r}: {min(unknown)!r} proves, but is not golden")
+            for id, sentences in asked.proof.items():
+                for one in sentences:
+                    if one not in texts[id]:
+                        raise ValueError(f"{asked.question!r}: {id!r} does not say {one!r}")
         return self
 
 
@@ -56,17 +68,79 @@ def is_libraries(path: Path) -> bool:
 
 def read_libraries(path: Path) -> Iterator[Instance]:
     """Yield each question over all abstracts of its library; nothing answers some."""
+    for library, asked in _read_asked(path):
+        contexts = [
+            Context(id=one.id, title=one.title, text=one.text, is_golden=one.id in asked.golden)
+            for one in library.abstracts
+        ]
+        yield _build_instance(path, library, asked, contexts)
+
+
+def read_library_parts(path: Path) -> Iterator[Instance]:
+    """Yield each question over parts of all abstracts, a few sentences each.
+
+    A part with a sentence that proves is golden. Libraries without proof are left out, and of
+    others the questions that lack it.
+    """
+    for library, asked in _read_asked(path):
+        is_proved = asked.proof.keys() == asked.golden.keys()
+        if is_proved and any(one.proof for one in library.questions):
+            contexts = [part for one in library.abstracts for part in _cut(one, asked)]
+            yield _build_instance(path, library, asked, contexts)
+
+
+def read_library_proofs(path: Path) -> Iterator[MarkedSentences]:
+    """Yield question, sentences and the places of those that prove, of each abstract that does."""
+    for library, asked in _read_asked(path):
+        for one in library.abstracts:
+            sentences, proving = _find_proof(one, asked)
+            if proving and len(sentences) > 1:
+                yield asked.question, sentences, proving
+
+
+def read_library_directions(path: Path) -> Iterator[tuple[str, str, Direction]]:
+    """Yield question, text and what the text says of it, of each abstract that answers."""
+    for library, asked in _read_asked(path):
+        for one in library.abstracts:
+            if one.id in asked.golden:
+                yield asked.question, one.text, asked.golden[one.id]
+
+
+def _read_asked(path: Path) -> Iterator[tuple[SmallLibrary, _Asked]]:
     for library in read_rows(path, SmallLibrary):
         for asked in library.questions:
-            yield Instance(
-                id=f"{library.subject}: {asked.question}",
-                dataset=path.stem,
-                subject=library.field,
-                question=asked.question,
-                contexts=tuple(
-                    Context(
-                        id=one.id, title=one.title, text=one.text, is_golden=one.id in asked.golden
-                    )
-                    for one in library.abstracts
-                ),
-            )
+            yield library, asked
+
+
+def _build_instance(
+    path: Path, library: SmallLibrary, asked: _Asked, contexts: Sequence[Context]
+) -> Instance:
+    return Instance(
+        id=f"{library.subject}: {asked.question}",
+        dataset=path.stem,
+        subject=library.field,
+        question=asked.question,
+        contexts=tuple(contexts),
+    )
+
+
+def _find_proof(abstract: _Abstract, asked: _Asked) -> tuple[tuple[str, ...], frozenset[int]]:
+    sentences = tuple(one.text for one in split_sentences(abstract.text))
+    proof = asked.proof.get(abstract.id, ())
+    proving = (
+        place
+        for place, one in enumerate(sentences)
+        if any(one in proof_one or proof_one in one for proof_one in proof)
+    )
+    return sentences, frozenset(proving)
+
+
+def _cut(abstract: _Abstract, asked: _Asked) -> Iterator[Context]:
+    """Yield the parts of an abstract, of about `SENTENCES_A_PART` sentences each."""
+    sentences, proving = _find_proof(abstract, asked)
+    n_parts = max(1, round(len(sentences) / SENTENCES_A_PART))
+    for n in range(n_parts):
+        places = range(n * len(sentences) // n_parts, (n + 1) * len(sentences) // n_parts)
+        text = " ".join(sentences[places.start : places.stop])
+        is_golden = not proving.isdisjoint(places)
+        yield Context(id=f"{abstract.id} {n}", text=text, is_golden=is_golden)
