@@ -133,8 +133,7 @@ LIBRARY = {
 
 
 def test_a_small_library_gives_a_pool_a_question_over_all_its_abstracts(tmp_path):
-    path = write_lines(tmp_path / "shelf.jsonl", [LIBRARY])
-    rain, bells = read_pools([path], sets=["shelf"])
+    rain, bells = read_pools([write_lines(tmp_path / "shelf.jsonl", [LIBRARY])])
     assert [(one.title, one.label) for one in rain.passages] == [
         ("Rust a", 0),
         ("Rust b", 1),
@@ -176,23 +175,6 @@ PROVED = {
         {"question": "Do lamps glow?", "golden": {"b": "supports"}},
     ],
 }
-
-
-def test_where_a_library_proves_its_questions_are_asked_of_parts_of_its_abstracts_too(tmp_path):
-    path = write_lines(tmp_path / "shelf.jsonl", [PROVED])
-    rain, bells = read_pools([path], sets=["shelf in parts"])
-    assert [(one.text, one.title, one.label) for one in rain.passages] == [
-        ("We tried. It rained.", "", 0),
-        ("It was wet. Roofs rusted. Yes.", "", 1),
-        ("We tried. Lamps glowed.", "", 0),
-    ]
-    assert (bells.question, bells.n_golden) == ("Does rain rust bells?", 0)
-    assert rain.group == bells.group
-    assert len({one.group for one in read_pools([path])}) == 1
-
-
-def test_a_library_without_proof_is_not_asked_in_parts(tmp_path):
-    assert {one.set for one in read_pools([write_lines(tmp_path / "s.jsonl", [LIBRARY])])} == {"s"}
 
 
 def test_the_proof_in_a_library_is_the_marked_sentence(tmp_path):

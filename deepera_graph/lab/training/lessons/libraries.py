@@ -7,7 +7,7 @@ A line each: ``field``, ``subject``, ``abstracts`` with ``id``, ``title`` and ``
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,7 +16,6 @@ from deepera_graph.schema import Direction
 from deepera_graph.text.jsonl import has_fields
 from deepera_graph.text.words import split_sentences
 
-SENTENCES_A_PART: Final = 2.5
 MarkedSentences = tuple[str, tuple[str, ...], frozenset[int]]
 
 
@@ -69,24 +68,16 @@ def is_libraries(path: Path) -> bool:
 def read_libraries(path: Path) -> Iterator[Instance]:
     """Yield each question over all abstracts of its library; nothing answers some."""
     for library, asked in _read_asked(path):
-        contexts = [
-            Context(id=one.id, title=one.title, text=one.text, is_golden=one.id in asked.golden)
-            for one in library.abstracts
-        ]
-        yield _build_instance(path, library, asked, contexts)
-
-
-def read_library_parts(path: Path) -> Iterator[Instance]:
-    """Yield each question over parts of all abstracts, a few sentences each.
-
-    A part with a sentence that proves is golden. Libraries without proof are left out, and of
-    others the questions that lack it.
-    """
-    for library, asked in _read_asked(path):
-        is_proved = asked.proof.keys() == asked.golden.keys()
-        if is_proved and any(one.proof for one in library.questions):
-            contexts = [part for one in library.abstracts for part in _cut(one, asked)]
-            yield _build_instance(path, library, asked, contexts)
+        yield Instance(
+            id=f"{library.subject}: {asked.question}",
+            dataset=path.stem,
+            subject=library.field,
+            question=asked.question,
+            contexts=tuple(
+                Context(id=one.id, title=one.title, text=one.text, is_golden=one.id in asked.golden)
+                for one in library.abstracts
+            ),
+        )
 
 
 def read_library_proofs(path: Path) -> Iterator[MarkedSentences]:
@@ -112,18 +103,6 @@ def _read_asked(path: Path) -> Iterator[tuple[SmallLibrary, _Asked]]:
             yield library, asked
 
 
-def _build_instance(
-    path: Path, library: SmallLibrary, asked: _Asked, contexts: Sequence[Context]
-) -> Instance:
-    return Instance(
-        id=f"{library.subject}: {asked.question}",
-        dataset=path.stem,
-        subject=library.field,
-        question=asked.question,
-        contexts=tuple(contexts),
-    )
-
-
 def _find_proof(abstract: _Abstract, asked: _Asked) -> tuple[tuple[str, ...], frozenset[int]]:
     sentences = tuple(one.text for one in split_sentences(abstract.text))
     proof = asked.proof.get(abstract.id, ())
@@ -133,14 +112,3 @@ def _find_proof(abstract: _Abstract, asked: _Asked) -> tuple[tuple[str, ...], fr
         if any(one in proof_one or proof_one in one for proof_one in proof)
     )
     return sentences, frozenset(proving)
-
-
-def _cut(abstract: _Abstract, asked: _Asked) -> Iterator[Context]:
-    """Yield the parts of an abstract, of about `SENTENCES_A_PART` sentences each."""
-    sentences, proving = _find_proof(abstract, asked)
-    n_parts = max(1, round(len(sentences) / SENTENCES_A_PART))
-    for n in range(n_parts):
-        places = range(n * len(sentences) // n_parts, (n + 1) * len(sentences) // n_parts)
-        text = " ".join(sentences[places.start : places.stop])
-        is_golden = not proving.isdisjoint(places)
-        yield Context(id=f"{abstract.id} {n}", text=text, is_golden=is_golden)

@@ -17,11 +17,7 @@ from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.lab.data.beir import BeirDocument, read_beir
 from deepera_graph.lab.data.readers import open_dataset, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
-from deepera_graph.lab.training.lessons.libraries import (
-    is_libraries,
-    read_libraries,
-    read_library_parts,
-)
+from deepera_graph.lab.training.lessons.libraries import is_libraries, read_libraries
 from deepera_graph.lab.training.lessons.snippets import SNIPPETS, digest, read_snippets
 from deepera_graph.lab.training.lessons.topics import is_topics, read_topics
 
@@ -29,7 +25,6 @@ GOLDEN = "golden"
 OTHER_PAPER = "other paper"
 N_NEGATIVES = 40
 LIBRARY_WEIGHT = 2.0  # in training, of a question to a small library: what people have
-PARTS_WEIGHT = 0.5  # of the same over parts of its abstracts
 N_CANDIDATES = 100
 Read = Callable[[Path], Iterable[Instance]]
 
@@ -213,12 +208,7 @@ def _find_sources(
     if is_topics(path):
         return {path.stem: PoolSource(path=path, read=read_topics)}
     if is_libraries(path):
-        return {
-            path.stem: PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT),
-            f"{path.stem} in parts": PoolSource(
-                path=path, read=read_library_parts, weight=PARTS_WEIGHT
-            ),
-        }
+        return {path.stem: PoolSource(path=path, read=read_libraries, weight=LIBRARY_WEIGHT)}
     dataset = open_dataset(path, split=split, n_candidates=n_candidates)
     if not adds_golden:  # to measure on, also what is kept where there is nothing to find
         dataset = replace(dataset, needs_golden=False)
