@@ -39,10 +39,11 @@ from deepera_graph.lab.training.lessons.augment import (
 from deepera_graph.lab.training.lessons.libraries import read_library_directions
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, hash_question, read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
-from deepera_graph.lab.training.train_reader import hold_out, read_held_out
+from deepera_graph.lab.training.train_reader import HELD_OUT, hold_out, read_held_out
 from deepera_graph.lab.training.weigh import (
     judge_held_out,
     weigh_reader,
+    write_held_out,
 )
 from deepera_graph.lab.training.weights import read_trained_questions
 from support.pools import pool, write_lines
@@ -335,6 +336,16 @@ def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_befo
     taught, second = hold_out(more, named, seed=5)
     assert second == [one for one in more if one in first]
     assert {one.question for one in taught}.isdisjoint(one.question for one in second)
+
+
+def test_the_record_of_what_was_held_out_has_a_threshold_and_six_hashes_a_line():
+    text = (SHIPPED / HELD_OUT).read_text(encoding="utf-8")
+    assert write_held_out(json.loads(text)) == text
+    figures = {"sets": {"s": {"thresholds": {"0.5": [None, 0, 3.5]}}}, "held_out": ["ab"] * 7}
+    written = write_held_out(figures)
+    assert json.loads(written) == figures
+    assert '"0.5": [null, 0, 3.5]\n' in written
+    assert written.endswith("[\n  " + '"ab", ' * 5 + '"ab",\n  "ab"\n ]\n}\n')
 
 
 def test_what_is_asked_of_a_taught_group_in_another_set_is_taught_too():

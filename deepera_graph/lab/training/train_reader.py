@@ -43,7 +43,7 @@ from deepera_graph.lab.training.lessons.libraries import is_libraries, read_libr
 from deepera_graph.lab.training.lessons.pools import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.lab.training.lessons.pretrain import measure_relevance, teach_relevance
 from deepera_graph.lab.training.measure import assign_folds
-from deepera_graph.lab.training.weigh import judge_held_out, weigh_reader
+from deepera_graph.lab.training.weigh import judge_held_out, weigh_reader, write_held_out
 from deepera_graph.lab.training.weights import (
     DONE,
     HEAD,
@@ -141,7 +141,7 @@ def _train_reader(plan: ReaderTrainingPlan, target: Path, log: Log) -> ReaderOut
         shutil.copyfile(trained, fresh / READER)
         opinion = weighed.opinion
         replace(judge, opinion=opinion, operating_point=weighed.point).save(fresh / HEAD)
-        figures = json.dumps(weighed.figures, indent=1) + "\n"
+        figures = write_held_out(weighed.figures)
         (fresh / HELD_OUT).write_text(figures, encoding="utf-8", newline="\n")
         if (source / TRAINED_ON).is_file():
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)

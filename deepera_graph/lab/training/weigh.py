@@ -1,5 +1,7 @@
 """Weighs trees and reader beside each other, on questions that neither knows."""
 
+import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -136,6 +138,18 @@ def describe_held_out(
     told = {name: _describe_set(its, operating_point) for name, its in sets.items()}
     names = sorted({hash_question(pool.question) for pool in pools})
     return {"operating_point": operating_point, "sets": told, "held_out": names}
+
+
+def write_held_out(figures: Mapping[str, Any]) -> str:
+    """Return what `describe_held_out` gave as JSON: a threshold a line, and six hashes."""
+    text = _NUMBERS.sub(lambda its: " ".join(its[0].split()), json.dumps(figures, indent=1))
+    head, mark, hashes = text.partition('"held_out": [')
+    rows = _SIX.findall(hashes)
+    return "\n  ".join([head + mark, *map(" ".join, map(str.split, rows))]) + "\n ]\n}\n"
+
+
+_NUMBERS = re.compile(r"(?<=\[)\s+(?:(?:[\d.]+|null),?\s+)+(?=\])")
+_SIX = re.compile(r'(?:"\w+",?\s+){1,6}')
 
 
 def _describe_set(
