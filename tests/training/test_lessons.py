@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from deepera_graph.calibration.instance import DatasetError
-from deepera_graph.judges.trained.reading.reader import MAX_TOKENS, split_evenly
+from deepera_graph.judges.trained.reading.encoder import count_pieces
+from deepera_graph.judges.trained.reading.reader import MAX_TOKENS
 from deepera_graph.lab.training.fitting.reader import _find_marks, _open_tokenizer, _plan_steps
 from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.abstracts import name_group, pool_abstracts
@@ -23,7 +24,13 @@ from deepera_graph.lab.training.lessons.groups import (
     teach_papers,
     teach_pools,
 )
-from deepera_graph.lab.training.lessons.pools import LabelledPassage, Pool, hash_question
+from deepera_graph.lab.training.lessons.pools import (
+    GOLDEN,
+    OTHER_PAPER,
+    LabelledPassage,
+    Pool,
+    hash_question,
+)
 from deepera_graph.lab.training.train_reader import ReaderTrainingPlan, list_lessons
 from support.pools import write_lines
 from support.tiny_encoder import make_tokenizer
@@ -129,6 +136,7 @@ def test_a_pool_has_a_whole_abstract_with_its_title_among_others(data, tmp_path)
         assert 4 < len(pool.passages) == len({one.text for one in pool.passages})
         for one in pool.passages:
             assert one.title.startswith("Crusts" if one.text == ABSTRACT else "Lamp")
+            assert one.kind == (GOLDEN if one.label else OTHER_PAPER)
     [grown] = [pool for pool in pools if pool.question.startswith("Do crusts grow")]
     assert [one.text for one in grown.passages if one.label] == [ABSTRACT]
     [second] = [pool for pool in pools if pool.question == lamp.format(2)]
@@ -187,15 +195,30 @@ def test_a_group_holds_some_of_each_sort_and_the_nearest_of_other_papers():
     assert {one.directions for one in group if one.text == "golden 2"} <= {(0,)}
 
 
-def test_of_a_small_pool_all_others_are_taught_with_their_titles():
+def small_pool(n_passages, kind="other paper"):
     passages = tuple(
         LabelledPassage(text=f"text {n}", title=f"Title {n}", label=int(n == 3), kind="other paper")
-        for n in range(8)
+        for n in range(n_passages - 1)
     )
+    last = LabelledPassage(text="text last", title="Title last", label=0, kind=kind)
+    return replace(pool(), passages=(*passages, last))
+
+
+def test_of_a_small_pool_others_count_as_look_alikes_and_are_taught_with_their_titles():
     known = {("Do roofs turn green?", "text 3"): list_directions(["supports"])}
-    [group] = teach_pools([replace(pool(), passages=passages)], known, Random(0))
-    assert {one.text for one in group} == {f"Title {n}. text {n}" for n in range(8)}
+    [group] = teach_pools([small_pool(8)], known, Random(0))
+    names = [*range(7), "last"]
+    assert {one.text for one in group} == {f"Title {n}. text {n}" for n in names}
     assert [(one.label, one.directions) for one in group if one.label] == [(1, (0,))]
+
+
+@pytest.mark.parametrize(
+    ("given", "n_others"),
+    [(small_pool(15), 8), (small_pool(16), 3), (small_pool(15, kind="near miss"), 4)],
+)
+def test_other_papers_count_as_look_alikes_only_where_few_stand_alone(given, n_others):
+    [group] = teach_pools([given], {}, Random(0))
+    assert sum(not one.label for one in group) == n_others
 
 
 def test_questions_held_out_are_not_taught():
@@ -227,34 +250,36 @@ def test_a_step_holds_whole_groups_and_every_group_is_read_each_epoch():
 
 def test_marks_are_found_among_the_tokens_of_the_passage(tmp_path):
     make_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    read = _open_tokenizer(tmp_path)
     sentences = ["Copper roofs turn green.", "The lamps were cleaned."]
     lesson = Lesson("Do roofs turn green?", " ".join(sentences), 1, (), mark(sentences, {1}))
-    [(ids, parts, offsets)] = read(lesson)
-    assert len(ids) == len(parts) == len(offsets)
-    (first, middle, no), (begin, last, yes) = _find_marks(lesson, offsets)
+    [(ids, first_inside, offsets)] = _open_tokenizer(tmp_path)(lesson)
+    assert len(ids) == first_inside + len(offsets) + 1
+    (_, middle, no), (begin, last, yes) = _find_marks(lesson, offsets)
     assert (no, yes) == (0, 1)
     assert middle <= begin
-    assert all(parts[place] for place in range(first, last))
     start, end = offsets[begin][0], offsets[last - 1][1]
     assert lesson.text[start:end] == sentences[1]
 
 
-def test_a_long_passage_is_cut_into_pieces_as_the_reader_cuts_it(tmp_path):
+def test_a_long_passage_is_cut_into_pieces_none_too_long_and_no_token_is_lost(tmp_path):
     make_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    text = "Copper roofs turn green. " * 120
-    pieces = _open_tokenizer(tmp_path)(Lesson("Do roofs turn green?", text, 1))
+    sentences = ["Copper roofs turn green in rain. " * 13, "Lamps glow. " * 40, "Bells ring. " * 40]
+    sentences = [one.strip() for one in sentences]
+    lesson = Lesson("Do roofs turn green?", " ".join(sentences), 1, (), mark(sentences, {1}))
+    pieces = _open_tokenizer(tmp_path)(lesson)
     sizes = [len(one.ids) for one in pieces]
     assert max(sizes) <= MAX_TOKENS
     assert max(sizes) - min(sizes) <= 1 < len(pieces)
-    places = [place for one in pieces for place in one.offsets if place is not None]
-    assert places == sorted(places)
-    assert (places[0][0], places[-1][1]) == (0, len(text.rstrip()))
-    assert len({tuple(one.ids[: one.parts.index(1)]) for one in pieces}) == 1
+    assert len({tuple(one.ids[: one.first]) for one in pieces}) == 1
+    places = [place for one in pieces for place in one.offsets]
+    assert places == sorted(set(places))
+    assert (places[0][0], places[-1][1]) == (0, len(lesson.text))
+    found = _find_marks(lesson, places)
+    assert [label for *_, label in found] == [0, 1, 0]
+    spans = [(places[first][0], places[last - 1][1]) for first, last, _ in found]
+    assert [lesson.text[start:end] for start, end in spans] == sentences
 
 
-@pytest.mark.parametrize(
-    ("n_tokens", "sizes"), [(0, [0]), (10, [10]), (11, [6, 5]), (30, [10] * 3), (31, [8, 8, 8, 7])]
-)
-def test_pieces_are_of_about_equal_length_and_none_too_long(n_tokens, sizes):
-    assert split_evenly(n_tokens, 10) == sizes
+@pytest.mark.parametrize(("n_tokens", "n_pieces"), [(0, 1), (10, 1), (11, 2), (30, 3), (31, 4)])
+def test_a_text_is_read_in_as_few_pieces_as_are_short_enough(n_tokens, n_pieces):
+    assert count_pieces(n_tokens, 10) == n_pieces

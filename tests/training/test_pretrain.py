@@ -188,6 +188,7 @@ def test_a_reader_goes_on_from_the_one_that_is_shipped_and_from_its_own_but_for_
         "Whether wax coating keeps apples firm in storage has been debated for decades.",
         "Wax coating kept apples firm: coated apples lost 6% of firmness, others 31%.",
     ]
+    texts.append(f"{'Growers keep apples in cold rooms for months. ' * 40}{texts[1]}")  # in pieces
     pairs = [(question, one) for one in texts]
     training = ReaderTraining(ReaderPlan(start=SHIPPED / READER))
     shipped = EvidenceModel.load().reader.read(question, texts)

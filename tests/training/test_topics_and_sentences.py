@@ -36,14 +36,25 @@ from deepera_graph.lab.training.lessons.augment import (
     take_out_evidence,
     truncate_pools,
 )
-from deepera_graph.lab.training.lessons.libraries import read_library_directions
+from deepera_graph.lab.training.lessons.groups import list_directions
+from deepera_graph.lab.training.lessons.libraries import (
+    read_library_directions,
+    read_library_proofs,
+)
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, hash_question, read_pools
 from deepera_graph.lab.training.lessons.topics import is_topics
-from deepera_graph.lab.training.train_reader import HELD_OUT, hold_out, read_held_out
+from deepera_graph.lab.training.train_reader import (
+    HELD_OUT,
+    READ_WHOLE,
+    ReaderTrainingPlan,
+    hold_out,
+    list_lessons,
+    read_held_out,
+)
 from deepera_graph.lab.training.weigh import (
+    format_held_out,
     judge_held_out,
     weigh_reader,
-    write_held_out,
 )
 from deepera_graph.lab.training.weights import read_trained_questions
 from support.pools import pool, write_lines
@@ -178,11 +189,38 @@ PROVED = {
 }
 
 
-def test_the_proof_in_a_library_is_the_marked_sentence(tmp_path):
+def test_the_proof_in_a_library_is_marked_among_the_sentences_of_its_abstract(tmp_path):
     path = write_lines(tmp_path / "shelf.jsonl", [PROVED])
     sentences = ("We tried.", "It rained.", "It was wet.", "Roofs rusted.", "Yes.")
-    assert read_marked(path) == [MarkedText("Does rain rust roofs?", sentences, frozenset([3]))]
-    assert read_marked(path, claims="dev") == []
+    proof = "Does rain rust roofs?", sentences, frozenset([3])
+    assert list(read_library_proofs(path)) == [proof]
+    assert read_marked(path) == []  # trees that choose a quote do not learn from it
+
+
+def test_a_library_teaches_the_reader_abstracts_directions_and_what_proves(tmp_path):
+    path = write_lines(tmp_path / "shelf.jsonl", [PROVED])
+    plan = ReaderTrainingPlan(data=(path,), out=tmp_path / "out")
+    groups = list_lessons(plan, read_pools([path]), set())
+    asked = "Does rain rust roofs?"
+    whole, runs = (group for group in groups if group[0].question == asked)
+    text = f"Rain. {PROVED['abstracts'][0]['text']}"
+    assert [one.text for one in whole] == [text, "Sun. We tried. Lamps glowed."]
+    assert [one.directions for one in whole] == [list_directions(["supports"]), ()]
+    assert {one.label for one in runs} == {0, 1}
+    assert all(("rusted" in one.text) == bool(one.label) for one in runs)
+    left = list_lessons(plan, read_pools([path]), {hash_question(asked)})
+    assert {group[0].question for group in left} == {"Does rain rust bells?", "Do lamps glow?"}
+    assert not any("rusted" in one.text and len(one.text) < len(text) for g in left for one in g)
+
+
+def test_of_questions_over_whole_abstracts_a_part_is_taught_and_a_set_of_like_name_whole(tmp_path):
+    plan = ReaderTrainingPlan(data=(tmp_path,), out=tmp_path / "out")
+    given = [
+        replace(pool(f"roofs {n}", [1, 0]), set=name)
+        for name in ("abstracts", "abstracts of mine")
+        for n in range(READ_WHOLE + 5)
+    ]
+    assert len(list_lessons(plan, given, set())) == READ_WHOLE + len(given) // 2
 
 
 def test_directions_in_a_library_are_those_of_its_golden_abstracts(tmp_path):
@@ -340,21 +378,12 @@ def test_a_reader_that_is_trained_further_is_never_taught_what_was_held_out_befo
 
 def test_the_record_of_what_was_held_out_has_a_threshold_and_six_hashes_a_line():
     text = (SHIPPED / HELD_OUT).read_text(encoding="utf-8")
-    assert write_held_out(json.loads(text)) == text
+    assert format_held_out(json.loads(text)) == text
     figures = {"sets": {"s": {"thresholds": {"0.5": [None, 0, 3.5]}}}, "held_out": ["ab"] * 7}
-    written = write_held_out(figures)
+    written = format_held_out(figures)
     assert json.loads(written) == figures
     assert '"0.5": [null, 0, 3.5]\n' in written
     assert written.endswith("[\n  " + '"ab", ' * 5 + '"ab",\n  "ab"\n ]\n}\n')
-
-
-def test_what_is_asked_of_a_taught_group_in_another_set_is_taught_too():
-    given = [pool(f"roofs {n}", [1, 0]) for n in range(40)]
-    parts = [replace(one, set="in parts") for one in given]
-    named = frozenset(hash_question(one.question) for one in given[:9])
-    taught, held_out = hold_out([*given, *parts], named, seed=5)
-    assert held_out == [*given[:9], *parts[:9]]
-    assert len(taught) == 2 * 31
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ from deepera_graph.lab.training.fitting.direction import read_labelled
 from deepera_graph.lab.training.fitting.features import open_extractor
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining, open_reader
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
-from deepera_graph.lab.training.fitting.sentences import read_marked
+from deepera_graph.lab.training.fitting.sentences import MarkedText, read_marked
 from deepera_graph.lab.training.lessons.abstracts import ABSTRACTS, name_group, pool_abstracts
 from deepera_graph.lab.training.lessons.counterfactuals import teach_counterfactuals
 from deepera_graph.lab.training.lessons.groups import (
@@ -39,11 +39,15 @@ from deepera_graph.lab.training.lessons.groups import (
     teach_papers,
     teach_pools,
 )
-from deepera_graph.lab.training.lessons.libraries import is_libraries, read_library_directions
+from deepera_graph.lab.training.lessons.libraries import (
+    is_libraries,
+    read_library_directions,
+    read_library_proofs,
+)
 from deepera_graph.lab.training.lessons.pools import DataPlan, Pool, hash_question, select_trainable
 from deepera_graph.lab.training.lessons.pretrain import measure_relevance, teach_relevance
 from deepera_graph.lab.training.measure import assign_folds
-from deepera_graph.lab.training.weigh import judge_held_out, weigh_reader, write_held_out
+from deepera_graph.lab.training.weigh import format_held_out, judge_held_out, weigh_reader
 from deepera_graph.lab.training.weights import (
     DONE,
     HEAD,
@@ -63,7 +67,7 @@ LOG: Final = "reader.jsonl"
 N_FOLDS = 4  # one of which is held out
 PAPERS = 16_000  # whose titles teach before any label does
 WEAK_EPOCHS, WEAK_RATE = 1.0, 1e-4
-READ_WHOLE = 320  # of the pools of whole abstracts, which cost as much as four of parts
+READ_WHOLE = 320  # questions over whole abstracts, by chance: each costs as much as four others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +145,7 @@ def _train_reader(plan: ReaderTrainingPlan, target: Path, log: Log) -> ReaderOut
         shutil.copyfile(trained, fresh / READER)
         opinion = weighed.opinion
         replace(judge, opinion=opinion, operating_point=weighed.point).save(fresh / HEAD)
-        figures = write_held_out(weighed.figures)
+        figures = format_held_out(weighed.figures)
         (fresh / HELD_OUT).write_text(figures, encoding="utf-8", newline="\n")
         if (source / TRAINED_ON).is_file():
             shutil.copyfile(source / TRAINED_ON, fresh / TRAINED_ON)
@@ -188,17 +192,16 @@ def hold_out(
 ) -> tuple[list[Pool], list[Pool]]:
     """Return the pools to teach, and those held out: the groups of *known*, or a fold by chance.
 
-    Groups that no set with a known question has are dealt by chance, too.
+    Pools of sets without a known question are dealt by chance, too.
     """
     folds = assign_folds(pools, n_folds=N_FOLDS, seed=seed)
     named = [hash_question(pool.question) in known for pool in pools]
     groups = {pool.group for pool, is_known in zip(pools, named, strict=True) if is_known}
-    sets = {pool.set for pool, is_known in zip(pools, named, strict=True) if is_known}
-    decided = {pool.group for pool in pools if pool.set in sets}
+    told = {pool.set for pool, is_known in zip(pools, named, strict=True) if is_known}
     taught: list[Pool] = []
     held_out: list[Pool] = []
     for pool, fold in zip(pools, folds, strict=True):
-        is_out = pool.group in groups or (pool.group not in decided and not fold)
+        is_out = pool.group in groups or (pool.set not in told and not fold)
         (held_out if is_out else taught).append(pool)
     if not (taught and held_out):
         raise InputError(f"of {len(pools)} questions {len(held_out)} would be held out")
@@ -215,15 +218,19 @@ def list_lessons(
     """
     chance, folder = Random(plan.seed), plan.data[0]
     known = know_directions(read_labelled(folder)) if (folder / "pubmedqa_dev").exists() else {}
-    for path in filter(is_libraries, plan.data):
-        for question, text, said in read_library_directions(path):
-            known[question, text] = list_directions([said])
+    libraries = list(filter(is_libraries, plan.data))
+    for question, text, said in chain.from_iterable(map(read_library_directions, libraries)):
+        known[question, text] = list_directions([said])
     asked = [one for path in plan.abstracts for one in read_abstracts(path, folder)]
     asked = [
         one for one in asked if held_out.isdisjoint((hash_question(one.title), name_group(one)))
     ]
     marked = list(chain.from_iterable(map(partial(read_marked, claims="train"), plan.data)))
-    together = [pool for pool in pools if not pool.set.startswith(("scifact", ABSTRACTS))]
+    marked += starmap(MarkedText, chain.from_iterable(map(read_library_proofs, libraries)))
+    marked = [one for one in marked if hash_question(one.question) not in held_out]
+    together = [
+        pool for pool in pools if not (pool.set == ABSTRACTS or pool.set.startswith("scifact"))
+    ]
     whole = draw([pool for pool in pools if pool.set == ABSTRACTS], READ_WHOLE, chance)
     groups = [*teach_pools([*together, *whole], known, chance), *teach_abstracts(asked, chance)]
     return leave_out([*groups, *teach_abstracts(marked, chance)], held_out)

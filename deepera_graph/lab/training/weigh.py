@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from deepera_graph.calibration.statistics import fit_logistic
 from deepera_graph.errors import InputError
-from deepera_graph.judges.trained.features import join_title
 from deepera_graph.judges.trained.reading.vectors import sigmoid
 from deepera_graph.judges.trained.scorer import (
     PoolScores,
@@ -80,7 +79,7 @@ def weigh_reader(judged: Sequence[JudgedPool], read: ReadPairs) -> Weighed:
         found = np.full(len(evidence), np.nan)
         places = choose_read(evidence)
         chosen = [pool.passages[place] for place in places]
-        pairs = [(pool.question, join_title(one.title, one.text)) for one in chosen]
+        pairs = [(pool.question, one.read_text) for one in chosen]
         new = [one for one in dict.fromkeys(pairs) if one not in known]
         known.update(zip(new, read(new) if new else (), strict=True))
         found[places] = [known[one] for one in pairs]
@@ -140,7 +139,7 @@ def describe_held_out(
     return {"operating_point": operating_point, "sets": told, "held_out": names}
 
 
-def write_held_out(figures: Mapping[str, Any]) -> str:
+def format_held_out(figures: Mapping[str, Any]) -> str:
     """Return what `describe_held_out` gave as JSON: a threshold a line, and six hashes."""
     text = _NUMBERS.sub(lambda its: " ".join(its[0].split()), json.dumps(figures, indent=1))
     head, mark, hashes = text.partition('"held_out": [')

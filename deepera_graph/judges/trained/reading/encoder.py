@@ -237,8 +237,7 @@ class Encoder:
 
     def _in_pieces(self, ids: Ids, offsets: Offsets) -> Encoded:
         """Encode a long text piece by piece, each between marks of its own."""
-        n_inside = self.max_tokens - 2
-        n_pieces = -(-(len(ids) - 2) // n_inside)
+        n_pieces = count_pieces(len(ids) - 2, self.max_tokens - 2)
         inside = zip(
             np.array_split(ids[1:-1], n_pieces),
             np.array_split(offsets[1:-1], n_pieces),
@@ -270,6 +269,11 @@ class Encoder:
     @cached_property
     def _session(self) -> Any:
         return open_session(self._model, self._providers)
+
+
+def count_pieces(n_tokens: int, most: int) -> int:
+    """Return in how many pieces a text is read, none longer than *most* tokens; at least 1."""
+    return max(1, -(-n_tokens // most))
 
 
 def open_session(model: Path, providers: Sequence[str] = ON_CPU) -> Any:

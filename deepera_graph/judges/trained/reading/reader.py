@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.judges.trained.reading.encoder import Encoder, Ids, open_session
+from deepera_graph.judges.trained.reading.encoder import Encoder, Ids, count_pieces, open_session
 from deepera_graph.judges.trained.reading.vectors import Offsets
 from deepera_graph.text.words import held, split_sentences
 
@@ -59,11 +59,11 @@ class Reader:
     def _read_one(self, text: str, asked: tuple[int, ...]) -> Reading:
         ids, offsets = self._encoder.tokenize(text)
         inside, places = ids[1:-1], offsets[1:-1]
-        sizes = split_evenly(len(inside), MAX_TOKENS - 3 - len(asked))
+        n_pieces = count_pieces(len(inside), MAX_TOKENS - 3 - len(asked))
         before = np.array(asked, np.int64)
         pieces = [
             self._run(ids[:1], before, ids[-1:], piece)
-            for piece in np.split(inside, np.cumsum(sizes)[:-1])
+            for piece in np.array_split(inside, n_pieces)
         ]
         best = max(pieces, key=lambda piece: piece.evidence)
         tokens = np.concatenate([piece.tokens for piece in pieces])
@@ -85,13 +85,6 @@ class Reader:
     @cached_property
     def _session(self) -> Any:
         return open_session(self._model)
-
-
-def split_evenly(n_tokens: int, most: int) -> list[int]:
-    """Return the sizes of pieces of about equal length, none above *most*; of nothing, one of 0."""
-    n_pieces = max(1, -(-n_tokens // most))
-    shorter, n_longer = divmod(n_tokens, n_pieces)
-    return [shorter + (place < n_longer) for place in range(n_pieces)]
 
 
 _OUTPUTS = ("evidence", "direction", "tokens")

@@ -21,7 +21,6 @@ from deepera_graph.judges.trained.features import (
     PassageVectors,
     ResultsClassifier,
     complete_features,
-    join_title,
     match_passage,
     vectorize_passage,
 )
@@ -313,7 +312,7 @@ class FeatureExtractor:
             self._counts, self._words = counts, {}
         key = pool.question, pool.passages
         if key not in self._words:
-            texts = [join_title(one.title, one.text) for one in pool.passages]
+            texts = [one.read_text for one in pool.passages]
             self._words[key] = measure_lexical_similarity(counts, pool.question, texts)
         return self._words[key]
 

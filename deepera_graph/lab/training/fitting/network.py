@@ -49,7 +49,7 @@ def build_network(torch: Any, source: Path) -> Any:
 
 
 def take_weights(torch: Any, network: Any, file: Path) -> None:
-    """Give a network the weights that `trace_network` and rounding gave, but for their rounding.
+    """Give a network the weights of a reader written as ONNX, but for what rounding took.
 
     ONNX names most of them by their place in the graph alone: so the network, each of whose weights
     is made unique first, is written in the same way, and tells by values which is which.

@@ -16,15 +16,16 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.cross_encoder.onnx import quantize, silence
 from deepera_graph.judges.trained.model import opened
-from deepera_graph.judges.trained.reading.encoder import Encoder
+from deepera_graph.judges.trained.reading.encoder import Encoder, count_pieces
 from deepera_graph.judges.trained.reading.reader import (
     MAX_QUESTION,
     MAX_TOKENS,
     Reader,
-    split_evenly,
 )
 from deepera_graph.lab.training.fitting.network import (
     build_network,
@@ -161,7 +162,7 @@ class ReaderTraining:
         return loss
 
     def _forward(self, lessons: Sequence[Lesson]) -> tuple[Any, list[Any], list[Any]]:
-        """Return scores, shape (n, 1 + N_DIRECTIONS), those of each one's tokens, and offsets.
+        """Return scores, shape (n, 1 + N_DIRECTIONS), those of each passage's tokens, and offsets.
 
         As for `Reader`, a passage is read in pieces, the best of which counts.
         """
@@ -177,16 +178,19 @@ class ReaderTraining:
                 places = order[start : start + size]
                 found, of_tokens = self._network(*_pad(torch, [pieces[one] for one in places]))
                 for row, place in enumerate(places):
+                    one = pieces[place]
                     scores[place] = found[row]
-                    tokens[place] = of_tokens[row][: len(pieces[place].ids)]
+                    tokens[place] = of_tokens[row][one.first : one.first + len(one.offsets)]
+        table = torch.stack(scores)
+        evidence = table[:, 0].tolist()
         best, joined, start = [], [], 0
         for its in read:
-            own = slice(start, start + len(its))
+            own = range(start, start + len(its))
             start += len(its)
-            best.append(max(scores[own], key=_evidence))
-            joined.append(torch.cat(tokens[own]))
+            best.append(max(own, key=evidence.__getitem__))
+            joined.append(torch.cat([tokens[place] for place in own]))
         offsets = [[place for piece in its for place in piece.offsets] for its in read]
-        return torch.stack(best), joined, offsets
+        return table[best], joined, offsets
 
 
 def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
@@ -204,12 +208,8 @@ def open_reader(file: Path, encoder: tuple[Path, Path]) -> ReadPairs:
 
 class _Piece(NamedTuple):
     ids: list[int]  # question and a piece of the passage, with their marks
-    parts: list[int]  # 1 for those of the passage
-    offsets: list[tuple[int, int] | None]  # in the passage; None for what is not of it
-
-
-def _evidence(score: Any) -> float:
-    return float(score[0].detach())
+    first: int  # place of the first token of the passage
+    offsets: list[tuple[int, int]]  # of its tokens, in the passage
 
 
 def _open_tokenizer(source: Path) -> Callable[[Lesson], list[_Piece]]:
@@ -225,14 +225,12 @@ def _open_tokenizer(source: Path) -> Callable[[Lesson], list[_Piece]]:
         asked = tokenizer.encode(lesson.question).ids
         found = tokenizer.encode(lesson.text)
         begin, inside, end = asked[:1], asked[1:-1][:MAX_QUESTION], asked[-1:]
-        first = len(inside) + 2
-        pieces, start = [], 1
-        for n in split_evenly(len(found.ids) - 2, MAX_TOKENS - 3 - len(inside)):
-            body = slice(start, start + n)
-            start += n
-            ids = [*begin, *inside, *end, *found.ids[body], *end]
-            places = [*[None] * first, *found.offsets[body], None]
-            pieces.append(_Piece(ids, [0] * first + [1] * (n + 1), places))
+        before = [*begin, *inside, *end]
+        n_pieces = count_pieces(len(found.ids) - 2, MAX_TOKENS - 3 - len(inside))
+        pieces = []
+        for places in np.array_split(np.arange(1, len(found.ids) - 1), n_pieces):
+            ids = [*before, *(found.ids[place] for place in places), *end]
+            pieces.append(_Piece(ids, len(before), [found.offsets[place] for place in places]))
         return pieces
 
     return read
@@ -242,11 +240,7 @@ def _find_marks(lesson: Lesson, offsets: Sequence[Any]) -> list[tuple[int, int, 
     """Return first and last token and label of each sentence that is marked and was read."""
     found = []
     for start, end, label in lesson.marks:
-        inside = [
-            place
-            for place, one in enumerate(offsets)
-            if one is not None and start <= one[0] < one[1] <= end
-        ]
+        inside = [place for place, one in enumerate(offsets) if start <= one[0] < one[1] <= end]
         if inside:
             found.append((inside[0], inside[-1] + 1, label))
     return found
@@ -281,9 +275,10 @@ def _count_characters(group: Group) -> int:
 def _pad(torch: Any, read: Sequence[_Piece]) -> tuple[Any, Any, Any]:
     longest = max(len(one.ids) for one in read)
     numbers = torch.zeros(3, len(read), longest, dtype=torch.long)
-    for row, (ids, parts, _) in enumerate(read):
-        for kind, values in enumerate((ids, [1] * len(ids), parts)):
-            numbers[kind, row, : len(ids)] = torch.tensor(values)
+    for row, (ids, first, _) in enumerate(read):
+        numbers[0, row, : len(ids)] = torch.tensor(ids)
+        numbers[1, row, : len(ids)] = 1
+        numbers[2, row, first : len(ids)] = 1
     return numbers[0], numbers[1], numbers[2]
 
 

@@ -19,7 +19,6 @@ from deepera_graph.judges.trained.features import (
 from deepera_graph.judges.trained.model import Encodes
 from deepera_graph.judges.trained.trees import Trees
 from deepera_graph.lab.training.fitting.ranking import PARAMETERS, convert_trees
-from deepera_graph.lab.training.lessons.libraries import is_libraries, read_library_proofs
 from deepera_graph.lab.training.lessons.topics import is_topics, read_proofs
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Window, passage_task
@@ -51,13 +50,14 @@ class MatchedText(NamedTuple):
 
 
 def read_marked(path: Path, *, claims: str = "train") -> list[MarkedText]:
-    """Return the marked texts of topics or libraries, or of SciFact and titles in a folder.
+    """Return the marked texts of a file of topics, or of SciFact and question titles in a folder.
 
     *claims* names the part of SciFact. Other paths have none.
     """
-    for is_written, read in ((is_topics, read_proofs), (is_libraries, read_library_proofs)):
-        if is_written(path):
-            return [MarkedText(*one) for one in read(path)] if claims == "train" else []
+    if is_topics(path):
+        if claims != "train":
+            return []
+        return [MarkedText(*one) for one in read_proofs(path)]
     found: list[MarkedText] = []
     scifact, titles = path / "scifact", path / "question_titles/dev_labels.jsonl"
     if (scifact / "corpus_sentences.jsonl").exists():

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from deepera_graph.lab.training.lessons.groups import AskedAbstract, read_abstracts
-from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, LabelledPassage, Pool
+from deepera_graph.lab.training.lessons.pools import GOLDEN, OTHER_PAPER, LabelledPassage, Pool
 from deepera_graph.lab.training.lessons.snippets import digest
 from deepera_graph.lab.training.weights import import_package
 
@@ -63,6 +63,7 @@ def _pool(
         near = [texts[int(place)] for place in places]
         others = [text for text in near if text != own and text not in answering[one.question]]
         drawn = [own, *others[: chance.choice(_OTHERS)]]
+        golden = {own} if one.answering else set()
         chance.shuffle(drawn)
         yield Pool(
             id=str(number),
@@ -71,8 +72,8 @@ def _pool(
                 LabelledPassage(
                     text=text,
                     title=titles[text],
-                    label=int(text == own and bool(one.answering)),
-                    kind="" if text == own and one.answering else OTHER_PAPER,
+                    label=int(text in golden),
+                    kind=GOLDEN if text in golden else OTHER_PAPER,
                 )
                 for text in drawn
             ),

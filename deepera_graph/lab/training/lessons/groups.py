@@ -18,21 +18,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.judges.trained.features import join_title
 from deepera_graph.lab.training.fitting.direction import LabelledDirection
 from deepera_graph.lab.training.fitting.sentences import MarkedText
-from deepera_graph.lab.training.lessons.pools import (
-    OTHER_PAPER,
-    LabelledPassage,
-    Pool,
-    hash_question,
-)
+from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
 from deepera_graph.lab.training.weights import import_package
 from deepera_graph.schema import Direction
 from deepera_graph.text.jsonl import parse_object, read_objects, read_raw_lines
 
 MAX_EVIDENCE, MAX_ALIKE, MAX_OTHER = 4, 8, 3  # passages of a group
-MAX_SMALL = 14  # passages beside the evidence
+MAX_SMALL = 15  # passages of a pool that is like a library of abstracts
 MAX_RUN = 4  # sentences of an abstract that are read as one passage
 _WRITTEN = ("misleading", "speculative")  # kinds of passages written to mislead
 _RUNS_TRIED = 3  # for each run that is wanted
@@ -177,31 +171,28 @@ def teach_pools(
     """Yield a group of each pool: its evidence, its look-alikes, the nearest of other papers.
 
     Of an article, whose passages are all of one paper, those count as look-alikes that share most
-    words with the question; of a pool as small as a library of abstracts, all do.
+    words with the question; of a pool as small as a library of abstracts, in which no look-alike is
+    marked, all others do.
     """
     for pool in pools:
         evidence = [one for one in pool.passages if one.label]
         rest = [one for one in pool.passages if not one.label]
-        is_small = len(rest) <= MAX_SMALL
-        alike = [_read_text(one) for one in rest if is_small or one.kind != OTHER_PAPER]
-        other = [_read_text(one) for one in rest if not is_small and one.kind == OTHER_PAPER]
+        alike = [one.read_text for one in rest if one.kind != OTHER_PAPER]
+        other = [one.read_text for one in rest if one.kind == OTHER_PAPER]
+        if not alike and len(pool.passages) <= MAX_SMALL:
+            alike, other = other, []
         if pool.of_one_paper:
             asked = set(_WORDS.findall(pool.question.lower()))
             alike.sort(key=lambda text: -len(asked.intersection(_WORDS.findall(text.lower()))))
             alike, other = alike[:MAX_ALIKE], []
         elif any(one.kind.startswith(_WRITTEN) for one in rest):
-            alike = [_read_text(one) for one in rest if one.kind.startswith(_WRITTEN)]
+            alike = [one.read_text for one in rest if one.kind.startswith(_WRITTEN)]
         lessons = [
-            Lesson(pool.question, _read_text(one), 1, known.get((pool.question, one.text), ()))
+            Lesson(pool.question, one.read_text, 1, known.get((pool.question, one.text), ()))
             for one in draw(evidence, MAX_EVIDENCE, chance)
         ]
         texts = draw(alike, MAX_ALIKE, chance) + draw(other[:10], MAX_OTHER, chance)
         yield (*lessons, *(Lesson(pool.question, text, 0) for text in texts))
-
-
-def _read_text(passage: LabelledPassage) -> str:
-    """Return what the judge's reader reads of a passage."""
-    return join_title(passage.title, passage.text)
 
 
 def teach_abstracts(asked: Sequence[AskedAbstract | MarkedText], chance: Random) -> Iterator[Group]:

@@ -16,8 +16,6 @@ from deepera_graph.schema import Direction
 from deepera_graph.text.jsonl import has_fields
 from deepera_graph.text.words import split_sentences
 
-MarkedSentences = tuple[str, tuple[str, ...], frozenset[int]]
-
 
 class _Abstract(BaseModel):
     model_config = ConfigDict(extra="ignore")
@@ -46,7 +44,7 @@ class SmallLibrary(BaseModel):
     questions: list[_Asked] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _names_its_own(self) -> Self:
+    def _fits_its_abstracts(self) -> Self:
         texts = {one.id: one.text for one in self.abstracts}
         for asked in self.questions:
             if unknown := asked.golden.keys() - texts.keys():
@@ -80,13 +78,18 @@ def read_libraries(path: Path) -> Iterator[Instance]:
         )
 
 
-def read_library_proofs(path: Path) -> Iterator[MarkedSentences]:
+def read_library_proofs(path: Path) -> Iterator[tuple[str, tuple[str, ...], frozenset[int]]]:
     """Yield question, sentences and the places of those that prove, of each abstract that does."""
     for library, asked in _read_asked(path):
         for one in library.abstracts:
-            sentences, proving = _find_proof(one, asked)
-            if proving and len(sentences) > 1:
-                yield asked.question, sentences, proving
+            if proof := asked.proof.get(one.id):
+                sentences = tuple(its.text for its in split_sentences(one.text))
+                proving = (
+                    place
+                    for place, its in enumerate(sentences)
+                    if any(its in said or said in its for said in proof)
+                )
+                yield asked.question, sentences, frozenset(proving)
 
 
 def read_library_directions(path: Path) -> Iterator[tuple[str, str, Direction]]:
@@ -101,14 +104,3 @@ def _read_asked(path: Path) -> Iterator[tuple[SmallLibrary, _Asked]]:
     for library in read_rows(path, SmallLibrary):
         for asked in library.questions:
             yield library, asked
-
-
-def _find_proof(abstract: _Abstract, asked: _Asked) -> tuple[tuple[str, ...], frozenset[int]]:
-    sentences = tuple(one.text for one in split_sentences(abstract.text))
-    proof = asked.proof.get(abstract.id, ())
-    proving = (
-        place
-        for place, one in enumerate(sentences)
-        if any(one in proof_one or proof_one in one for proof_one in proof)
-    )
-    return sentences, frozenset(proving)

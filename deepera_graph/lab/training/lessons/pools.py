@@ -14,6 +14,7 @@ from typing import Self
 from deepera_graph.calibration.instance import Context, Instance, read_rows
 from deepera_graph.calibration.statistics import find_groups
 from deepera_graph.errors import InputError, SettingsError
+from deepera_graph.judges.trained.features import join_title
 from deepera_graph.lab.data.beir import BeirDocument, read_beir
 from deepera_graph.lab.data.readers import open_dataset, read_instances
 from deepera_graph.lab.data.sectioned import read_articles
@@ -50,6 +51,11 @@ class LabelledPassage:
     label: int
     title: str = ""
     kind: str = ""  # label rules, variants and ablations go by it
+
+    @property
+    def read_text(self) -> str:
+        """What the judge's reader reads of it: the title, if there is one, and the text."""
+        return join_title(self.title, self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
