@@ -225,10 +225,13 @@ def test_of_questions_over_whole_abstracts_a_part_is_taught_and_a_set_of_like_na
 
 def test_directions_in_a_library_are_those_of_its_golden_abstracts(tmp_path):
     path = write_lines(tmp_path / "shelf.jsonl", [LIBRARY])
+    asked = "Does rain rust roofs?"
     assert list(read_library_directions(path)) == [
-        ("Does rain rust roofs?", "Roofs b.", "supports"),
-        ("Does rain rust roofs?", "Roofs c.", "no_difference"),
+        ("rust", asked, "Roofs b.", "supports", ""),
+        ("rust", asked, "Roofs c.", "no_difference", ""),
     ]
+    proved = write_lines(tmp_path / "proved.jsonl", [PROVED])
+    assert [one.proof for one in read_library_directions(proved)] == ["Roofs rusted.", ""]
 
 
 def test_a_proof_is_the_marked_sentence(topics):

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from deepera_graph.errors import InputError, SettingsError
 from deepera_graph.judges.trained.model import READER, SHIPPED, EvidenceModel
-from deepera_graph.lab.training.fitting.direction import read_labelled
 from deepera_graph.lab.training.fitting.features import open_extractor
+from deepera_graph.lab.training.fitting.labelled import read_labelled
 from deepera_graph.lab.training.fitting.reader import ReaderPlan, ReaderTraining, open_reader
 from deepera_graph.lab.training.fitting.scorer import fit_scorer, score_pool
 from deepera_graph.lab.training.fitting.sentences import MarkedText, read_marked
@@ -219,8 +219,8 @@ def list_lessons(
     chance, folder = Random(plan.seed), plan.data[0]
     known = know_directions(read_labelled(folder)) if (folder / "pubmedqa_dev").exists() else {}
     libraries = list(filter(is_libraries, plan.data))
-    for question, text, said in chain.from_iterable(map(read_library_directions, libraries)):
-        known[question, text] = list_directions([said])
+    for one in chain.from_iterable(map(read_library_directions, libraries)):
+        known[one.question, one.text] = list_directions([one.said])
     asked = [one for path in plan.abstracts for one in read_abstracts(path, folder)]
     asked = [
         one for one in asked if held_out.isdisjoint((hash_question(one.title), name_group(one)))

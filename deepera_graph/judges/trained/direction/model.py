@@ -278,11 +278,11 @@ UNCLEAR: Final[Direction] = "unclear"
 DIRECTIONS: Final[tuple[Direction, ...]] = tuple(
     one for one in get_args(Direction) if one != UNCLEAR
 )
-READER_WEIGHT: Final = 0.4  # of what the reader says of a direction beside the wording
+READER_WEIGHT: Final = 0.45  # of what the reader says of a direction beside the wording
 # the least probability of both: of each direction four in five above it are right
 WITH_READER: Final[Mapping[Direction, float]] = {
     "supports": 0.65,
-    "contradicts": 0.6,
+    "contradicts": 0.65,
     "no_difference": 0.5,
     "mixed": 0.65,
 }
@@ -326,12 +326,22 @@ class DirectionModel:
         *reader* are the log odds, but for a constant, that the reader gives each of `DIRECTIONS`;
         it makes a direction surer or less sure, and names no other one than the wording does.
         """
-        found, threshold = self.weigh(describe(question, text, quote)), self.threshold
-        best = max(found, key=lambda name: found[name])
-        if reader is not None:
-            found, threshold = weigh_reader(found, reader), WITH_READER[best]
-        is_likely = found[best] == max(found.values()) and found[best] >= threshold
-        return best if is_likely else UNCLEAR
+        return choose_direction(self.weigh(describe(question, text, quote)), reader, self.threshold)
+
+
+def choose_direction(
+    likely: Mapping[Direction, float], reader: Sequence[float] | None, threshold: float = 0.0
+) -> Direction:
+    """Return the direction that wording and reader find, or ``unclear`` if it is not likely enough.
+
+    *likely* goes by the wording, *threshold* counts where there is no *reader*; see
+    `DirectionModel.read`.
+    """
+    best = max(likely, key=lambda name: likely[name])
+    if reader is not None:
+        likely, threshold = weigh_reader(likely, reader), WITH_READER[best]
+    is_likely = likely[best] == max(likely.values()) and likely[best] >= threshold
+    return best if is_likely else UNCLEAR
 
 
 def weigh_reader(

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from deepera_graph.calibration.instance import DatasetError, read_rows
 from deepera_graph.errors import InputError
 from deepera_graph.judges.trained.direction.model import DIRECTIONS
-from deepera_graph.lab.training.fitting.direction import LabelledDirection
+from deepera_graph.lab.training.fitting.labelled import LabelledDirection
 from deepera_graph.lab.training.fitting.sentences import MarkedText
 from deepera_graph.lab.training.lessons.pools import OTHER_PAPER, Pool, hash_question
 from deepera_graph.lab.training.weights import import_package

@@ -7,7 +7,7 @@ A line each: ``field``, ``subject``, ``abstracts`` with ``id``, ``title`` and ``
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -92,12 +92,24 @@ def read_library_proofs(path: Path) -> Iterator[tuple[str, tuple[str, ...], froz
                 yield asked.question, sentences, frozenset(proving)
 
 
-def read_library_directions(path: Path) -> Iterator[tuple[str, str, Direction]]:
-    """Yield question, text and what the text says of it, of each abstract that answers."""
+class SaidByAbstract(NamedTuple):
+    """What an abstract says of a question of its library."""
+
+    subject: str  # of the library
+    question: str
+    text: str
+    said: Direction
+    proof: str  # the first sentence that proves; empty if none is marked
+
+
+def read_library_directions(path: Path) -> Iterator[SaidByAbstract]:
+    """Yield what each abstract that answers says."""
     for library, asked in _read_asked(path):
         for one in library.abstracts:
             if one.id in asked.golden:
-                yield asked.question, one.text, asked.golden[one.id]
+                proof = next(iter(asked.proof.get(one.id, ())), "")
+                said = asked.golden[one.id]
+                yield SaidByAbstract(library.subject, asked.question, one.text, said, proof)
 
 
 def _read_asked(path: Path) -> Iterator[tuple[SmallLibrary, _Asked]]:
