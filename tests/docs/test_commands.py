@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from deepera_graph.cli.main import PROGRAM
 from deepera_graph.lab.cli.main import PROGRAM as LAB
+from support.shown import is_shown
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
-_SECONDS = re.compile(r"judged in [\d.]+(?= s|$)")  # a line may end there
 PROGRAMS = {one.name: one for one in (PROGRAM, LAB)}
 _ENDS = {"|", ">", "&&", "2>", ";", "&", ">>", "<"}
 
@@ -116,7 +116,8 @@ def test_a_session_prints_what_it_says(
             Path(title).write_text(text, encoding="utf-8")
         elif language == "console":
             for call, shown in read_session(text):
-                assert_shown(run(call), shown)
+                printed = run(call)
+                assert is_shown(printed, shown), "\n".join(printed)
 
 
 def read_session(text: str) -> list[tuple[str, list[str]]]:
@@ -129,25 +130,4 @@ def run(call: str) -> list[str]:
     program, *arguments = shlex.split(call)
     done = CliRunner().invoke(PROGRAMS[program].app, arguments)
     assert done.exit_code == 0, done.output
-    return [_SECONDS.sub("judged in 0.6", line.rstrip()) for line in done.output.splitlines()]
-
-
-def assert_shown(printed: list[str], shown: list[str]) -> None:
-    """A line of three dots stands for any number of lines; see `match_score`."""
-    lines = (
-        ".*"
-        if line == "..."
-        else _SCORE.sub(match_score, re.escape(_SECONDS.sub("judged in 0.6", line)))
-        for line in shown
-    )
-    assert re.fullmatch("\n".join(lines), "\n".join(printed), re.DOTALL), "\n".join(printed)
-
-
-def match_score(shown: re.Match[str]) -> str:
-    """A score may be 0.01 off, as the third digit differs between processors (see the card)."""
-    hundredths = int(shown[1])
-    near = (f"{one / 100:.2f}" for one in range(hundredths - 1, hundredths + 2))
-    return f"(?:{'|'.join(map(re.escape, near))})"
-
-
-_SCORE = re.compile(r"(?<![\d.])(?<![=<]\\ )0\\\.(\d\d)(?![\d%])")
+    return [line.rstrip() for line in done.output.splitlines()]

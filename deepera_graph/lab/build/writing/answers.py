@@ -31,7 +31,7 @@ _LEAST_TOPIC = 2  # concepts of a question that a verdict has to name
 _SPREAD = 3  # words for each concept of an answer that is no finding, all in one place
 _LEAST_SPREAD = 8
 _SCOPE = 4  # words that a negation reaches
-_LIKELY = 0.7  # the least probability of a direction by its wording that counts as a verdict
+_LIKELY = 0.758  # the least probability of a direction by its wording that counts as a verdict
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
 _NOT = frozenset(
     ["not", "no", "never", "neither", "nor", "without", "hardly", "cannot", "failed", "none"]
