@@ -29,7 +29,7 @@ from deepera_graph.judges.trained.direction.model import (
 )
 from deepera_graph.judges.trained.model import SHIPPED, SUMS, EvidenceModel
 from deepera_graph.lab.training.fitting.direction import TrainedDirections, train
-from deepera_graph.lab.training.fitting.labelled import MADE, LabelledDirection, read_abstracts
+from deepera_graph.lab.training.fitting.labelled import MADE, LabelledDirection, label_libraries
 from deepera_graph.lab.training.lessons.pools import hash_question
 from deepera_graph.lab.training.train_reader import read_held_out
 from deepera_graph.lab.training.weights import write_sums
@@ -51,7 +51,7 @@ def list_unread(
         is_unread = row.set.startswith("scifact dev") or hash_question(row.question) in held_out
         if is_unread and row.set not in MADE:
             found[row.set].append((row, dict(zip(DIRECTIONS, likely, strict=True))))
-    for row in read_abstracts([more / "unseen_libraries.jsonl"]):
+    for row in label_libraries([more / "unseen_libraries.jsonl"]):
         likely = model.weigh(describe(row.question, row.text, row.quote))
         found["unseen libraries"].append((row, likely))
     return found

@@ -81,7 +81,7 @@ def read_labelled(data: Path, *, more: Path | None = None) -> list[LabelledDirec
         raise InputError(f"{str(data)!r} holds no labels of directions to train on")
     rows += [*_turn(rows), *_write_plain()]
     if more is not None:
-        rows += read_abstracts([more / name for name in LIBRARIES if (more / name).exists()])
+        rows += label_libraries([more / name for name in LIBRARIES if (more / name).exists()])
     return rows
 
 
@@ -212,7 +212,7 @@ def _read_sciences(path: Path, folder: Path) -> Iterator[LabelledDirection]:
                         )
 
 
-def read_abstracts(libraries: Sequence[Path]) -> Iterator[LabelledDirection]:
+def label_libraries(libraries: Sequence[Path]) -> Iterator[LabelledDirection]:
     """Yield the whole abstracts of small libraries that answer yes or no.
 
     Each stands twice, with the sentence that proves as its quote where one is marked, and without.
