@@ -211,8 +211,9 @@ def hold_out(
 def list_lessons(
     plan: ReaderTrainingPlan, pools: Sequence[Pool], held_out: set[str]
 ) -> list[Group]:
-    """Return all that is taught: pools, labelled abstracts, marked sentences of claims and titles.
+    """Return all that is taught: pools, labelled abstracts, marked sentences of claims and others.
 
+    Titles and libraries have them, too; of questions over whole abstracts `READ_WHOLE` are taken.
     *held_out* has hashes of questions and names of groups. Whoever held out a question has held out
     the abstract that it is the title of, or that it is on, too.
     """
